@@ -1,0 +1,193 @@
+"""What each command does; every function returns what ``--json`` prints."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from jsonargparse import Namespace
+
+from cores.cli import display
+from cores.config import RunConfig, from_dict, merged
+from cores.errors import UserError, nearest
+
+
+def datasets(options: Namespace) -> dict[str, Any]:
+    """Statistics of datasets."""
+    from cores.data.datasets import PAPER_DATASETS, canonical_name, load_dataset
+    from cores.data.statistics import statistics
+
+    names = [canonical_name(name) for name in options.names or PAPER_DATASETS]
+    rows = [statistics(load_dataset(name, options.data_root)) for name in names]
+    if not options.json:
+        display.print_datasets(rows)
+    return {"datasets": rows}
+
+
+def train(options: Namespace) -> dict[str, Any]:
+    """Train one run."""
+    config, out = _run_config(options), options.out
+    folder = Path(out) if out else _default_folder(config)
+    from cores.experiments.run import train_run
+
+    with display.training_progress(config) as report:
+        metrics = train_run(
+            config,
+            folder,
+            data_root=_path(options.data_root),
+            device=options.device,
+            resume=options.resume,
+            report=report,
+        )
+    if not options.json:
+        display.print_metrics(metrics, str(folder))
+    return metrics
+
+
+def evaluate(options: Namespace) -> dict[str, Any]:
+    """Measure one run again."""
+    from cores.experiments.run import evaluate_run
+
+    metrics = evaluate_run(
+        Path(options.run),
+        dataset=options.dataset,
+        data_root=_path(options.data_root),
+        device=options.device,
+        alpha=options.alpha,
+    )
+    if not options.json:
+        display.print_metrics(metrics, options.run)
+    return metrics
+
+
+def reproduce(options: Namespace) -> dict[str, Any]:
+    """Run a table of the paper."""
+    from cores.data.datasets import PAPER_DATASETS, canonical_name
+    from cores.experiments.paper import COMPARISONS, comparison
+    from cores.experiments.results import merge_rows, run_row
+    from cores.experiments.runner import Outcome, run_all
+    from cores.reports.tables import plain_gnn
+
+    if options.target not in COMPARISONS:
+        raise UserError(
+            f"unknown target {options.target!r}; {nearest(options.target, COMPARISONS)}"
+        )
+    names = options.datasets.split(",") if options.datasets else PAPER_DATASETS
+    models = options.models.split(",")
+    if unknown := [name for name in models if name not in ("gnn", "mlp")]:
+        raise UserError(
+            f"unknown model {unknown[0]!r}; {nearest(unknown[0], ('gnn', 'mlp'))}"
+        )
+    if options.workers < 1:
+        raise UserError(f"--workers must be positive, got {options.workers}")
+    configs = comparison(
+        options.target,
+        [canonical_name(name) for name in names],
+        models,
+        [1, 2] if options.quick else _numbers(options.splits),
+        options.preset,
+        epochs=20 if options.quick else None,
+    )
+    root = Path(options.out)
+    root.mkdir(parents=True, exist_ok=True)
+    rows_file = Path(options.rows) if options.rows else root / f"{options.target}.csv"
+    rows = merge_rows(rows_file, [])
+    failures: dict[str, str] = {}
+    with display.runs_progress(len(configs)) as advance:
+
+        def done(outcome: Outcome) -> None:
+            if outcome.failure is None and (row := run_row(outcome.folder)) is not None:
+                rows[:] = merge_rows(rows_file, [row])
+            elif outcome.failure is not None:
+                failures[outcome.folder.name] = outcome.failure
+            advance(outcome.folder.name, outcome.failure)
+
+        run_all(
+            configs,
+            root,
+            workers=options.workers,
+            device=options.device,
+            data_root=_path(options.data_root),
+            done=done,
+        )
+    table = plain_gnn(rows, COMPARISONS[options.target], options.preset)
+    if not options.json:
+        display.print_markdown(table)
+    return {"target": options.target, "rows": rows, "failures": failures}
+
+
+def benchmark(options: Namespace) -> dict[str, Any]:
+    """Measure the speed ratios."""
+    from cores.evaluation.benchmark import benchmark as measure
+
+    figures = measure(options.repeats)
+    if not options.json:
+        display.print_benchmark(figures)
+    return figures
+
+
+def _path(given: str | None) -> Path | None:
+    return None if given is None else Path(given)
+
+
+def _numbers(text: str) -> list[int]:
+    """Split numbers from a list with commas and ranges.
+
+    >>> _numbers("1-3,7")
+    [1, 2, 3, 7]
+    """
+    numbers: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        try:
+            numbers.extend(range(int(first), int(last or first) + 1))
+        except ValueError:
+            raise UserError(
+                f"--splits takes numbers such as 1-5 or 1,3, got {text!r}"
+            ) from None
+    return numbers
+
+
+def _run_config(options: Namespace) -> RunConfig:
+    """Preset, then settings file, then options."""
+    from cores.data.datasets import canonical_name
+    from cores.settings import preset_config
+
+    given = options.given.as_dict()
+    changes = {
+        name: value
+        for name, value in given.items()
+        if name in RunConfig.__annotations__
+    }
+    if options.epochs is not None:
+        changes = merged(changes, {"training": {"epochs": options.epochs}})
+    if options.settings is not None:
+        changes = merged(_settings(Path(options.settings)), changes)
+    choice = from_dict(
+        RunConfig,
+        {
+            name: changes[name]
+            for name in ("dataset", "model", "conv", "preset")
+            if name in changes
+        },
+    )
+    changes["dataset"] = canonical_name(choice.dataset)
+    return preset_config(
+        changes["dataset"], choice.model, choice.conv, choice.preset, changes
+    )
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            return tomllib.load(file)
+    except OSError as error:
+        raise UserError(f"cannot read --settings {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"--settings {path} is not valid TOML: {error}") from None
+
+
+def _default_folder(config: RunConfig) -> Path:
+    dataset = Path(config.dataset).stem
+    return Path("runs") / (
+        f"{dataset}-{config.model}-{config.conv}-split{config.split}-seed{config.seed}"
+    )

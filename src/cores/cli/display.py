@@ -1,0 +1,146 @@
+"""What a person sees: tables on standard output, progress on standard error."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.markdown import Markdown
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from cores.config import RunConfig
+
+MEANINGS = {
+    "accuracy": "test graphs classified correctly",
+    "balanced_accuracy": "the same, every class counting alike",
+    "majority_rate": "accuracy of always guessing the most frequent class",
+    "node_ratio": "share of the nodes the classifier sees",
+    "edge_ratio": "share of the edges the classifier sees",
+    "coverage": "prediction sets that hold the true label",
+    "set_size": "labels per prediction set, on average",
+    "alpha": "error rate the sets were calibrated for",
+    "test_graphs": "graphs held out for these figures",
+    "epochs": "epochs trained",
+    "seconds": "time spent on training",
+}
+"""One line per figure, for a reader who is new here."""
+
+
+def print_metrics(metrics: Mapping[str, Any], folder: str) -> None:
+    """A run's figures with their meaning."""
+    title = f"{metrics['model']} ({metrics['conv']}) on {metrics['dataset']}"
+    table = Table(title=title, title_justify="left")
+    table.add_column("figure")
+    table.add_column("value", justify="right")
+    table.add_column("meaning")
+    for name, meaning in MEANINGS.items():
+        value = metrics.get(name)
+        if value is not None:
+            shown = f"{value:.3f}" if isinstance(value, float) else str(value)
+            table.add_row(name, shown, meaning)
+    console = Console()
+    console.print(table)
+    console.print(f"Run folder: {folder}", highlight=False, soft_wrap=True)
+
+
+def print_datasets(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Table 1."""
+    table = Table()
+    table.add_column("dataset")
+    for name in ("graphs", "node features", "edge features", "classes", "undirected"):
+        table.add_column(name, justify="right")
+    table.add_column("nodes", justify="right")
+    table.add_column("edges", justify="right")
+    for row in rows:
+        table.add_row(
+            row["dataset"],
+            *(
+                str(row[name])
+                for name in ("graphs", "node_features", "edge_features", "classes")
+            ),
+            "yes" if row["undirected"] else "no",
+            f"{row['nodes_mean']:.2f} ± {row['nodes_std']:.2f}",
+            f"{row['edges_mean']:.2f} ± {row['edges_std']:.2f}",
+        )
+    Console().print(table)
+
+
+def print_benchmark(figures: Mapping[str, float]) -> None:
+    """Ratios first, then the seconds they come from."""
+    table = Table()
+    table.add_column("figure")
+    table.add_column("value", justify="right")
+    for name in sorted(figures, key=lambda each: "seconds" in each):
+        table.add_row(name, f"{figures[name]:.4g}")
+    Console().print(table)
+
+
+def print_markdown(text: str) -> None:
+    """A Markdown table, drawn."""
+    Console().print(Markdown(text))
+
+
+@contextmanager
+def training_progress(
+    config: RunConfig,
+) -> Iterator[Callable[[int, dict[str, float]], None]]:
+    """A bar over the epochs with loss, accuracy, rate and time left, on standard error."""
+    progress = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("loss {task.fields[loss]:.4f}"),
+        TextColumn("selection accuracy {task.fields[selection_accuracy]:.3f}"),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+    )
+    name = f"{config.model} on {config.dataset}"
+    with progress:
+        task = progress.add_task(
+            name,
+            total=config.training.epochs,
+            loss=0.0,
+            selection_accuracy=0.0,
+            rate="",
+        )
+
+        def report(epoch: int, figures: dict[str, float]) -> None:
+            speed = progress.tasks[0].speed
+            rate = f"{speed:.1f} epochs/s" if speed else ""
+            shown = {name: figures[name] for name in ("loss", "selection_accuracy")}
+            progress.update(task, completed=epoch, rate=rate, **shown)
+
+        yield report
+
+
+@contextmanager
+def runs_progress(total: int) -> Iterator[Callable[[str, str | None], None]]:
+    """A bar over many runs with the time left; failed runs are told as they come."""
+    console = Console(stderr=True)
+    progress = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+    )
+    with progress:
+        task = progress.add_task("runs", total=total)
+
+        def advance(name: str, failure: str | None) -> None:
+            if failure is not None:
+                console.print(f"failed: {name}: {failure}", soft_wrap=True)
+            progress.advance(task)
+
+        yield advance

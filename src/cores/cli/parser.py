@@ -1,0 +1,206 @@
+"""What can be asked, and how: one parser per command, the run's settings from its dataclasses."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from jsonargparse import ArgumentError, ArgumentParser, Namespace, set_parsing_settings
+
+from cores.config import RunConfig
+from cores.errors import UserError
+
+Command = Callable[[Any], dict[str, Any]]
+
+Device = Literal["auto", "cpu", "cuda"]
+
+
+def parse(arguments: Sequence[str]) -> tuple[Command, Namespace]:
+    """The command that was asked for and its options; settings not given are absent."""
+    set_parsing_settings(docstring_parse_attribute_docstrings=True)
+    parser = ArgumentParser(
+        prog="cores",
+        exit_on_error=False,
+        description="Graph classification from a small subgraph that the model chose itself. "
+        "Try: cores train --dataset motifs --model gnn",
+    )
+    from cores import __version__
+
+    parser.add_argument("--version", action="version", version=f"cores {__version__}")
+    commands = parser.add_subcommands(
+        dest="command", metavar="COMMAND", title="commands"
+    )
+    for name, (build, help_text) in _COMMANDS.items():
+        commands.add_subcommand(name, build(), help=help_text)
+    try:
+        parsed = parser.parse_args(list(arguments))
+        given = parser.parse_args(list(arguments), defaults=False)
+    except ArgumentError as error:
+        raise UserError(f"{_plain(str(error))}; see cores --help") from None
+    options = parsed[parsed.command]
+    options.given = given[given.command]
+    from cores.cli import commands as handlers
+
+    return getattr(handlers, parsed.command), options
+
+
+def _plain(message: str) -> str:
+    """The parser's words without its inner names."""
+    return " ".join(
+        message.replace("typing.Literal", "one of ")
+        .replace("Parser key", "option")
+        .split()
+    )
+
+
+def _parser(description: str) -> ArgumentParser:
+    parser = ArgumentParser(exit_on_error=False, description=description)
+    parser.add_argument(
+        "--json", action="store_true", help="Print one JSON object and nothing else."
+    )
+    parser.add_argument(
+        "--device",
+        type=Device,
+        default="auto",
+        help="Where to compute; auto takes a GPU where there is one.",
+    )
+    return parser
+
+
+def _data_root(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--data-root",
+        type=str | None,
+        default=None,
+        metavar="FOLDER",
+        help="Folder with tu/NAME.zip and other/NAME.npz, or PyG's layout; else CORES_DATA.",
+    )
+
+
+def _datasets() -> ArgumentParser:
+    parser = _parser("The paper's Table 1, measured from the data.")
+    parser.add_argument(
+        "names", nargs="*", help="Names or paths; without, the paper's nine."
+    )
+    _data_root(parser)
+    return parser
+
+
+def _train() -> ArgumentParser:
+    parser = _parser(
+        "Train a model into a run folder. Settings come from the preset, then --settings, then the "
+        "options below, the later ones first in rank."
+    )
+    _data_root(parser)
+    parser.add_argument(
+        "--out",
+        type=str | None,
+        default=None,
+        metavar="RUN",
+        help="Run folder; without, runs/DATASET-MODEL-CONV-splitN-seedS.",
+    )
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="Go on with an interrupted run (or start it).",
+    )
+    parser.add_argument(
+        "--settings",
+        type=str | None,
+        default=None,
+        metavar="FILE",
+        help="TOML file with settings, e.g. [training] learning_rate = 0.001.",
+    )
+    parser.add_argument(
+        "--epochs", type=int | None, default=None, help="Short for --training.epochs."
+    )
+    parser.add_class_arguments(RunConfig, None, sub_configs=False)
+    return parser
+
+
+def _evaluate() -> ArgumentParser:
+    parser = _parser(
+        "Measure a saved model on its own test split, or on another dataset."
+    )
+    parser.add_argument(
+        "run", metavar="RUN", help="Run folder that `cores train` made."
+    )
+    parser.add_argument(
+        "--dataset",
+        type=str | None,
+        default=None,
+        help="Another dataset with the same features and labels; all its graphs are used.",
+    )
+    parser.add_argument(
+        "--alpha",
+        type=float | None,
+        default=None,
+        help="Error rate of the prediction sets.",
+    )
+    _data_root(parser)
+    return parser
+
+
+def _reproduce() -> ArgumentParser:
+    parser = _parser(
+        "Run a table of the paper and print ours beside theirs. Finished runs are not repeated: "
+        "the same command goes on after an interruption."
+    )
+    parser.add_argument(
+        "target",
+        metavar="TARGET",
+        help="comparison-gin, comparison-gcn or comparison-gat.",
+    )
+    parser.add_argument(
+        "--datasets",
+        type=str | None,
+        default=None,
+        help="Names with commas; without, all nine.",
+    )
+    parser.add_argument(
+        "--models", type=str, default="gnn,mlp", help="Names with commas."
+    )
+    parser.add_argument(
+        "--splits", type=str, default="1-5", help="For example 1-5 or 1,3."
+    )
+    parser.add_argument(
+        "--preset",
+        type=Literal["default", "paper"],
+        default="paper",
+        help="Settings of the runs.",
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="Two splits and 20 epochs, as a trial."
+    )
+    parser.add_argument("--workers", type=int, default=1, help="Processes.")
+    parser.add_argument(
+        "--out",
+        type=str,
+        default="runs/reproduce",
+        metavar="FOLDER",
+        help="Folder of run folders.",
+    )
+    parser.add_argument(
+        "--rows",
+        type=str | None,
+        default=None,
+        metavar="CSV",
+        help="File that collects a row per finished run; without, FOLDER/TARGET.csv.",
+    )
+    _data_root(parser)
+    return parser
+
+
+def _benchmark() -> ArgumentParser:
+    parser = _parser("Measure the speed ratios, in one process with one thread.")
+    parser.add_argument(
+        "--repeats", type=int, default=15, help="Interleaved repeats of each."
+    )
+    return parser
+
+
+_COMMANDS: dict[str, tuple[Callable[[], ArgumentParser], str]] = {
+    "datasets": (_datasets, "the paper's Table 1, measured"),
+    "train": (_train, "train a model"),
+    "evaluate": (_evaluate, "measure a trained model"),
+    "reproduce": (_reproduce, "a table of the paper, ours beside theirs"),
+    "benchmark": (_benchmark, "speed ratios"),
+}

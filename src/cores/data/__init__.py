@@ -1,0 +1,1 @@
+"""Datasets, splits, and graphs as flat tensors."""

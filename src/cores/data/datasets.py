@@ -1,0 +1,332 @@
+"""The paper's nine datasets (Table 1) and those with ground truth, as rows of one table."""
+
+import os
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch_geometric.data import Data
+
+from cores.data.store import GraphStore
+from cores.data.synthetic import ba_motifs
+from cores.data.tu import TURecords, read_tu
+from cores.errors import UserError, nearest
+
+
+@dataclass(frozen=True)
+class DatasetSpec:
+    """Choices that turn a dataset's files into the features of Table 1."""
+
+    name: str
+    file: str = ""
+    """Name of the file, where it differs."""
+    columns: tuple[int, ...] | None = None
+    """Columns kept, of the attributes followed by the one-hot labels; None: all."""
+    continuous: tuple[int, ...] = ()
+    """Columns (of those kept) to standardise."""
+    clipped: tuple[int, ...] = ()
+    """Columns (of those kept) to clip to their 0.1 % and 99.9 % quantiles first."""
+    cleaned: bool = False
+    """The variant without isomorphic duplicates."""
+    in_paper: bool = True
+
+    @property
+    def stem(self) -> str:
+        """Name of the file, without its ending."""
+        return self.file or self.name
+
+
+_COLUMNS_BZR = (0, 1, 2, 3, 8, 9, 10, 11, 18, 19)
+_ROWS = (
+    DatasetSpec("BZR", columns=_COLUMNS_BZR, continuous=(0, 1, 2)),
+    DatasetSpec("COX2", columns=_COLUMNS_BZR, continuous=(0, 1, 2)),
+    DatasetSpec("DD", columns=tuple(range(20))),
+    DatasetSpec("ENZYMES", continuous=tuple(range(18)), clipped=(0,)),
+    DatasetSpec("MUTAG", cleaned=True),
+    DatasetSpec("NCI1", columns=tuple(range(7))),
+    DatasetSpec("NCI109", columns=tuple(range(8))),
+    DatasetSpec("PROTEINS", continuous=(0,), clipped=(0,)),
+    DatasetSpec("PTC", file="PTC_FM", columns=tuple(range(1, 9))),
+    DatasetSpec("BA_2Motifs", in_paper=False),
+    DatasetSpec("Benzene", in_paper=False),
+    DatasetSpec("Mutagenicity", in_paper=False),
+    DatasetSpec("motifs", in_paper=False),
+)
+DATASETS = {spec.name: spec for spec in _ROWS}
+"""Every dataset known by name."""
+PAPER_DATASETS = tuple(spec.name for spec in _ROWS if spec.in_paper)
+_BY_FOLDED_NAME = {name.lower(): name for name in DATASETS} | {"ptc_fm": "PTC"}
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Graphs with what is needed to prepare and to name them; a sequence of PyG graphs."""
+
+    name: str
+    graphs: GraphStore
+    class_names: tuple[str, ...]
+    """The labels as the files spell them, by class."""
+    continuous: tuple[int, ...] = ()
+    clipped: tuple[int, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.graphs)
+
+    def __getitem__(self, index: int) -> Data:
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"graph {index} of {len(self)}")
+        return self.graphs.graph(index % len(self))
+
+    def __iter__(self) -> Iterator[Data]:
+        return (self.graphs.graph(index) for index in range(len(self)))
+
+    @property
+    def num_classes(self) -> int:
+        """Number of labels."""
+        return len(self.class_names)
+
+
+def canonical_name(dataset: str) -> str:
+    """A known dataset's own spelling; a path stays as it is.
+
+    >>> canonical_name("mutag"), canonical_name("ptc_fm")
+    ('MUTAG', 'PTC')
+    """
+    if dataset.lower() in _BY_FOLDED_NAME:
+        return _BY_FOLDED_NAME[dataset.lower()]
+    if os.sep in dataset or Path(dataset).exists():
+        return dataset
+    raise UserError(
+        f"unknown dataset {dataset!r}; {nearest(dataset, DATASETS)} "
+        "(or the path of a zip or folder in TU format)"
+    )
+
+
+def load_dataset(dataset: str, data_root: str | Path | None = None) -> Dataset:
+    """Load a dataset by name (any case), or any zip or folder in TU format by path.
+
+    Named datasets are read from ``data_root``, else from the folder that the environment variable
+    ``CORES_DATA`` names, else downloaded by PyG to the user's cache folder. ``motifs`` is
+    generated and needs no file.
+
+    >>> load_dataset("motifs").class_names
+    ('cycle', 'house')
+    """
+    name = canonical_name(dataset)
+    if name == "motifs":
+        return Dataset(name, ba_motifs(), class_names=("cycle", "house"))
+    if name not in DATASETS:
+        path = Path(name)
+        if not path.exists():
+            raise UserError(f"dataset path {name} does not exist")
+        records = read_tu(path)
+        # Unknown attributes are measurements more often than not: put them on one scale.
+        attributes = tuple(range(records.attributes.shape[1]))
+        return _checked(_from_tu(DatasetSpec(name, continuous=attributes), records))
+    spec = DATASETS[name]
+    root = _data_root(data_root)
+    if name in ("BA_2Motifs", "Benzene"):
+        return _checked(_from_npz(name, _npz(root, f"{name}.npz")))
+    records = read_tu(_locate(spec, root))
+    truth = root / "other" / "Mutagenicity_edge_gt.npz" if root else None
+    if name == "Mutagenicity" and truth and truth.exists():
+        return _checked(_with_edge_truth(_from_tu(spec, records), records, truth))
+    return _checked(_from_tu(spec, records))
+
+
+def _data_root(given: str | Path | None) -> Path | None:
+    named = given or os.environ.get("CORES_DATA")
+    if not named:
+        return None
+    root = Path(named).expanduser()
+    if not root.is_dir():
+        source = "--data-root" if given else "CORES_DATA"
+        raise UserError(
+            f"data folder {root} does not exist; set {source} to the right one"
+        )
+    return root
+
+
+def _cache_root() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "cores-gnn"
+
+
+def _locate(spec: DatasetSpec, root: Path | None) -> Path:
+    """The zip or folder of a dataset in TU format."""
+    suffix = "_cleaned" if spec.cleaned else ""
+    if root is None:
+        return _downloaded(spec) / f"raw{suffix}"
+    candidates = [
+        root / f"tu{suffix}" / f"{spec.stem}.zip",
+        root / f"tu{suffix}" / spec.stem,
+        root / spec.stem / f"raw{suffix}",
+    ]
+    found = [path for path in candidates if path.exists()]
+    if not found:
+        raise UserError(
+            f"{root} has no {spec.name}; put it at {candidates[0]} or {candidates[2]}{os.sep}"
+        )
+    return found[0]
+
+
+def _downloaded(spec: DatasetSpec) -> Path:
+    """PyG's folder of a dataset in the user's cache, downloaded if it is not there yet."""
+    import aiohttp
+    from torch_geometric.datasets import TUDataset
+
+    root = _cache_root()
+    suffix = "_cleaned" if spec.cleaned else ""
+    try:
+        TUDataset(str(root), spec.stem, cleaned=spec.cleaned)
+    except (OSError, RuntimeError, aiohttp.ClientError, zipfile.BadZipFile) as error:
+        raise UserError(
+            f"cannot download {spec.name} ({type(error).__name__}); put {spec.stem}.zip at "
+            f"FOLDER/tu{suffix}/{spec.stem}.zip and set CORES_DATA to FOLDER, "
+            f"or its text files into {root / spec.stem / f'raw{suffix}'}"
+        ) from None
+    return root / spec.stem
+
+
+def _npz(root: Path | None, file: str) -> Path:
+    path = (root or _cache_root()) / "other" / file
+    if not path.exists():
+        raise UserError(
+            f"{path} is missing; put it there, or set CORES_DATA to its folder"
+        )
+    return path
+
+
+def _arrays(path: Path) -> dict[str, NDArray[Any]]:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise UserError(
+            f"{path} is not a readable npz file ({error}); get it anew"
+        ) from None
+
+
+def _one_hot(labels: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Columns for every value between the least and the greatest, kind after kind."""
+    kinds = [
+        np.eye(kind.max() - kind.min() + 1, dtype=np.float32)[kind - kind.min()]
+        for kind in labels.T
+        if len(kind)
+    ]
+    return (
+        np.concatenate(kinds, axis=1)
+        if kinds
+        else np.empty((len(labels), 0), np.float32)
+    )
+
+
+def _pointers(owner: NDArray[np.int64], groups: int) -> Tensor:
+    counts = np.bincount(owner, minlength=groups)
+    return torch.from_numpy(np.concatenate([[0], np.cumsum(counts)]))
+
+
+def _from_tu(spec: DatasetSpec, records: TURecords) -> Dataset:
+    features = np.concatenate(
+        [records.attributes.astype(np.float32), _one_hot(records.node_labels)], axis=1
+    )
+    if spec.columns is not None:
+        features = features[:, list(spec.columns)]
+    if not features.shape[1]:
+        features = np.ones((len(features), 1), np.float32)
+    class_labels, classes = np.unique(records.graph_labels, return_inverse=True)
+    node_ptr = _pointers(records.graph_of_node, len(classes))
+    graph_of_edge = records.graph_of_node[records.edge_index[0]]
+    edge_attr = _one_hot(records.edge_labels)
+    graphs = GraphStore(
+        x=torch.from_numpy(features),
+        edge_index=torch.from_numpy(records.edge_index)
+        - node_ptr[torch.from_numpy(graph_of_edge)],
+        y=torch.from_numpy(classes.astype(np.int64)),
+        node_ptr=node_ptr,
+        edge_ptr=_pointers(graph_of_edge, len(classes)),
+        edge_attr=torch.from_numpy(edge_attr) if edge_attr.shape[1] else None,
+    )
+    names = tuple(str(label) for label in class_labels)
+    return Dataset(spec.name, graphs, names, spec.continuous, spec.clipped)
+
+
+def _with_edge_truth(dataset: Dataset, records: TURecords, path: Path) -> Dataset:
+    """Mutagenicity's marked edges; a node is marked when one of its edges is."""
+    marked = _arrays(path)["edge_gt"].astype(bool)
+    if len(marked) != len(records.edge_line):
+        raise UserError(
+            f"{path} marks {len(marked)} edges, the data has {len(records.edge_line)}"
+        )
+    edge_truth = marked[records.edge_line]
+    node_truth = np.zeros(len(records.graph_of_node), dtype=bool)
+    node_truth[records.edge_index[:, edge_truth].ravel()] = True
+    truth = {
+        "node_truth": torch.from_numpy(node_truth),
+        "edge_truth": torch.from_numpy(edge_truth),
+    }
+    graphs = GraphStore(**{**vars(dataset.graphs), **truth})
+    return Dataset(dataset.name, graphs, dataset.class_names)
+
+
+def _from_npz(name: str, path: Path) -> Dataset:
+    """BA_2Motifs and Benzene: flat arrays, laid out like the store."""
+    arrays = _arrays(path)
+    needed = {"x", "edge_index", "y", "node_ptr", "edge_ptr", "node_gt"}
+    if missing := needed - arrays.keys():
+        raise UserError(f"{path} lacks the array {sorted(missing)[0]!r}")
+
+    def tensor(key: str, kind: torch.dtype) -> Tensor:
+        return torch.from_numpy(arrays[key]).to(kind)
+
+    edge_truth = (
+        tensor("edge_gt", torch.bool) if "edge_gt" in arrays else _ring_edges(arrays)
+    )
+    graphs = GraphStore(
+        x=tensor("x", torch.float32),
+        edge_index=tensor("edge_index", torch.int64),
+        y=tensor("y", torch.int64),
+        node_ptr=tensor("node_ptr", torch.int64),
+        edge_ptr=tensor("edge_ptr", torch.int64),
+        edge_attr=tensor("edge_attr", torch.float32) if "edge_attr" in arrays else None,
+        node_truth=tensor("node_gt", torch.bool),
+        edge_truth=edge_truth,
+    )
+    return Dataset(name, graphs, tuple(str(label) for label in np.unique(arrays["y"])))
+
+
+def _ring_edges(arrays: dict[str, NDArray[Any]]) -> Tensor:
+    """Benzene marks atoms, one column per ring: a bond is true when one ring holds both its ends."""
+    owner = np.repeat(np.arange(len(arrays["y"])), np.diff(arrays["edge_ptr"]))
+    rings = arrays["num_gt"].astype(np.int64)[owner]
+    ends = arrays["gt_ptr"][owner] + arrays["edge_index"].astype(np.int64) * rings
+    inside = np.zeros(len(owner), dtype=bool)
+    for ring in range(int(rings.max(initial=0))):
+        has_ring = ring < rings
+        both = arrays["gt_flat"][ends[:, has_ring] + ring].all(axis=0)
+        inside[has_ring] |= both
+    return torch.from_numpy(inside)
+
+
+def _checked(dataset: Dataset) -> Dataset:
+    """Refuse what no model can be trained on."""
+    graphs = dataset.graphs
+    bad = ~graphs.x.isfinite().all(dim=1)
+    if bad.any():
+        node = int(bad.nonzero()[0])
+        graph = int(torch.searchsorted(graphs.node_ptr, node, right=True))
+        raise UserError(
+            f"{dataset.name}: {int(bad.sum())} nodes have NaN or infinite features, "
+            f"the first in graph {graph}; clean the data"
+        )
+    if dataset.num_classes < 2:
+        raise UserError(
+            f"{dataset.name}: every graph has the label {dataset.class_names[0]}; "
+            "a classifier needs at least two classes"
+        )
+    return dataset

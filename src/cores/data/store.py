@@ -1,0 +1,185 @@
+"""Many graphs as flat tensors; a mini-batch is index arithmetic, with no Python per graph."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Self
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from cores.errors import UserError
+
+
+@dataclass(frozen=True)
+class GraphStore:
+    """Graphs laid end to end: graph i owns nodes ``node_ptr[i]:node_ptr[i + 1]``, edges likewise.
+
+    Collating small graphs one by one costs more than training on them; kept flat, on the device,
+    a split pays for its batches only what the gathers cost.
+    """
+
+    x: Float[Tensor, "nodes features"]
+    edge_index: Int[Tensor, "2 edges"]
+    """Ends of every directed edge, counted from 0 within its graph."""
+    y: Int[Tensor, " graphs"]
+    node_ptr: Int[Tensor, " graphs_plus_1"]
+    """On the CPU always, like ``edge_ptr``: batch sizes are known without asking the device."""
+    edge_ptr: Int[Tensor, " graphs_plus_1"]
+    edge_attr: Float[Tensor, "edges edge_features"] | None = None
+    node_truth: Bool[Tensor, " nodes"] | None = None
+    """Nodes of the ground-truth explanation."""
+    edge_truth: Bool[Tensor, " edges"] | None = None
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def num_features(self) -> int:
+        """Columns of ``x``."""
+        return self.x.size(1)
+
+    @property
+    def num_edge_features(self) -> int:
+        """Columns of ``edge_attr``, 0 without."""
+        return 0 if self.edge_attr is None else self.edge_attr.size(1)
+
+    @property
+    def num_nodes(self) -> Int[Tensor, " graphs"]:
+        """Nodes of each graph."""
+        return self.node_ptr.diff()
+
+    @property
+    def num_edges(self) -> Int[Tensor, " graphs"]:
+        """Directed edges of each graph."""
+        return self.edge_ptr.diff()
+
+    def to(self, device: torch.device) -> Self:
+        """The same graphs on a device; the pointers stay on the CPU."""
+        moved = {
+            each.name: value.to(device)
+            for each in fields(self)
+            if each.name not in ("node_ptr", "edge_ptr")
+            and isinstance(value := getattr(self, each.name), Tensor)
+        }
+        return replace(self, **moved)
+
+    def batch(self, index: Int[Tensor, " chosen"]) -> Batch:
+        """The chosen graphs as one PyG batch; ``index`` lives on the CPU."""
+        device = self.x.device
+        nodes, graph_of_node, node_ptr = _rows(self.node_ptr, index, device)
+        edges, graph_of_edge, _ = _rows(self.edge_ptr, index, device)
+        picked = {
+            "x": self.x[nodes],
+            "edge_index": self.edge_index[:, edges] + node_ptr[graph_of_edge],
+            "y": self.y[index.to(device)],
+        }
+        if self.edge_attr is not None:
+            picked["edge_attr"] = self.edge_attr[edges]
+        if self.node_truth is not None:
+            picked["node_truth"] = self.node_truth[nodes]
+        if self.edge_truth is not None:
+            picked["edge_truth"] = self.edge_truth[edges]
+        return Batch(batch=graph_of_node, ptr=node_ptr, **picked)
+
+    def batches(
+        self, batch_size: int, generator: torch.Generator | None = None
+    ) -> Iterator[Batch]:
+        """Mini-batches that visit every graph once, shuffled where a generator is given."""
+        if generator is None:
+            order = torch.arange(len(self))
+        else:
+            order = torch.randperm(len(self), generator=generator)
+        for index in order.split(batch_size):
+            yield self.batch(index)
+
+    def subset(self, index: Int[Tensor, " chosen"]) -> Self:
+        """A store of the chosen graphs alone, in that order."""
+        device = self.x.device
+        nodes, _, node_ptr = _rows(self.node_ptr, index, device)
+        edges, _, edge_ptr = _rows(self.edge_ptr, index, device)
+        return replace(
+            self,
+            x=self.x[nodes],
+            edge_index=self.edge_index[:, edges],
+            y=self.y[index.to(device)],
+            node_ptr=node_ptr.cpu(),
+            edge_ptr=edge_ptr.cpu(),
+            edge_attr=None if self.edge_attr is None else self.edge_attr[edges],
+            node_truth=None if self.node_truth is None else self.node_truth[nodes],
+            edge_truth=None if self.edge_truth is None else self.edge_truth[edges],
+        )
+
+    def graph(self, index: int) -> Data:
+        """One graph as a PyG record."""
+        nodes = slice(int(self.node_ptr[index]), int(self.node_ptr[index + 1]))
+        edges = slice(int(self.edge_ptr[index]), int(self.edge_ptr[index + 1]))
+        optional = {
+            "edge_attr": None if self.edge_attr is None else self.edge_attr[edges],
+            "node_truth": None if self.node_truth is None else self.node_truth[nodes],
+            "edge_truth": None if self.edge_truth is None else self.edge_truth[edges],
+        }
+        return Data(
+            x=self.x[nodes],
+            edge_index=self.edge_index[:, edges],
+            y=self.y[index : index + 1],
+            **{name: value for name, value in optional.items() if value is not None},
+        )
+
+    @classmethod
+    def from_graphs(cls, graphs: Sequence[Data]) -> Self:
+        """Lay a list of PyG graphs end to end."""
+        if not graphs:
+            raise UserError("no graphs were given")
+
+        def joined(name: str) -> Tensor | None:
+            parts = [getattr(graph, name, None) for graph in graphs]
+            present = [part for part in parts if part is not None]
+            if present and len(present) < len(parts):
+                raise UserError(
+                    f"{len(present)} of {len(parts)} graphs have {name!r}; all or none"
+                )
+            return torch.cat(present) if present else None
+
+        x, y = joined("x"), joined("y")
+        if x is None or y is None:
+            raise UserError("every graph needs node features x and a label y")
+        num_nodes = torch.tensor([graph.x.size(0) for graph in graphs])
+        num_edges = torch.tensor([graph.edge_index.size(1) for graph in graphs])
+        return cls(
+            x=x.float(),
+            edge_index=torch.cat([graph.edge_index for graph in graphs], dim=1),
+            y=y.flatten().long(),
+            node_ptr=_pointers(num_nodes),
+            edge_ptr=_pointers(num_edges),
+            edge_attr=joined("edge_attr"),
+            node_truth=joined("node_truth"),
+            edge_truth=joined("edge_truth"),
+        )
+
+
+def _pointers(counts: Int[Tensor, " groups"]) -> Int[Tensor, " groups_plus_1"]:
+    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+
+
+def _rows(
+    pointers: Int[Tensor, " graphs_plus_1"],
+    index: Int[Tensor, " chosen"],
+    device: torch.device,
+) -> tuple[Int[Tensor, " rows"], Int[Tensor, " rows"], Int[Tensor, " chosen_plus_1"]]:
+    """Rows that the chosen graphs own, the position of each row's graph in the choice, pointers.
+
+    >>> rows, owner, ptr = _rows(torch.tensor([0, 2, 5, 6]), torch.tensor([2, 0]), torch.device("cpu"))
+    >>> rows.tolist(), owner.tolist(), ptr.tolist()
+    ([5, 0, 1], [0, 1, 1], [0, 1, 3])
+    """
+    first = pointers[index]
+    counts = pointers[index + 1] - first
+    new = _pointers(counts)
+    total = int(new[-1])
+    shift, counts = (first - new[:-1]).to(device), counts.to(device)
+    owner = torch.arange(len(index), device=device).repeat_interleave(
+        counts, output_size=total
+    )
+    return torch.arange(total, device=device) + shift[owner], owner, new.to(device)

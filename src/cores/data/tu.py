@@ -1,0 +1,166 @@
+"""Read the text files of a dataset in TU format, from a zip or a folder, with every line checked.
+
+We read the files ourselves rather than through PyG's ``TUDataset`` because users bring their own:
+a missing file, a line too few or an edge between two graphs must be named, folders may be
+read-only, and the ground truth of Mutagenicity refers to the order of the lines.
+"""
+
+import warnings
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cores.errors import UserError
+
+AnyPath = Path | zipfile.Path
+
+
+@dataclass(frozen=True)
+class TURecords:
+    """The files' content: nodes grouped by graph, directed edges sorted by graph and ends."""
+
+    name: str
+    graph_of_node: NDArray[np.int64]
+    """Of every node, counted from 0, never falling."""
+    edge_index: NDArray[np.int64]
+    """[2, edges], node numbers over the whole dataset."""
+    edge_line: NDArray[np.int64]
+    """Line of the adjacency file that an edge stood on, counted from 0."""
+    graph_labels: NDArray[np.int64]
+    attributes: NDArray[np.float64]
+    """[nodes, attributes], 0 columns without the file."""
+    node_labels: NDArray[np.int64]
+    """[nodes, kinds of label]."""
+    edge_labels: NDArray[np.int64]
+    """[edges, kinds of label]."""
+
+
+def read_tu(source: Path) -> TURecords:
+    """Read ``source``, a zip or a folder that holds ``NAME_A.txt`` and its companions."""
+    if source.is_dir():
+        return _read_folder(source, source)
+    try:
+        with zipfile.ZipFile(source) as archive:
+            return _read_folder(zipfile.Path(archive), source)
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError) as error:
+        raise UserError(
+            f"{source} is not a readable zip file ({error}); get it anew"
+        ) from None
+    except OSError as error:
+        raise UserError(f"cannot read {source}: {error.strerror or error}") from None
+
+
+def _read_folder(root: AnyPath, source: Path) -> TURecords:
+    folder, name = _adjacency(root, source)
+
+    def table(suffix: str, kind: type, required: bool = True) -> NDArray[np.float64]:
+        return _table(folder / f"{name}_{suffix}.txt", kind, required, source)
+
+    edges = table("A", np.int64)
+    indicator = table("graph_indicator", np.int64)[:, 0]
+    labels = table("graph_labels", np.int64)[:, 0]
+    node_labels = table("node_labels", np.int64, required=False)
+    attributes = table("node_attributes", np.float64, required=False)
+    edge_labels = table("edge_labels", np.int64, required=False)
+
+    def same_length(rows: int, file: str, expected: int, other: str) -> None:
+        if rows and rows != expected:
+            raise UserError(
+                f"{source}: {name}_{file}.txt has {rows} lines, "
+                f"but {name}_{other}.txt has {expected}; each needs a line in both"
+            )
+
+    same_length(len(node_labels), "node_labels", len(indicator), "graph_indicator")
+    same_length(len(attributes), "node_attributes", len(indicator), "graph_indicator")
+    same_length(len(edge_labels), "edge_labels", len(edges), "A")
+    if indicator.min() < 1 or indicator.max() > len(labels):
+        raise UserError(
+            f"{source}: {name}_graph_indicator.txt names graphs {indicator.min()} to "
+            f"{indicator.max()}, but {name}_graph_labels.txt has {len(labels)} lines"
+        )
+    empty = np.setdiff1d(np.arange(1, len(labels) + 1), indicator)
+    if len(empty):
+        raise UserError(
+            f"{source}: graph {empty[0]} has no nodes; remove it and its label"
+        )
+    if len(edges) and (edges.min() < 1 or edges.max() > len(indicator)):
+        raise UserError(
+            f"{source}: {name}_A.txt names nodes {edges.min()} to {edges.max()}, "
+            f"but there are {len(indicator)}"
+        )
+
+    # Nodes may come in any order; group them by graph and renumber the edges' ends.
+    grouped = np.argsort(indicator, kind="stable")
+    position = np.empty_like(grouped)
+    position[grouped] = np.arange(len(grouped))
+    graph_of_node = indicator[grouped].astype(np.int64) - 1
+    ends = (
+        position[edges.astype(np.int64) - 1].T
+        if len(edges)
+        else np.empty((2, 0), np.int64)
+    )
+    across = graph_of_node[ends[0]] != graph_of_node[ends[1]]
+    if across.any():
+        line = int(np.flatnonzero(across)[0]) + 1
+        raise UserError(f"{source}: line {line} of {name}_A.txt joins two graphs")
+    order = np.lexsort((ends[1], ends[0]))
+
+    def by(
+        rows: NDArray[np.float64], index: NDArray[np.int64], kind: type
+    ) -> NDArray[np.float64]:
+        return (rows[index] if len(rows) else np.empty((len(index), 0))).astype(kind)
+
+    return TURecords(
+        name=name,
+        graph_of_node=graph_of_node,
+        edge_index=ends[:, order],
+        edge_line=order.astype(np.int64),
+        graph_labels=labels.astype(np.int64),
+        attributes=by(attributes, grouped, np.float64),
+        node_labels=by(node_labels, grouped, np.int64).astype(np.int64),
+        edge_labels=by(edge_labels, order, np.int64).astype(np.int64),
+    )
+
+
+def _adjacency(root: AnyPath, source: Path) -> tuple[AnyPath, str]:
+    """The folder that holds the one ``NAME_A.txt``, at the root or one or two levels below."""
+    level = [root]
+    for _ in range(3):
+        found = [(each, child) for each in level for child in each.iterdir()]
+        files = [
+            (each, child.name) for each, child in found if child.name.endswith("_A.txt")
+        ]
+        if len(files) > 1:
+            names = ", ".join(sorted(name for _, name in files))
+            raise UserError(
+                f"{source} holds several datasets ({names}); give the path of one"
+            )
+        if files:
+            folder, file = files[0]
+            return folder, file.removesuffix("_A.txt")
+        level = [child for _, child in found if child.is_dir()]
+    raise UserError(f"{source} holds no NAME_A.txt: not a dataset in TU format")
+
+
+def _table(
+    path: AnyPath, kind: type, required: bool, source: Path
+) -> NDArray[np.float64]:
+    """The numbers of a file, one row per line; no rows for an optional file that is not there."""
+    if not path.exists():
+        if required:
+            raise UserError(f"{source}: {path.name} is missing")
+        return np.empty((0, 0))
+    with path.open(encoding="utf-8") as file, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "loadtxt: input contained no data")
+        try:
+            rows: NDArray[np.float64] = np.loadtxt(
+                file, delimiter=",", dtype=kind, ndmin=2
+            )
+        except (ValueError, zipfile.BadZipFile) as error:
+            raise UserError(f"{source}: {path.name}: {error}") from None
+    if required and not rows.size and not path.name.endswith("_A.txt"):
+        raise UserError(f"{source}: {path.name} is empty")
+    return rows

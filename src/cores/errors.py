@@ -1,0 +1,26 @@
+"""The one exception a user can mend."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class UserError(Exception):
+    """A mistake in the input, told in one line that names the mistake and the remedy.
+
+    The command line prints it without a traceback and exits with status 2.
+    """
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The known names closest to a misspelt one, as the end of an error message.
+
+    >>> nearest("mutga", ["MUTAG", "PTC", "DD"])
+    'did you mean MUTAG?'
+    >>> nearest("xyz", ["MUTAG", "PTC"])
+    'known: MUTAG, PTC'
+    """
+    by_folded = {each.lower(): each for each in known}
+    close = get_close_matches(name.lower(), list(by_folded), n=3, cutoff=0.5)
+    if close:
+        return f"did you mean {' or '.join(by_folded[each] for each in close)}?"
+    return f"known: {', '.join(by_folded.values())}"

@@ -1,0 +1,107 @@
+"""Measured runs as rows of a CSV file, and their mean and deviation. Needs no torch."""
+
+import csv
+import io
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+from cores.errors import UserError
+from cores.files import read_json, write_atomically
+
+COLUMNS = (
+    *("dataset", "model", "conv", "preset", "split", "seed"),
+    *("accuracy", "balanced_accuracy", "majority_rate", "node_ratio", "edge_ratio"),
+    *("full_accuracy", "coverage", "set_size", "alpha", "test_graphs"),
+    *("epochs", "best_epoch", "seconds", "key", "version", "commit", "machine"),
+)
+"""Columns of a results file; empty where a figure does not apply."""
+
+Row = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean and sample deviation over runs."""
+
+    mean: float
+    std: float
+    runs: int
+
+
+def run_row(folder: Path) -> Row | None:
+    """The row of a run folder; None while the run has not finished."""
+    if not (folder / "metrics.json").exists():
+        return None
+    found = read_json(folder / "config.json") | read_json(folder / "metrics.json")
+    return {name: _text(found.get(name)) for name in COLUMNS}
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The rows of a results file; a line that does not fit is named."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}") from None
+    lines = csv.reader(io.StringIO(text))
+    header = next(lines, [])
+    if tuple(header) != COLUMNS:
+        raise UserError(
+            f"{path}: the first line must name the columns {', '.join(COLUMNS)}"
+        )
+    rows = []
+    for number, line in enumerate(lines, start=2):
+        row = dict(zip(COLUMNS, line, strict=False))
+        try:
+            if len(line) != len(COLUMNS) or not 0 <= float(row["accuracy"]) <= 1:
+                raise ValueError
+        except ValueError:
+            raise UserError(f"{path}: line {number} is not a measured run") from None
+        rows.append(row)
+    return rows
+
+
+def merge_rows(path: Path, new: Iterable[Row]) -> list[Row]:
+    """Add rows to a results file, a configuration measured anew in place of the old; sorted."""
+    by_key = {row["key"]: row for row in read_rows(path)} if path.exists() else {}
+    by_key |= {row["key"]: row for row in new}
+    rows = sorted(by_key.values(), key=_order)
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_atomically(path, buffer.getvalue().encode())
+    return rows
+
+
+def _order(row: Row) -> tuple[Any, ...]:
+    names = (row["conv"], row["preset"], row["dataset"], row["model"])
+    return (*names, int(row["split"]), int(row["seed"]), row["key"])
+
+
+def spread(rows: Iterable[Row], figure: str, **where: str) -> Spread | None:
+    """Mean and deviation of a figure over the rows that match; None where there are none.
+
+    >>> rows = [{"model": "gnn", "accuracy": "0.5"}, {"model": "gnn", "accuracy": "0.7"}]
+    >>> spread(rows, "accuracy", model="gnn").mean
+    0.6
+    """
+    values = [float(row[figure]) for row in matching(rows, where) if row[figure]]
+    if not values:
+        return None
+    return Spread(mean(values), stdev(values) if len(values) > 1 else 0.0, len(values))
+
+
+def matching(rows: Iterable[Row], where: Mapping[str, str]) -> list[Row]:
+    """The rows whose columns have the given values."""
+    return [
+        row for row in rows if all(row[name] == value for name, value in where.items())
+    ]

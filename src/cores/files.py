@@ -1,0 +1,37 @@
+"""Files that are whole or not there."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from cores.errors import UserError
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file so that a reader, or a kill at any moment, finds the old content or the new."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise UserError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write one JSON value, atomically."""
+    write_atomically(path, (json.dumps(value, indent=2) + "\n").encode())
+
+
+def read_json(path: Path) -> Any:
+    """Read one JSON value."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}") from None
+    except ValueError as error:
+        raise UserError(f"{path} is not valid JSON ({error})") from None

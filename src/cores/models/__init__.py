@@ -1,0 +1,1 @@
+"""The networks: encoders (Eq. 2) and the classifier."""

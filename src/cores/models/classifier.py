@@ -1,0 +1,49 @@
+"""The classifier f_theta: encoder, readout, linear layer to the classes."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch_geometric.data import Batch
+from torch_geometric.nn import global_add_pool, global_mean_pool
+
+from cores.config import NetworkConfig
+from cores.models.encoder import Encoder, Layer
+
+READOUTS = {"mean": global_mean_pool, "add": global_add_pool}
+
+
+class Classifier(nn.Module):
+    """Class logits of every graph in a batch.
+
+    Args:
+        num_features: Columns of the node features.
+        num_classes: Number of labels.
+        config: Shape of the network.
+        layer: Message-passing layer.
+        num_edge_features: Columns of the edge features.
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        num_classes: int,
+        config: NetworkConfig,
+        layer: Layer,
+        num_edge_features: int = 0,
+    ) -> None:
+        super().__init__()
+        self.encoder = Encoder(num_features, config, layer, num_edge_features)
+        self.pooling = config.pooling
+        self.head = nn.Linear(len(config.pooling) * config.hidden_dim, num_classes)
+        nn.init.xavier_uniform_(self.head.weight)
+        nn.init.zeros_(self.head.bias)
+
+    def forward(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
+        """Logits; a graph that lost all its nodes gets the bias alone."""
+        h = self.encoder(batch.x, batch.edge_index, batch.get("edge_attr"))  # [N, H]
+        pooled = [
+            READOUTS[each](h, batch.batch, size=batch.num_graphs)  # [B, H]
+            for each in self.pooling
+        ]
+        logits: Tensor = self.head(torch.cat(pooled, dim=-1))  # [B, K]
+        return logits

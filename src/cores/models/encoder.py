@@ -1,0 +1,159 @@
+"""Node encoders, Eq. (2): GIN, GCN and GAT on PyG's convolutions, and one blind to edges."""
+
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch_geometric.nn import GATConv, GCNConv, GINConv, GINEConv
+
+from cores.config import Conv, NetworkConfig
+
+Layer = Conv | Literal["none"]
+"""A message-passing layer, or ``none``: the same depth without messages."""
+
+
+class GINLayer(nn.Module):
+    """Sum over neighbours, then an MLP of two layers; bond types enter the messages (GINE)."""
+
+    def __init__(self, config: NetworkConfig, edge_dim: int) -> None:
+        super().__init__()
+        width = config.hidden_dim
+        mlp = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width))
+        if edge_dim:
+            self.conv: nn.Module = GINEConv(
+                mlp, config.gin_eps, config.gin_train_eps, edge_dim
+            )
+        else:
+            self.conv = GINConv(mlp, config.gin_eps, config.gin_train_eps)
+        self.with_edges = edge_dim > 0
+
+    def forward(
+        self, h: Tensor, edge_index: Tensor, edge_attr: Tensor | None
+    ) -> Tensor:
+        """One round of messages."""
+        out: Tensor = (
+            self.conv(h, edge_index, edge_attr)
+            if self.with_edges
+            else self.conv(h, edge_index)
+        )
+        return out
+
+
+class GCNLayer(nn.Module):
+    """Normalised mean over neighbours; bond types become a positive weight per edge."""
+
+    def __init__(self, config: NetworkConfig, edge_dim: int) -> None:
+        super().__init__()
+        self.conv = GCNConv(config.hidden_dim, config.hidden_dim)
+        self.weigh = nn.Linear(edge_dim, 1) if edge_dim else None
+
+    def forward(
+        self, h: Tensor, edge_index: Tensor, edge_attr: Tensor | None
+    ) -> Tensor:
+        """One round of messages."""
+        weight = None
+        if self.weigh is not None and edge_attr is not None:
+            weight = F.softplus(self.weigh(edge_attr)).squeeze(-1)  # [E]
+        out: Tensor = self.conv(h, edge_index, weight)
+        return out
+
+
+class GATLayer(nn.Module):
+    """Attention over neighbours; the heads share the hidden units."""
+
+    def __init__(self, config: NetworkConfig, edge_dim: int) -> None:
+        super().__init__()
+        width, heads = config.hidden_dim, config.gat_heads
+        self.conv = GATConv(width, width // heads, heads, edge_dim=edge_dim or None)
+
+    def forward(
+        self, h: Tensor, edge_index: Tensor, edge_attr: Tensor | None
+    ) -> Tensor:
+        """One round of messages."""
+        out: Tensor = self.conv(h, edge_index, edge_attr)
+        return out
+
+
+class BlindLayer(nn.Module):
+    """A layer per node that never sees an edge: what is left of a GNN without the graph."""
+
+    def __init__(self, config: NetworkConfig, edge_dim: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(config.hidden_dim, config.hidden_dim)
+
+    def forward(
+        self, h: Tensor, edge_index: Tensor, edge_attr: Tensor | None
+    ) -> Tensor:
+        """No messages."""
+        out: Tensor = self.linear(h)
+        return out
+
+
+LAYERS: dict[str, type[nn.Module]] = {
+    "gin": GINLayer,
+    "gcn": GCNLayer,
+    "gat": GATLayer,
+    "none": BlindLayer,
+}
+
+
+class Encoder(nn.Module):
+    r"""Node embeddings after L rounds of messages, Eq. (2).
+
+    .. math:: h_i^{(l)} = f_{\theta_u} \big( \bigoplus_{j \in N_i} m_{\theta_m}(h_i^{(l-1)},
+              h_j^{(l-1)}) \big)
+
+    A linear layer per node comes before and after the rounds. Batch norm follows each round, never
+    the input layer: on constant features its output would be zero (docs/deviations.md, D2).
+
+    Args:
+        num_features: Columns of the node features.
+        config: Shape of the network.
+        layer: Message-passing layer.
+        num_edge_features: Columns of the edge features; used where ``config.edge_features`` is on.
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        config: NetworkConfig,
+        layer: Layer,
+        num_edge_features: int = 0,
+    ) -> None:
+        super().__init__()
+        width = config.hidden_dim
+        edge_dim = num_edge_features if config.edge_features else 0
+        self.input = nn.Linear(num_features, width)
+        self.layers = nn.ModuleList(
+            LAYERS[layer](config, edge_dim) for _ in range(config.num_layers)
+        )
+        self.norms = nn.ModuleList(
+            nn.BatchNorm1d(width) if config.batch_norm else nn.Identity()
+            for _ in range(config.num_layers)
+        )
+        self.output = nn.Linear(width, width)
+        self.dropout = config.dropout
+        self.apply(_xavier)
+
+    def forward(
+        self,
+        x: Float[Tensor, "nodes features"],
+        edge_index: Int[Tensor, "2 edges"],
+        edge_attr: Float[Tensor, "edges edge_features"] | None = None,
+    ) -> Float[Tensor, "nodes hidden"]:
+        """Embed every node."""
+        h = self._activated(self.input(x))  # [N, H]
+        for layer, norm in zip(self.layers, self.norms, strict=True):
+            h = self._activated(norm(layer(h, edge_index, edge_attr)))
+        return self._activated(self.output(h))
+
+    def _activated(self, h: Tensor) -> Tensor:
+        return F.dropout(torch.relu(h), self.dropout, self.training)
+
+
+def _xavier(module: nn.Module) -> None:
+    if isinstance(module, nn.Linear):
+        nn.init.xavier_uniform_(module.weight)
+        nn.init.zeros_(module.bias)

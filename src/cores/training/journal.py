@@ -1,0 +1,112 @@
+"""The diary of a run: a line per epoch, and the state that a killed run goes on from."""
+
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from cores.errors import UserError
+from cores.training.state import load_state, save_state
+
+HISTORY = "history.jsonl"
+CHECKPOINT = "checkpoint.safetensors"
+
+
+class Stateful(Protocol):
+    """Anything whose state can be taken and put back: models, optimisers, schedules, …"""
+
+    def state_dict(self) -> Mapping[str, Any]:
+        """Take the state."""
+
+    def load_state_dict(self, state: Any, /) -> Any:
+        """Put it back."""
+
+
+class Journal:
+    """Writes ``history.jsonl`` and the checkpoint of a run, and resumes from them.
+
+    A run is a deterministic function of its checkpoint, so it does not matter how old that is:
+    epochs after it are repeated, to the same numbers, and their lines are cut from the history.
+
+    Args:
+        folder: Where to write; None keeps nothing.
+        state: Everything the training changes, by name; restored if the folder has a checkpoint.
+    """
+
+    OVERHEAD = 0.05
+    """Largest share of the time spent on saving states."""
+
+    def __init__(self, folder: Path | None, **state: Stateful) -> None:
+        self.folder = folder
+        self.state = state
+        self.epoch = 0
+        self._seconds_before = 0.0
+        self._saving_seconds = 0.0
+        if folder is not None and (folder / CHECKPOINT).exists():
+            self._restore(folder)
+        if folder is not None:
+            _cut(folder / HISTORY, lines=self.epoch)
+        self._started = self._saved_at = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Time spent on this run, over all its interruptions."""
+        return self._seconds_before + time.perf_counter() - self._started
+
+    def epochs(self, most: int) -> Iterator[int]:
+        """Numbers of the epochs still to run, from 1."""
+        while self.epoch < most:
+            yield self.epoch + 1
+
+    def record(self, **figures: float) -> None:
+        """Close an epoch: append its line, and save the state if it is time."""
+        self.epoch += 1
+        if self.folder is None:
+            return
+        line = json.dumps({"epoch": self.epoch, **figures}) + "\n"
+        try:
+            with (self.folder / HISTORY).open("a", encoding="utf-8") as file:
+                file.write(line)
+        except OSError as error:
+            reason = error.strerror or error
+            raise UserError(
+                f"cannot write {self.folder / HISTORY}: {reason}"
+            ) from error
+        waited = time.perf_counter() - self._saved_at
+        if waited * self.OVERHEAD >= self._saving_seconds:
+            self._save(self.folder)
+
+    def _save(self, folder: Path) -> None:
+        begun = time.perf_counter()
+        parts = {name: part.state_dict() for name, part in self.state.items()}
+        save_state(
+            folder / CHECKPOINT,
+            {"epoch": self.epoch, "seconds": self.seconds, "parts": parts},
+        )
+        self._saved_at = time.perf_counter()
+        self._saving_seconds = self._saved_at - begun
+
+    def _restore(self, folder: Path) -> None:
+        saved = load_state(folder / CHECKPOINT)
+        try:
+            for name, part in self.state.items():
+                part.load_state_dict(saved["parts"][name])
+            self.epoch, self._seconds_before = saved["epoch"], saved["seconds"]
+        except (KeyError, RuntimeError, ValueError, TypeError) as error:
+            raise UserError(
+                f"{folder / CHECKPOINT} does not fit this run ({type(error).__name__}); "
+                "delete it to start over"
+            ) from None
+
+
+def _cut(path: Path, lines: int) -> None:
+    """Cut a file back to its first lines."""
+    if not path.exists():
+        return
+    with path.open("rb+") as file:
+        for _ in range(lines):
+            file.readline()
+        file.truncate(file.tell())
+        os.fsync(file.fileno())

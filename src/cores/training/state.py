@@ -1,0 +1,93 @@
+"""The state of a training as one safetensors file, without pickles."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from cores.errors import UserError
+from cores.files import write_atomically
+
+
+def save_state(path: Path, state: Mapping[str, Any]) -> None:
+    """Save nested dicts and lists of tensors, numbers and strings as one safetensors file.
+
+    Tensors are stored as such; the structure around them is JSON in the file's header.
+    """
+    tensors: dict[str, Tensor] = {}
+    structure = json.dumps(_taken_apart(state, "", tensors))
+    write_atomically(path, save(tensors, metadata={"structure": structure}))
+
+
+def load_state(path: Path) -> dict[str, Any]:
+    """Load what :func:`save_state` saved; reading runs no code from the file."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            structure = json.loads((file.metadata() or {})["structure"])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no dict
+        state: dict[str, Any] = _put_together(structure, tensors)
+    except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            f"{path} is damaged or not ours ({type(error).__name__})"
+        ) from None
+    return state
+
+
+def _taken_apart(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
+    if isinstance(value, Tensor):
+        # A clone: safetensors refuses tensors that share memory.
+        tensors[path] = value.detach().to("cpu", copy=True).contiguous()
+        return {"tensor": path}
+    if isinstance(value, Mapping):
+        pairs = [
+            [key, _taken_apart(item, f"{path}/{key}", tensors)]
+            for key, item in value.items()
+        ]
+        return {
+            "dict": pairs
+        }  # as pairs: JSON would turn an optimiser's integer keys to strings
+    if isinstance(value, list | tuple):
+        return [
+            _taken_apart(item, f"{path}/{i}", tensors) for i, item in enumerate(value)
+        ]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise TypeError(f"cannot save a {type(value).__name__} at {path}")
+
+
+def _put_together(value: Any, tensors: dict[str, Tensor]) -> Any:
+    if isinstance(value, dict):
+        if "tensor" in value:
+            return tensors[value["tensor"]]
+        return {key: _put_together(item, tensors) for key, item in value["dict"]}
+    if isinstance(value, list):
+        return [_put_together(item, tensors) for item in value]
+    return value
+
+
+class RandomState:
+    """All random numbers of a run as one state: batch order, and torch's own for dropout."""
+
+    def __init__(self, seed: int) -> None:
+        torch.manual_seed(seed)
+        self.batches = torch.Generator().manual_seed(seed)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where every generator stands."""
+        return {
+            "batches": self.batches.get_state(),
+            "cpu": torch.get_rng_state(),
+            "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Put every generator back."""
+        self.batches.set_state(state["batches"])
+        torch.set_rng_state(state["cpu"])
+        if state["cuda"] and torch.cuda.is_available():
+            torch.cuda.set_rng_state_all(state["cuda"])
