@@ -200,9 +200,7 @@ def _converted(hint: Any, value: Any, path: str) -> Any:
     if get_origin(hint) is Literal:
         options = get_args(hint)
         if value not in options:
-            raise UserError(
-                f"setting {path!r} must be one of {', '.join(options)}, got {value!r}"
-            )
+            raise UserError(f"setting {path!r} must be one of {', '.join(options)}, got {value!r}")
         return value
     if get_origin(hint) is tuple:
         if not isinstance(value, list | tuple):
@@ -211,17 +209,15 @@ def _converted(hint: Any, value: Any, path: str) -> Any:
     if hint is float and type(value) is int:
         return float(value)
     if type(value) is not hint:
-        raise UserError(
-            f"setting {path!r} must be of type {hint.__name__}, got {value!r}"
-        )
+        raise UserError(f"setting {path!r} must be of type {hint.__name__}, got {value!r}")
     return value
 
 
 def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Nested settings with some replaced.
 
-    >>> merged({"seed": 0, "network": {"dropout": 0.1, "num_layers": 3}}, {"network": {"dropout": 0.5}})
-    {'seed': 0, 'network': {'dropout': 0.5, 'num_layers': 3}}
+    >>> merged({"seed": 0, "network": {"dropout": 0.1, "gin_eps": 0}}, {"network": {"gin_eps": 1}})
+    {'seed': 0, 'network': {'dropout': 0.1, 'gin_eps': 1}}
     """
     result = dict(base)
     for name, value in changes.items():

@@ -21,9 +21,7 @@ def aps_scores(
     >>> aps_scores(torch.tensor([[0.2, 0.5, 0.3]]))
     tensor([[1.0000, 0.5000, 0.8000]])
     """
-    order = probs.argsort(
-        dim=-1, descending=True, stable=True
-    )  # [B, K] most likely first
+    order = probs.argsort(dim=-1, descending=True, stable=True)  # [B, K] most likely first
     mass = probs.gather(-1, order).cumsum(dim=-1)  # [B, K] by rank
     mass[..., -1] = 1.0
     return torch.empty_like(mass).scatter_(-1, order, mass)  # [B, K] by class
@@ -40,9 +38,7 @@ def lac_scores(
     return 1 - probs
 
 
-def conformal_quantile(
-    scores: Float[Tensor, " graphs"], alpha: float
-) -> Float[Tensor, ""]:
+def conformal_quantile(scores: Float[Tensor, " graphs"], alpha: float) -> Float[Tensor, ""]:
     """q-hat: the k-th smallest calibration score, k = ceil((n + 1)(1 - alpha)); +inf when k > n.
 
     The rank is computed exactly from the decimal that ``alpha`` was written as: in floats

@@ -8,6 +8,14 @@ from typing import Any
 from cores.errors import UserError
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot make the folder {path}: {error.strerror or error}") from None
+
+
 def write_atomically(path: Path, content: bytes) -> None:
     """Write a file so that a reader, or a kill at any moment, finds the old content or the new."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")

@@ -9,6 +9,7 @@ from jsonargparse import Namespace
 from cores.cli import display
 from cores.config import RunConfig, from_dict, merged
 from cores.errors import UserError, nearest
+from cores.files import make_folder
 
 
 def datasets(options: Namespace) -> dict[str, Any]:
@@ -74,9 +75,7 @@ def reproduce(options: Namespace) -> dict[str, Any]:
     names = options.datasets.split(",") if options.datasets else PAPER_DATASETS
     models = options.models.split(",")
     if unknown := [name for name in models if name not in ("gnn", "mlp")]:
-        raise UserError(
-            f"unknown model {unknown[0]!r}; {nearest(unknown[0], ('gnn', 'mlp'))}"
-        )
+        raise UserError(f"unknown model {unknown[0]!r}; {nearest(unknown[0], ('gnn', 'mlp'))}")
     if options.workers < 1:
         raise UserError(f"--workers must be positive, got {options.workers}")
     configs = comparison(
@@ -88,7 +87,7 @@ def reproduce(options: Namespace) -> dict[str, Any]:
         epochs=20 if options.quick else None,
     )
     root = Path(options.out)
-    root.mkdir(parents=True, exist_ok=True)
+    make_folder(root)
     rows_file = Path(options.rows) if options.rows else root / f"{options.target}.csv"
     rows = merge_rows(rows_file, [])
     failures: dict[str, str] = {}
@@ -117,7 +116,7 @@ def reproduce(options: Namespace) -> dict[str, Any]:
 
 def benchmark(options: Namespace) -> dict[str, Any]:
     """Measure the speed ratios."""
-    from cores.evaluation.benchmark import benchmark as measure
+    from cores.experiments.benchmark import benchmark as measure
 
     figures = measure(options.repeats)
     if not options.json:
@@ -141,9 +140,7 @@ def _numbers(text: str) -> list[int]:
         try:
             numbers.extend(range(int(first), int(last or first) + 1))
         except ValueError:
-            raise UserError(
-                f"--splits takes numbers such as 1-5 or 1,3, got {text!r}"
-            ) from None
+            raise UserError(f"--splits takes numbers such as 1-5 or 1,3, got {text!r}") from None
     return numbers
 
 
@@ -153,27 +150,17 @@ def _run_config(options: Namespace) -> RunConfig:
     from cores.settings import preset_config
 
     given = options.given.as_dict()
-    changes = {
-        name: value
-        for name, value in given.items()
-        if name in RunConfig.__annotations__
-    }
+    changes = {name: value for name, value in given.items() if name in RunConfig.__annotations__}
     if options.epochs is not None:
         changes = merged(changes, {"training": {"epochs": options.epochs}})
     if options.settings is not None:
         changes = merged(_settings(Path(options.settings)), changes)
     choice = from_dict(
         RunConfig,
-        {
-            name: changes[name]
-            for name in ("dataset", "model", "conv", "preset")
-            if name in changes
-        },
+        {name: changes[name] for name in ("dataset", "model", "conv", "preset") if name in changes},
     )
     changes["dataset"] = canonical_name(choice.dataset)
-    return preset_config(
-        changes["dataset"], choice.model, choice.conv, choice.preset, changes
-    )
+    return preset_config(changes["dataset"], choice.model, choice.conv, choice.preset, changes)
 
 
 def _settings(path: Path) -> dict[str, Any]:

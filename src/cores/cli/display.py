@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markdown import Markdown
 from rich.progress import (
@@ -53,19 +54,15 @@ def print_metrics(metrics: Mapping[str, Any], folder: str) -> None:
 
 def print_datasets(rows: Sequence[Mapping[str, Any]]) -> None:
     """Table 1."""
-    table = Table()
+    table = Table(box=SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
     table.add_column("dataset")
-    for name in ("graphs", "node features", "edge features", "classes", "undirected"):
-        table.add_column(name, justify="right")
-    table.add_column("nodes", justify="right")
-    table.add_column("edges", justify="right")
+    counts = ("graphs", "node\nfeatures", "edge\nfeatures", "classes", "undirected")
+    for name in (*counts, "nodes", "edges"):
+        table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         table.add_row(
             row["dataset"],
-            *(
-                str(row[name])
-                for name in ("graphs", "node_features", "edge_features", "classes")
-            ),
+            *(str(row[name]) for name in ("graphs", "node_features", "edge_features", "classes")),
             "yes" if row["undirected"] else "no",
             f"{row['nodes_mean']:.2f} ± {row['nodes_std']:.2f}",
             f"{row['edges_mean']:.2f} ± {row['edges_std']:.2f}",
@@ -89,38 +86,48 @@ def print_markdown(text: str) -> None:
 
 
 @contextmanager
-def training_progress(
-    config: RunConfig,
-) -> Iterator[Callable[[int, dict[str, float]], None]]:
-    """A bar over the epochs with loss, accuracy, rate and time left, on standard error."""
+def training_progress(config: RunConfig) -> Iterator[Callable[[int, dict[str, float]], None]]:
+    """A bar over the epochs with loss, accuracy, rate and time left, on standard error.
+
+    It appears with the first epoch: what is wrong before that is told in one line alone.
+    """
     progress = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("loss {task.fields[loss]:.4f}"),
-        TextColumn("selection accuracy {task.fields[selection_accuracy]:.3f}"),
+        TextColumn("accuracy {task.fields[accuracy]:.3f}"),
         TextColumn("{task.fields[rate]}"),
-        TimeElapsedColumn(),
         TimeRemainingColumn(),
         console=Console(stderr=True),
     )
-    name = f"{config.model} on {config.dataset}"
-    with progress:
-        task = progress.add_task(
-            name,
-            total=config.training.epochs,
-            loss=0.0,
-            selection_accuracy=0.0,
-            rate="",
+    task = progress.add_task(
+        f"{config.model} on {config.dataset}",
+        total=config.training.epochs,
+        loss=0.0,
+        accuracy=0.0,
+        rate="",
+        start=False,
+    )
+
+    def report(epoch: int, figures: dict[str, float]) -> None:
+        if not progress.live.is_started:
+            progress.start()
+            progress.start_task(task)
+        speed = progress.tasks[0].speed
+        progress.update(
+            task,
+            completed=epoch,
+            loss=figures["loss"],
+            accuracy=figures["selection_accuracy"],
+            rate=f"{speed:.1f} epochs/s" if speed else "",
         )
 
-        def report(epoch: int, figures: dict[str, float]) -> None:
-            speed = progress.tasks[0].speed
-            rate = f"{speed:.1f} epochs/s" if speed else ""
-            shown = {name: figures[name] for name in ("loss", "selection_accuracy")}
-            progress.update(task, completed=epoch, rate=rate, **shown)
-
+    try:
         yield report
+    finally:
+        if progress.live.is_started:
+            progress.stop()
 
 
 @contextmanager

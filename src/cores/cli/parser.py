@@ -1,5 +1,6 @@
 """What can be asked, and how: one parser per command, the run's settings from its dataclasses."""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -25,9 +26,7 @@ def parse(arguments: Sequence[str]) -> tuple[Command, Namespace]:
     from cores import __version__
 
     parser.add_argument("--version", action="version", version=f"cores {__version__}")
-    commands = parser.add_subcommands(
-        dest="command", metavar="COMMAND", title="commands"
-    )
+    commands = parser.add_subcommands(dest="command", metavar="COMMAND", title="commands")
     for name, (build, help_text) in _COMMANDS.items():
         commands.add_subcommand(name, build(), help=help_text)
     try:
@@ -43,12 +42,26 @@ def parse(arguments: Sequence[str]) -> tuple[Command, Namespace]:
 
 
 def _plain(message: str) -> str:
-    """The parser's words without its inner names."""
-    return " ".join(
-        message.replace("typing.Literal", "one of ")
-        .replace("Parser key", "option")
-        .split()
-    )
+    r"""The parser's words without its inner names.
+
+    >>> _plain('Parser key "conv":\n  Expected a typing.Literal[1, 2]. Got value: 3')
+    'option "conv": expected one of [1, 2], got 3'
+    >>> _plain("Expected a <class 'int'>. Got value: x")
+    'expected a int, got x'
+    """
+    for pattern, words in _WORDS:
+        message = re.sub(pattern, words, message)
+    return " ".join(message.split())
+
+
+_WORDS = (
+    (r"Parser key", "option"),
+    (r"Expected a typing\.Literal", "expected one of "),
+    (r"Expected a <class '(\w+)'>", r"expected a \1"),
+    (r"\. Got value:", ", got"),
+    (r"required: \w+\.", "required: "),
+    (r", but it was not provided\.", ""),
+)
 
 
 def _parser(description: str) -> ArgumentParser:
@@ -77,9 +90,7 @@ def _data_root(parser: ArgumentParser) -> None:
 
 def _datasets() -> ArgumentParser:
     parser = _parser("The paper's Table 1, measured from the data.")
-    parser.add_argument(
-        "names", nargs="*", help="Names or paths; without, the paper's nine."
-    )
+    parser.add_argument("names", nargs="*", help="Names or paths; without, the paper's nine.")
     _data_root(parser)
     return parser
 
@@ -117,12 +128,8 @@ def _train() -> ArgumentParser:
 
 
 def _evaluate() -> ArgumentParser:
-    parser = _parser(
-        "Measure a saved model on its own test split, or on another dataset."
-    )
-    parser.add_argument(
-        "run", metavar="RUN", help="Run folder that `cores train` made."
-    )
+    parser = _parser("Measure a saved model on its own test split, or on another dataset.")
+    parser.add_argument("run", metavar="RUN", help="Run folder that `cores train` made.")
     parser.add_argument(
         "--dataset",
         type=str | None,
@@ -155,12 +162,8 @@ def _reproduce() -> ArgumentParser:
         default=None,
         help="Names with commas; without, all nine.",
     )
-    parser.add_argument(
-        "--models", type=str, default="gnn,mlp", help="Names with commas."
-    )
-    parser.add_argument(
-        "--splits", type=str, default="1-5", help="For example 1-5 or 1,3."
-    )
+    parser.add_argument("--models", type=str, default="gnn,mlp", help="Names with commas.")
+    parser.add_argument("--splits", type=str, default="1-5", help="For example 1-5 or 1,3.")
     parser.add_argument(
         "--preset",
         type=Literal["default", "paper"],
@@ -191,9 +194,7 @@ def _reproduce() -> ArgumentParser:
 
 def _benchmark() -> ArgumentParser:
     parser = _parser("Measure the speed ratios, in one process with one thread.")
-    parser.add_argument(
-        "--repeats", type=int, default=15, help="Interleaved repeats of each."
-    )
+    parser.add_argument("--repeats", type=int, default=15, help="Interleaved repeats of each.")
     return parser
 
 

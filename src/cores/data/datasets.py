@@ -147,9 +147,7 @@ def _data_root(given: str | Path | None) -> Path | None:
     root = Path(named).expanduser()
     if not root.is_dir():
         source = "--data-root" if given else "CORES_DATA"
-        raise UserError(
-            f"data folder {root} does not exist; set {source} to the right one"
-        )
+        raise UserError(f"data folder {root} does not exist; set {source} to the right one")
     return root
 
 
@@ -196,9 +194,7 @@ def _downloaded(spec: DatasetSpec) -> Path:
 def _npz(root: Path | None, file: str) -> Path:
     path = (root or _cache_root()) / "other" / file
     if not path.exists():
-        raise UserError(
-            f"{path} is missing; put it there, or set CORES_DATA to its folder"
-        )
+        raise UserError(f"{path} is missing; put it there, or set CORES_DATA to its folder")
     return path
 
 
@@ -207,9 +203,7 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
         with np.load(path, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise UserError(
-            f"{path} is not a readable npz file ({error}); get it anew"
-        ) from None
+        raise UserError(f"{path} is not a readable npz file ({error}); get it anew") from None
 
 
 def _one_hot(labels: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -219,11 +213,7 @@ def _one_hot(labels: NDArray[np.int64]) -> NDArray[np.float32]:
         for kind in labels.T
         if len(kind)
     ]
-    return (
-        np.concatenate(kinds, axis=1)
-        if kinds
-        else np.empty((len(labels), 0), np.float32)
-    )
+    return np.concatenate(kinds, axis=1) if kinds else np.empty((len(labels), 0), np.float32)
 
 
 def _pointers(owner: NDArray[np.int64], groups: int) -> Tensor:
@@ -245,8 +235,7 @@ def _from_tu(spec: DatasetSpec, records: TURecords) -> Dataset:
     edge_attr = _one_hot(records.edge_labels)
     graphs = GraphStore(
         x=torch.from_numpy(features),
-        edge_index=torch.from_numpy(records.edge_index)
-        - node_ptr[torch.from_numpy(graph_of_edge)],
+        edge_index=torch.from_numpy(records.edge_index) - node_ptr[torch.from_numpy(graph_of_edge)],
         y=torch.from_numpy(classes.astype(np.int64)),
         node_ptr=node_ptr,
         edge_ptr=_pointers(graph_of_edge, len(classes)),
@@ -260,9 +249,7 @@ def _with_edge_truth(dataset: Dataset, records: TURecords, path: Path) -> Datase
     """Mutagenicity's marked edges; a node is marked when one of its edges is."""
     marked = _arrays(path)["edge_gt"].astype(bool)
     if len(marked) != len(records.edge_line):
-        raise UserError(
-            f"{path} marks {len(marked)} edges, the data has {len(records.edge_line)}"
-        )
+        raise UserError(f"{path} marks {len(marked)} edges, the data has {len(records.edge_line)}")
     edge_truth = marked[records.edge_line]
     node_truth = np.zeros(len(records.graph_of_node), dtype=bool)
     node_truth[records.edge_index[:, edge_truth].ravel()] = True
@@ -284,9 +271,7 @@ def _from_npz(name: str, path: Path) -> Dataset:
     def tensor(key: str, kind: torch.dtype) -> Tensor:
         return torch.from_numpy(arrays[key]).to(kind)
 
-    edge_truth = (
-        tensor("edge_gt", torch.bool) if "edge_gt" in arrays else _ring_edges(arrays)
-    )
+    edge_truth = tensor("edge_gt", torch.bool) if "edge_gt" in arrays else _ring_edges(arrays)
     graphs = GraphStore(
         x=tensor("x", torch.float32),
         edge_index=tensor("edge_index", torch.int64),
@@ -301,7 +286,7 @@ def _from_npz(name: str, path: Path) -> Dataset:
 
 
 def _ring_edges(arrays: dict[str, NDArray[Any]]) -> Tensor:
-    """Benzene marks atoms, one column per ring: a bond is true when one ring holds both its ends."""
+    """Benzene marks atoms, a column per ring: a bond is true when one ring holds both its ends."""
     owner = np.repeat(np.arange(len(arrays["y"])), np.diff(arrays["edge_ptr"]))
     rings = arrays["num_gt"].astype(np.int64)[owner]
     ends = arrays["gt_ptr"][owner] + arrays["edge_index"].astype(np.int64) * rings

@@ -1,7 +1,7 @@
 """Seeded stratified splits into five parts with a role each, and features fitted on train alone.
 
-The test graphs of a dataset and split number are drawn first and are the same for every model,
-conv and preset; who may look at the rest is the business of :class:`~cores.config.PartsConfig`.
+Deviation D3: the test graphs of a dataset and split number are drawn first and are the same for
+every model, conv and preset; :class:`~cores.config.PartsConfig` divides the rest.
 """
 
 import math
@@ -33,16 +33,12 @@ class Split:
     """Read once, for the reported numbers."""
 
 
-def split_graphs(
-    labels: Int[Tensor, " graphs"], split: int, parts: PartsConfig
-) -> Split:
+def split_graphs(labels: Int[Tensor, " graphs"], split: int, parts: PartsConfig) -> Split:
     """Divide the graphs by role, each class in proportion, every role seeing every class."""
     random = np.random.default_rng(split)
     classes = labels.cpu().numpy()
     total = len(classes)
-    shares = {
-        "test": TEST_SHARE
-    }  # drawn first, before any choice of the preset matters
+    shares = {"test": TEST_SHARE}  # drawn first, before any choice of the preset matters
     shares |= {
         name: share
         for name in ("calibration", "selection", "policy")
@@ -55,17 +51,12 @@ def split_graphs(
             "(train, " + ", ".join(reversed(shares)) + ") needs one of every class; "
             "add graphs or set a part's share to 0"
         )
-    left = [
-        random.permutation(np.flatnonzero(classes == each))
-        for each in range(len(counts))
-    ]
+    left = [random.permutation(np.flatnonzero(classes == each)) for each in range(len(counts))]
     drawn: dict[str, Tensor] = {}
     for waiting, (name, share) in enumerate(shares.items()):
         parts_left = len(shares) - waiting  # parts after this one, train included
         available = np.array([len(each) for each in left])
-        taken = _apportion(
-            math.ceil(round(share * total, 9)), available, available - parts_left
-        )
+        taken = _apportion(math.ceil(round(share * total, 9)), available, available - parts_left)
         drawn[name] = _sorted([each[:n] for each, n in zip(left, taken, strict=True)])
         left = [each[n:] for each, n in zip(left, taken, strict=True)]
     empty = torch.empty(0, dtype=torch.int64)
@@ -87,7 +78,7 @@ def _apportion(
     [4, 10]
     """
     quotas = size * available / available.sum()
-    seats = np.clip(np.floor(quotas).astype(np.int64), 1, most)
+    seats: NDArray[np.int64] = np.clip(np.floor(quotas).astype(np.int64), 1, most)
     for each in np.argsort(seats - quotas, kind="stable"):
         if seats.sum() >= size:
             break
@@ -100,7 +91,7 @@ def _sorted(pieces: list[NDArray[np.int64]]) -> Tensor:
 
 
 class FeatureScaler(nn.Module):
-    """Clip and standardise node features by what the training part shows; saved with the weights."""
+    """Clip and standardise node features as the training part tells; saved with the weights."""
 
     low: Float[Tensor, " features"]
     high: Float[Tensor, " features"]
@@ -122,9 +113,7 @@ class FeatureScaler(nn.Module):
     ) -> "FeatureScaler":
         """Learn bounds of the clipped columns, then mean and deviation of the continuous ones."""
         for column in clipped:
-            bounds = torch.quantile(
-                x[:, column].double(), torch.tensor([0.001, 0.999]).double()
-            )
+            bounds = torch.quantile(x[:, column].double(), torch.tensor([0.001, 0.999]).double())
             self.low[column], self.high[column] = bounds
         inside = x.clamp(self.low, self.high)
         for column in continuous:
@@ -133,9 +122,7 @@ class FeatureScaler(nn.Module):
             self.std[column] = deviation if deviation > 0 else 1.0
         return self
 
-    def forward(
-        self, x: Float[Tensor, "nodes features"]
-    ) -> Float[Tensor, "nodes features"]:
+    def forward(self, x: Float[Tensor, "nodes features"]) -> Float[Tensor, "nodes features"]:
         """Scaled features."""
         scaled: Tensor = (x.clamp(self.low, self.high) - self.mean) / self.std
         return scaled

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Self
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -55,7 +54,7 @@ class GraphStore:
         """Directed edges of each graph."""
         return self.edge_ptr.diff()
 
-    def to(self, device: torch.device) -> Self:
+    def to(self, device: torch.device) -> "GraphStore":
         """The same graphs on a device; the pointers stay on the CPU."""
         moved = {
             each.name: value.to(device)
@@ -83,9 +82,7 @@ class GraphStore:
             picked["edge_truth"] = self.edge_truth[edges]
         return Batch(batch=graph_of_node, ptr=node_ptr, **picked)
 
-    def batches(
-        self, batch_size: int, generator: torch.Generator | None = None
-    ) -> Iterator[Batch]:
+    def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
         """Mini-batches that visit every graph once, shuffled where a generator is given."""
         if generator is None:
             order = torch.arange(len(self))
@@ -94,7 +91,7 @@ class GraphStore:
         for index in order.split(batch_size):
             yield self.batch(index)
 
-    def subset(self, index: Int[Tensor, " chosen"]) -> Self:
+    def subset(self, index: Int[Tensor, " chosen"]) -> "GraphStore":
         """A store of the chosen graphs alone, in that order."""
         device = self.x.device
         nodes, _, node_ptr = _rows(self.node_ptr, index, device)
@@ -128,7 +125,7 @@ class GraphStore:
         )
 
     @classmethod
-    def from_graphs(cls, graphs: Sequence[Data]) -> Self:
+    def from_graphs(cls, graphs: Sequence[Data]) -> "GraphStore":
         """Lay a list of PyG graphs end to end."""
         if not graphs:
             raise UserError("no graphs were given")
@@ -137,9 +134,7 @@ class GraphStore:
             parts = [getattr(graph, name, None) for graph in graphs]
             present = [part for part in parts if part is not None]
             if present and len(present) < len(parts):
-                raise UserError(
-                    f"{len(present)} of {len(parts)} graphs have {name!r}; all or none"
-                )
+                raise UserError(f"{len(present)} of {len(parts)} graphs have {name!r}; all or none")
             return torch.cat(present) if present else None
 
         x, y = joined("x"), joined("y")
@@ -170,7 +165,8 @@ def _rows(
 ) -> tuple[Int[Tensor, " rows"], Int[Tensor, " rows"], Int[Tensor, " chosen_plus_1"]]:
     """Rows that the chosen graphs own, the position of each row's graph in the choice, pointers.
 
-    >>> rows, owner, ptr = _rows(torch.tensor([0, 2, 5, 6]), torch.tensor([2, 0]), torch.device("cpu"))
+    >>> cpu = torch.device("cpu")
+    >>> rows, owner, ptr = _rows(torch.tensor([0, 2, 5, 6]), torch.tensor([2, 0]), cpu)
     >>> rows.tolist(), owner.tolist(), ptr.tolist()
     ([5, 0, 1], [0, 1, 1], [0, 1, 3])
     """
@@ -179,7 +175,5 @@ def _rows(
     new = _pointers(counts)
     total = int(new[-1])
     shift, counts = (first - new[:-1]).to(device), counts.to(device)
-    owner = torch.arange(len(index), device=device).repeat_interleave(
-        counts, output_size=total
-    )
+    owner = torch.arange(len(index), device=device).repeat_interleave(counts, output_size=total)
     return torch.arange(total, device=device) + shift[owner], owner, new.to(device)

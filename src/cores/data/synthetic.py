@@ -43,9 +43,7 @@ def ba_motifs(
     if base_size < 2:
         raise UserError(f"base_size must be at least 2, got {base_size}")
     if num_graphs < len(motifs):
-        raise UserError(
-            f"num_graphs must be at least the {len(motifs)} motifs, got {num_graphs}"
-        )
+        raise UserError(f"num_graphs must be at least the {len(motifs)} motifs, got {num_graphs}")
     random = np.random.default_rng(seed)
 
     # Preferential attachment for all graphs at once: a random end of a random earlier edge is a

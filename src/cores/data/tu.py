@@ -7,8 +7,10 @@ read-only, and the ground truth of Mutagenicity refers to the order of the lines
 
 import warnings
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,9 +48,7 @@ def read_tu(source: Path) -> TURecords:
         with zipfile.ZipFile(source) as archive:
             return _read_folder(zipfile.Path(archive), source)
     except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError) as error:
-        raise UserError(
-            f"{source} is not a readable zip file ({error}); get it anew"
-        ) from None
+        raise UserError(f"{source} is not a readable zip file ({error}); get it anew") from None
     except OSError as error:
         raise UserError(f"cannot read {source}: {error.strerror or error}") from None
 
@@ -56,26 +56,26 @@ def read_tu(source: Path) -> TURecords:
 def _read_folder(root: AnyPath, source: Path) -> TURecords:
     folder, name = _adjacency(root, source)
 
-    def table(suffix: str, kind: type, required: bool = True) -> NDArray[np.float64]:
-        return _table(folder / f"{name}_{suffix}.txt", kind, required, source)
+    def path(suffix: str) -> AnyPath:
+        return folder / f"{name}_{suffix}.txt"
 
-    edges = table("A", np.int64)
-    indicator = table("graph_indicator", np.int64)[:, 0]
-    labels = table("graph_labels", np.int64)[:, 0]
-    node_labels = table("node_labels", np.int64, required=False)
-    attributes = table("node_attributes", np.float64, required=False)
-    edge_labels = table("edge_labels", np.int64, required=False)
+    edges = _required(path("A"), source)
+    indicator = _required(path("graph_indicator"), source)[:, 0]
+    labels = _required(path("graph_labels"), source)[:, 0]
+    node_labels = _table(path("node_labels"), np.int64, source)
+    attributes = _table(path("node_attributes"), np.float64, source)
+    edge_labels = _table(path("edge_labels"), np.int64, source)
 
-    def same_length(rows: int, file: str, expected: int, other: str) -> None:
-        if rows and rows != expected:
+    def same_length(rows: NDArray[Any] | None, file: str, expected: int, other: str) -> None:
+        if rows is not None and len(rows) != expected:
             raise UserError(
-                f"{source}: {name}_{file}.txt has {rows} lines, "
+                f"{source}: {name}_{file}.txt has {len(rows)} lines, "
                 f"but {name}_{other}.txt has {expected}; each needs a line in both"
             )
 
-    same_length(len(node_labels), "node_labels", len(indicator), "graph_indicator")
-    same_length(len(attributes), "node_attributes", len(indicator), "graph_indicator")
-    same_length(len(edge_labels), "edge_labels", len(edges), "A")
+    same_length(node_labels, "node_labels", len(indicator), "graph_indicator")
+    same_length(attributes, "node_attributes", len(indicator), "graph_indicator")
+    same_length(edge_labels, "edge_labels", len(edges), "A")
     if indicator.min() < 1 or indicator.max() > len(labels):
         raise UserError(
             f"{source}: {name}_graph_indicator.txt names graphs {indicator.min()} to "
@@ -83,9 +83,7 @@ def _read_folder(root: AnyPath, source: Path) -> TURecords:
         )
     empty = np.setdiff1d(np.arange(1, len(labels) + 1), indicator)
     if len(empty):
-        raise UserError(
-            f"{source}: graph {empty[0]} has no nodes; remove it and its label"
-        )
+        raise UserError(f"{source}: graph {empty[0]} has no nodes; remove it and its label")
     if len(edges) and (edges.min() < 1 or edges.max() > len(indicator)):
         raise UserError(
             f"{source}: {name}_A.txt names nodes {edges.min()} to {edges.max()}, "
@@ -96,32 +94,25 @@ def _read_folder(root: AnyPath, source: Path) -> TURecords:
     grouped = np.argsort(indicator, kind="stable")
     position = np.empty_like(grouped)
     position[grouped] = np.arange(len(grouped))
-    graph_of_node = indicator[grouped].astype(np.int64) - 1
-    ends = (
-        position[edges.astype(np.int64) - 1].T
-        if len(edges)
-        else np.empty((2, 0), np.int64)
-    )
+    graph_of_node = indicator[grouped] - 1
+    ends = position[edges - 1].T
     across = graph_of_node[ends[0]] != graph_of_node[ends[1]]
     if across.any():
         line = int(np.flatnonzero(across)[0]) + 1
         raise UserError(f"{source}: line {line} of {name}_A.txt joins two graphs")
     order = np.lexsort((ends[1], ends[0]))
-
-    def by(
-        rows: NDArray[np.float64], index: NDArray[np.int64], kind: type
-    ) -> NDArray[np.float64]:
-        return (rows[index] if len(rows) else np.empty((len(index), 0))).astype(kind)
-
+    no_columns = np.empty((len(grouped), 0))
     return TURecords(
         name=name,
         graph_of_node=graph_of_node,
         edge_index=ends[:, order],
-        edge_line=order.astype(np.int64),
-        graph_labels=labels.astype(np.int64),
-        attributes=by(attributes, grouped, np.float64),
-        node_labels=by(node_labels, grouped, np.int64).astype(np.int64),
-        edge_labels=by(edge_labels, order, np.int64).astype(np.int64),
+        edge_line=order,
+        graph_labels=labels,
+        attributes=no_columns if attributes is None else attributes[grouped],
+        node_labels=no_columns.astype(np.int64) if node_labels is None else node_labels[grouped],
+        edge_labels=np.empty((len(order), 0), np.int64)
+        if edge_labels is None
+        else edge_labels[order],
     )
 
 
@@ -130,14 +121,10 @@ def _adjacency(root: AnyPath, source: Path) -> tuple[AnyPath, str]:
     level = [root]
     for _ in range(3):
         found = [(each, child) for each in level for child in each.iterdir()]
-        files = [
-            (each, child.name) for each, child in found if child.name.endswith("_A.txt")
-        ]
+        files = [(each, child.name) for each, child in found if child.name.endswith("_A.txt")]
         if len(files) > 1:
             names = ", ".join(sorted(name for _, name in files))
-            raise UserError(
-                f"{source} holds several datasets ({names}); give the path of one"
-            )
+            raise UserError(f"{source} holds several datasets ({names}); give the path of one")
         if files:
             folder, file = files[0]
             return folder, file.removesuffix("_A.txt")
@@ -145,22 +132,27 @@ def _adjacency(root: AnyPath, source: Path) -> tuple[AnyPath, str]:
     raise UserError(f"{source} holds no NAME_A.txt: not a dataset in TU format")
 
 
-def _table(
-    path: AnyPath, kind: type, required: bool, source: Path
-) -> NDArray[np.float64]:
-    """The numbers of a file, one row per line; no rows for an optional file that is not there."""
+def _required(path: AnyPath, source: Path) -> NDArray[np.int64]:
+    """The integers of a file that must be there; only the adjacency may be empty."""
+    rows = _table(path, np.int64, source)
+    if rows is None:
+        raise UserError(f"{source}: {path.name} is missing")
+    if path.name.endswith("_A.txt") and (not rows.size or rows.shape[1] == 2):
+        return rows.reshape(-1, 2)
+    if path.name.endswith("_A.txt"):
+        raise UserError(f"{source}: {path.name} must have two numbers a line")
+    if not rows.size:
+        raise UserError(f"{source}: {path.name} is empty")
+    return rows
+
+
+def _table(path: AnyPath, kind: type[np.int64 | np.float64], source: Path) -> NDArray[Any] | None:
+    """The numbers of a file, one row per line; None where there is no such file."""
     if not path.exists():
-        if required:
-            raise UserError(f"{source}: {path.name} is missing")
-        return np.empty((0, 0))
+        return None
     with path.open(encoding="utf-8") as file, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "loadtxt: input contained no data")
         try:
-            rows: NDArray[np.float64] = np.loadtxt(
-                file, delimiter=",", dtype=kind, ndmin=2
-            )
-        except (ValueError, zipfile.BadZipFile) as error:
+            return np.loadtxt(file, delimiter=",", dtype=kind, ndmin=2)
+        except (ValueError, zipfile.BadZipFile, zlib.error) as error:
             raise UserError(f"{source}: {path.name}: {error}") from None
-    if required and not rows.size and not path.name.endswith("_A.txt"):
-        raise UserError(f"{source}: {path.name} is empty")
-    return rows

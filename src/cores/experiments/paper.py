@@ -24,9 +24,7 @@ def comparison(
     """The runs of a comparison table; ``epochs`` shortens them."""
     changes = {} if epochs is None else {"training": {"epochs": epochs}}
     return [
-        preset_config(
-            dataset, model, COMPARISONS[target], preset, {"split": split, **changes}
-        )
+        preset_config(dataset, model, COMPARISONS[target], preset, {"split": split, **changes})
         for dataset in datasets
         for model in models
         for split in splits

@@ -54,9 +54,7 @@ def read_rows(path: Path) -> list[Row]:
     lines = csv.reader(io.StringIO(text))
     header = next(lines, [])
     if tuple(header) != COLUMNS:
-        raise UserError(
-            f"{path}: the first line must name the columns {', '.join(COLUMNS)}"
-        )
+        raise UserError(f"{path}: the first line must name the columns {', '.join(COLUMNS)}")
     rows = []
     for number, line in enumerate(lines, start=2):
         row = dict(zip(COLUMNS, line, strict=False))
@@ -102,6 +100,4 @@ def spread(rows: Iterable[Row], figure: str, **where: str) -> Spread | None:
 
 def matching(rows: Iterable[Row], where: Mapping[str, str]) -> list[Row]:
     """The rows whose columns have the given values."""
-    return [
-        row for row in rows if all(row[name] == value for name, value in where.items())
-    ]
+    return [row for row in rows if all(row[name] == value for name, value in where.items())]

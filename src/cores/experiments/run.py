@@ -27,10 +27,10 @@ from cores.evaluation.metrics import (
     majority_rate,
 )
 from cores.evaluation.predictions import EVALUATION_BATCH, predict_proba
-from cores.files import read_json, write_json
+from cores.files import make_folder, read_json, write_json
 from cores.models.classifier import Classifier
-from cores.training.state import RandomState, load_state, save_state
 from cores.training.journal import CHECKPOINT, HISTORY
+from cores.training.state import RandomState, load_state, save_state
 from cores.training.supervised import Report, train
 
 CONFIG, MODEL, METRICS = "config.json", "model.safetensors", "metrics.json"
@@ -61,9 +61,7 @@ def choose_device(name: str) -> torch.device:
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cuda" and not torch.cuda.is_available():
-        raise UserError(
-            "--device cuda: torch sees no CUDA device here; use --device cpu"
-        )
+        raise UserError("--device cuda: torch sees no CUDA device here; use --device cpu")
     # At these sizes threads only wait for each other. Weight decay shrinks unused weights into
     # denormal numbers, on which a CPU is about eight times slower: flush them to zero.
     torch.set_num_threads(1)
@@ -179,9 +177,7 @@ def measure(model: TrainedModel, graphs: GraphStore, alpha: float) -> dict[str, 
     labels = graphs.y.cpu()
     coverage, set_size = None, None
     if len(model.calibration_scores):
-        coverage, set_size = coverage_and_size(
-            model.calibration_scores, probs, labels, alpha
-        )
+        coverage, set_size = coverage_and_size(model.calibration_scores, probs, labels, alpha)
     correct = accuracy(probs, labels)
     return {
         "accuracy": correct,
@@ -225,9 +221,7 @@ def load_run(out: Path) -> tuple[RunConfig, Task, TrainedModel]:
             }
         )
     except (KeyError, TypeError) as error:
-        raise UserError(
-            f"{out / CONFIG} is not a run's configuration ({error})"
-        ) from None
+        raise UserError(f"{out / CONFIG} is not a run's configuration ({error})") from None
     if not (out / MODEL).exists():
         raise UserError(f"the run in {out} has not finished; go on with --resume")
     weights = load_state(out / MODEL)
@@ -238,9 +232,7 @@ def load_run(out: Path) -> tuple[RunConfig, Task, TrainedModel]:
         scaler.load_state_dict(weights["scaler"])
         scores = weights["calibration_scores"]
     except (KeyError, RuntimeError) as error:
-        raise UserError(
-            f"{out / MODEL} does not fit {CONFIG} ({type(error).__name__})"
-        ) from None
+        raise UserError(f"{out / MODEL} does not fit {CONFIG} ({type(error).__name__})") from None
     return config, task, TrainedModel(classifier, scaler, scores)
 
 
@@ -312,9 +304,7 @@ def _check_folder(out: Path, config: RunConfig, resume: bool) -> bool:
     if not out.is_dir():
         raise UserError(f"--out {out} is a file; name a folder")
     if not (out / CONFIG).exists():
-        strange = sorted(
-            path.name for path in out.iterdir() if path.name not in _OWN_FILES
-        )
+        strange = sorted(path.name for path in out.iterdir() if path.name not in _OWN_FILES)
         if strange:
             raise UserError(
                 f"{out} is not empty and holds no run (there is {strange[0]}); choose another --out"
@@ -347,8 +337,8 @@ def _difference(there: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
 @contextmanager
 def _locked(out: Path) -> Iterator[None]:
     """Make the folder and hold it alone; the lock dies with the process."""
+    make_folder(out)
     try:
-        out.mkdir(parents=True, exist_ok=True)
         lock = (out / "lock").open("w")
     except OSError as error:
         raise UserError(f"cannot write to {out}: {error.strerror or error}") from None
@@ -356,7 +346,5 @@ def _locked(out: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise UserError(
-                f"another process is writing to {out}; wait for it"
-            ) from None
+            raise UserError(f"another process is writing to {out}; wait for it") from None
         yield

@@ -88,9 +88,7 @@ def run_all(
     return outcomes
 
 
-def _run(
-    config: RunConfig, folder: Path, device: str, data_root: Path | None
-) -> str | None:
+def _run(config: RunConfig, folder: Path, device: str, data_root: Path | None) -> str | None:
     """Train in a worker process; returns why it failed, in one line."""
     from cores.experiments.run import train_run
 
@@ -98,8 +96,6 @@ def _run(
         train_run(config, folder, device=device, data_root=data_root, resume=True)
     except UserError as error:
         return str(error)
-    except (
-        Exception
-    ) as error:  # a fault of ours must not stop the other runs; it is reported
+    except Exception as error:  # a fault of ours must not stop the other runs; it is reported
         return f"{type(error).__name__}: {error}"
     return None

@@ -22,21 +22,15 @@ class GINLayer(nn.Module):
         width = config.hidden_dim
         mlp = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width))
         if edge_dim:
-            self.conv: nn.Module = GINEConv(
-                mlp, config.gin_eps, config.gin_train_eps, edge_dim
-            )
+            self.conv: nn.Module = GINEConv(mlp, config.gin_eps, config.gin_train_eps, edge_dim)
         else:
             self.conv = GINConv(mlp, config.gin_eps, config.gin_train_eps)
         self.with_edges = edge_dim > 0
 
-    def forward(
-        self, h: Tensor, edge_index: Tensor, edge_attr: Tensor | None
-    ) -> Tensor:
+    def forward(self, h: Tensor, edge_index: Tensor, edge_attr: Tensor | None) -> Tensor:
         """One round of messages."""
         out: Tensor = (
-            self.conv(h, edge_index, edge_attr)
-            if self.with_edges
-            else self.conv(h, edge_index)
+            self.conv(h, edge_index, edge_attr) if self.with_edges else self.conv(h, edge_index)
         )
         return out
 
@@ -49,9 +43,7 @@ class GCNLayer(nn.Module):
         self.conv = GCNConv(config.hidden_dim, config.hidden_dim)
         self.weigh = nn.Linear(edge_dim, 1) if edge_dim else None
 
-    def forward(
-        self, h: Tensor, edge_index: Tensor, edge_attr: Tensor | None
-    ) -> Tensor:
+    def forward(self, h: Tensor, edge_index: Tensor, edge_attr: Tensor | None) -> Tensor:
         """One round of messages."""
         weight = None
         if self.weigh is not None and edge_attr is not None:
@@ -68,9 +60,7 @@ class GATLayer(nn.Module):
         width, heads = config.hidden_dim, config.gat_heads
         self.conv = GATConv(width, width // heads, heads, edge_dim=edge_dim or None)
 
-    def forward(
-        self, h: Tensor, edge_index: Tensor, edge_attr: Tensor | None
-    ) -> Tensor:
+    def forward(self, h: Tensor, edge_index: Tensor, edge_attr: Tensor | None) -> Tensor:
         """One round of messages."""
         out: Tensor = self.conv(h, edge_index, edge_attr)
         return out
@@ -83,9 +73,7 @@ class BlindLayer(nn.Module):
         super().__init__()
         self.linear = nn.Linear(config.hidden_dim, config.hidden_dim)
 
-    def forward(
-        self, h: Tensor, edge_index: Tensor, edge_attr: Tensor | None
-    ) -> Tensor:
+    def forward(self, h: Tensor, edge_index: Tensor, edge_attr: Tensor | None) -> Tensor:
         """No messages."""
         out: Tensor = self.linear(h)
         return out
@@ -105,8 +93,10 @@ class Encoder(nn.Module):
     .. math:: h_i^{(l)} = f_{\theta_u} \big( \bigoplus_{j \in N_i} m_{\theta_m}(h_i^{(l-1)},
               h_j^{(l-1)}) \big)
 
-    A linear layer per node comes before and after the rounds. Batch norm follows each round, never
-    the input layer: on constant features its output would be zero (docs/deviations.md, D2).
+    A linear layer per node comes before and after the rounds.
+
+    Deviation D2: batch norm follows each round, never the input layer: on constant features its
+    output would be zero.
 
     Args:
         num_features: Columns of the node features.

@@ -15,11 +15,7 @@ _FILES = {"gnn": "gnn.toml", "mlp": "gnn.toml"}
 @cache
 def published(model: str) -> dict[str, dict[str, Any]]:
     """Published settings of a model: dataset, then conv, then groups of settings."""
-    text = (
-        resources.files("cores.settings")
-        .joinpath(_FILES[model])
-        .read_text(encoding="utf-8")
-    )
+    text = resources.files("cores.settings").joinpath(_FILES[model]).read_text(encoding="utf-8")
     return tomllib.loads(text)
 
 
@@ -40,10 +36,6 @@ def preset_config(
                 f"the paper has no settings for {model} with {conv} on {dataset}; "
                 "use --preset default"
             )
-        groups = {
-            name: value
-            for name, value in section.items()
-            if name != "reported_accuracy"
-        }
+        groups = {name: value for name, value in section.items() if name != "reported_accuracy"}
         base = merged(base, groups)
     return from_dict(RunConfig, merged(base, changes))

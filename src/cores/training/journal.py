@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from cores.errors import UserError
 from cores.training.state import load_state, save_state
@@ -14,8 +14,9 @@ HISTORY = "history.jsonl"
 CHECKPOINT = "checkpoint.safetensors"
 
 
+@runtime_checkable
 class Stateful(Protocol):
-    """Anything whose state can be taken and put back: models, optimisers, schedules, …"""
+    """Anything whose state can be taken and put back: a model, an optimiser, a schedule."""
 
     def state_dict(self) -> Mapping[str, Any]:
         """Take the state."""
@@ -71,9 +72,7 @@ class Journal:
                 file.write(line)
         except OSError as error:
             reason = error.strerror or error
-            raise UserError(
-                f"cannot write {self.folder / HISTORY}: {reason}"
-            ) from error
+            raise UserError(f"cannot write {self.folder / HISTORY}: {reason}") from error
         waited = time.perf_counter() - self._saved_at
         if waited * self.OVERHEAD >= self._saving_seconds:
             self._save(self.folder)

@@ -32,9 +32,7 @@ def load_state(path: Path) -> dict[str, Any]:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no dict
         state: dict[str, Any] = _put_together(structure, tensors)
     except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
-        raise UserError(
-            f"{path} is damaged or not ours ({type(error).__name__})"
-        ) from None
+        raise UserError(f"{path} is damaged or not ours ({type(error).__name__})") from None
     return state
 
 
@@ -44,17 +42,10 @@ def _taken_apart(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
         tensors[path] = value.detach().to("cpu", copy=True).contiguous()
         return {"tensor": path}
     if isinstance(value, Mapping):
-        pairs = [
-            [key, _taken_apart(item, f"{path}/{key}", tensors)]
-            for key, item in value.items()
-        ]
-        return {
-            "dict": pairs
-        }  # as pairs: JSON would turn an optimiser's integer keys to strings
+        pairs = [[key, _taken_apart(item, f"{path}/{key}", tensors)] for key, item in value.items()]
+        return {"dict": pairs}  # as pairs: JSON would turn an optimiser's integer keys to strings
     if isinstance(value, list | tuple):
-        return [
-            _taken_apart(item, f"{path}/{i}", tensors) for i, item in enumerate(value)
-        ]
+        return [_taken_apart(item, f"{path}/{i}", tensors) for i, item in enumerate(value)]
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise TypeError(f"cannot save a {type(value).__name__} at {path}")

@@ -29,8 +29,7 @@ class EarlyStopping:
             self.best_score = score
             self.best_epoch = epoch
             self.best_weights = {
-                name: value.detach().clone()
-                for name, value in self.model.state_dict().items()
+                name: value.detach().clone() for name, value in self.model.state_dict().items()
             }
             self.waited = 0
         else:

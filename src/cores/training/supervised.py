@@ -15,8 +15,8 @@ from cores.data.store import GraphStore
 from cores.errors import UserError
 from cores.evaluation.metrics import accuracy
 from cores.evaluation.predictions import EVALUATION_BATCH, predict_proba
-from cores.training.state import RandomState
 from cores.training.journal import Journal
+from cores.training.state import RandomState
 from cores.training.stopping import EarlyStopping
 
 Report = Callable[[int, dict[str, float]], None]
@@ -87,14 +87,10 @@ def train(
         batches = train_graphs.batches(config.batch_size, random.batches)
         loss = fit_epoch(classifier, batches, optimizer, weights)
         if not torch.isfinite(torch.tensor(loss)):
-            raise UserError(
-                f"the loss is {loss} in epoch {epoch}; lower training.learning_rate"
-            )
+            raise UserError(f"the loss is {loss} in epoch {epoch}; lower training.learning_rate")
         probs = predict_proba(classifier, selection_batches)
         selection_accuracy = accuracy(probs, selection_graphs.y)
-        selection_loss = float(
-            F.nll_loss(probs.clamp_min(1e-12).log(), selection_graphs.y)
-        )
+        selection_loss = float(F.nll_loss(probs.clamp_min(1e-12).log(), selection_graphs.y))
         figures = {
             "loss": loss,
             "selection_accuracy": selection_accuracy,

@@ -1,0 +1,37 @@
+# Each target does all the set-up it needs; running it again installs nothing.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: demo test lint format docs results
+
+demo: .venv/.core
+	rm -rf runs/demo
+	$(BIN)/cores train --dataset motifs --model gnn --epochs 100 --out runs/demo
+
+test: lint
+	$(BIN)/pytest -n 2 --dist worksteal
+
+lint: .venv/.dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+format: .venv/.dev
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+docs: .venv/.dev
+	$(BIN)/mkdocs build --strict
+
+results: .venv/.core
+	$(BIN)/python -m cores.reports.page results docs/results.md
+
+.venv/.core: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(INSTALL) -e .
+	touch $@
+
+.venv/.dev: .venv/.core
+	$(INSTALL) -e '.[dev]'
+	touch $@

@@ -1,0 +1,155 @@
+"""Speed as ratios, measured in one process with one thread on graphs of NCI1's sizes.
+
+Seconds belong to a machine; a ratio of two medians taken in turns travels better.
+"""
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.optim import Adam
+from torch_geometric.data import Batch
+from torch_geometric.loader import DataLoader
+from torch_geometric.nn import GINConv, global_add_pool, global_mean_pool
+
+from cores.config import NetworkConfig
+from cores.data.store import GraphStore
+from cores.errors import UserError
+from cores.experiments.run import choose_device
+from cores.models.classifier import Classifier
+from cores.training.supervised import fit_epoch
+
+NUM_GRAPHS = 1024
+NUM_FEATURES = 7
+BATCH_SIZE = 32
+NETWORK = NetworkConfig(hidden_dim=64, num_layers=3)
+
+
+def benchmark(repeats: int = 15) -> dict[str, float]:
+    """Seconds of ours and of the plain way, and their ratios; lower is better."""
+    if repeats < 1:
+        raise UserError(f"--repeats must be positive, got {repeats}")
+    choose_device("cpu")
+    torch.manual_seed(0)
+    graphs = nci1_like_graphs(NUM_GRAPHS, seed=0)
+    batch = graphs.batch(torch.arange(256))
+    seconds = {
+        **_loader_seconds(graphs, repeats),
+        **_classifier_seconds(batch, repeats),
+    }
+    return {
+        "loader_ratio": seconds["loader_seconds"] / seconds["pyg_loader_seconds"],
+        "classifier_ratio": seconds["classifier_seconds"] / seconds["plain_classifier_seconds"],
+        **seconds,
+    }
+
+
+def nci1_like_graphs(num_graphs: int, seed: int) -> GraphStore:
+    """Random sparse graphs with NCI1's mean and deviation of nodes, and its edges per node.
+
+    A tree whose nodes hang on one of the three before them, with an edge more for every eight
+    nodes: 32.3 undirected edges per 29.9 nodes, like molecules with a few rings.
+    """
+    random = np.random.default_rng(seed)
+    sizes = np.clip(random.normal(29.87, 13.56, num_graphs).round(), 4, 111).astype(np.int64)
+    ptr = np.concatenate([[0], np.cumsum(sizes)])
+    owner = np.repeat(np.arange(num_graphs), sizes)
+    local = np.arange(ptr[-1]) - ptr[owner]
+    parent = local - random.integers(1, np.clip(local, 1, 3) + 1)
+    tree = local > 0
+    closing = random.random(ptr[-1]) < 1 / 8
+    far = random.integers(0, sizes[owner])
+    closing &= far != local
+    source = np.concatenate([local[tree], local[closing]])
+    target = np.concatenate([parent[tree], far[closing]])
+    edge_owner = np.concatenate([owner[tree], owner[closing]])
+    ends = np.concatenate([[source, target], [target, source]], axis=1)
+    edge_owner = np.concatenate([edge_owner, edge_owner])
+    order = np.lexsort((ends[1], ends[0], edge_owner))
+    edge_ptr = np.concatenate([[0], np.cumsum(np.bincount(edge_owner, minlength=num_graphs))])
+    features = np.eye(NUM_FEATURES, dtype=np.float32)[random.integers(0, NUM_FEATURES, ptr[-1])]
+    return GraphStore(
+        x=torch.from_numpy(features),
+        edge_index=torch.from_numpy(ends[:, order]),
+        y=torch.from_numpy(random.integers(0, 2, num_graphs)),
+        node_ptr=torch.from_numpy(ptr),
+        edge_ptr=torch.from_numpy(edge_ptr),
+    )
+
+
+def median_seconds(actions: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+    """Median time of each action, taken in turns so that a busy machine slows all alike."""
+    times: dict[str, list[float]] = {name: [] for name in actions}
+    for action in actions.values():
+        action()  # the first call pays for caches
+    for _ in range(repeats):
+        for name, action in actions.items():
+            begun = time.perf_counter()
+            action()
+            times[name].append(time.perf_counter() - begun)
+    return {name: statistics.median(each) for name, each in times.items()}
+
+
+def _loader_seconds(graphs: GraphStore, repeats: int) -> dict[str, float]:
+    """An epoch of mini-batches, ours and PyG's."""
+    generator = torch.Generator().manual_seed(0)
+    records = [graphs.graph(index) for index in range(len(graphs))]
+    loader = DataLoader(records, batch_size=BATCH_SIZE, shuffle=True, generator=generator)
+    return median_seconds(
+        {
+            "loader_seconds": lambda: list(graphs.batches(BATCH_SIZE, generator)),
+            "pyg_loader_seconds": lambda: list(loader),
+        },
+        repeats,
+    )
+
+
+def _classifier_seconds(batch: Batch, repeats: int) -> dict[str, float]:
+    """A supervised update, by our classifier and by the same GIN written plainly."""
+    ours = Classifier(NUM_FEATURES, 2, NETWORK, "gin")
+    plain = _PlainGIN()
+    our_optimizer = Adam(ours.parameters(), fused=True)
+    plain_optimizer = Adam(plain.parameters(), fused=True)
+
+    def plain_step() -> None:
+        logits = plain(batch.x, batch.edge_index, batch.batch, batch.num_graphs)
+        loss = F.cross_entropy(logits, batch.y)
+        plain_optimizer.zero_grad()
+        loss.backward()
+        plain_optimizer.step()
+
+    return median_seconds(
+        {
+            "classifier_seconds": lambda: fit_epoch(ours, [batch], our_optimizer),
+            "plain_classifier_seconds": plain_step,
+        },
+        repeats,
+    )
+
+
+class _PlainGIN(nn.Module):
+    """The yardstick: the classifier's computation with PyG's layers and nothing of ours."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        width = NETWORK.hidden_dim
+        self.input = nn.Linear(NUM_FEATURES, width)
+        self.convs = nn.ModuleList(
+            GINConv(nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width)))
+            for _ in range(NETWORK.num_layers)
+        )
+        self.output = nn.Linear(width, width)
+        self.head = nn.Linear(2 * width, 2)
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor, size: int) -> Tensor:
+        h = self.input(x).relu()
+        for conv in self.convs:
+            h = conv(h, edge_index).relu()
+        h = self.output(h).relu()
+        pooled = [global_mean_pool(h, batch, size), global_add_pool(h, batch, size)]
+        logits: Tensor = self.head(torch.cat(pooled, dim=-1))
+        return logits

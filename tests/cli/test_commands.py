@@ -1,0 +1,234 @@
+"""The command line as a user meets it: results, one JSON object, one line per mistake."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cores.cli import main
+
+QUICK = ["--epochs", "2", "--network.hidden_dim", "8", "--device", "cpu"]
+
+
+def ask(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    status = main([str(each) for each in arguments])
+    printed = capsys.readouterr()
+    return status, printed.out, printed.err
+
+
+def test_train_then_evaluate(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    status, out, _ = ask(capsys, "train", "--dataset", "MOTIFS", *QUICK, "--out", run)
+    assert status == 0
+    assert "test graphs classified correctly" in out
+    status, out, _ = ask(capsys, "evaluate", run, "--json", "--device", "cpu")
+    assert status == 0
+    trained = json.loads((run / "metrics.json").read_text())
+    assert json.loads(out)["accuracy"] == trained["accuracy"]
+
+
+def test_json_is_one_object_and_nothing_else(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    _, out, err = ask(capsys, "train", "--json", *QUICK, "--out", tmp_path / "run")
+    assert json.loads(out)["epochs"] == 2
+    assert "epochs/s" in err or "loss" in err, "progress goes to standard error"
+
+
+@pytest.mark.data
+def test_datasets_prints_table_1(capsys: pytest.CaptureFixture[str], data_root: Path) -> None:
+    _, out, _ = ask(capsys, "datasets", "mutag", "--json", "--data-root", data_root)
+    assert json.loads(out)["datasets"][0]["nodes_mean"] == 18.85
+    _, out, _ = ask(capsys, "datasets", "mutag", "--data-root", data_root)
+    assert "18.85 ± 4.49" in out
+
+
+def test_settings_rank_preset_then_file_then_option(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "my.toml"
+    file.write_text(
+        "seed = 5\n[network]\nhidden_dim = 12\nnum_layers = 1\n[training]\nepochs = 1\n"
+    )
+    arguments = ["--settings", file, "--network.hidden_dim", "8", "--out", tmp_path / "run"]
+    status, _, err = ask(capsys, "train", *arguments, "--device", "cpu")
+    assert status == 0, err
+    config = json.loads((tmp_path / "run" / "config.json").read_text())["config"]
+    assert config["seed"] == 5
+    assert config["network"]["hidden_dim"] == 8
+    assert config["network"]["num_layers"] == 1
+    assert config["training"]["epochs"] == 1
+    assert config["training"]["batch_size"] == 32
+
+
+@pytest.mark.data
+def test_the_paper_preset_takes_the_published_settings(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, data_root: Path
+) -> None:
+    run = tmp_path / "run"
+    arguments = ["--dataset", "mutag", "--preset", "paper", "--epochs", "1", "--out", run]
+    assert ask(capsys, "train", *arguments, "--data-root", data_root)[0] == 0
+    config = json.loads((run / "config.json").read_text())["config"]
+    assert config["network"]["hidden_dim"] == 16
+    assert config["parts"]["policy"] == 0.5
+    assert config["training"]["patience"] == 800
+
+
+@pytest.mark.data
+def test_a_table_is_made_once_and_not_again(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, data_root: Path
+) -> None:
+    arguments = ["reproduce", "comparison-gin", "--datasets", "MUTAG", "--quick", "--workers", "2"]
+    arguments += ["--out", tmp_path, "--data-root", data_root, "--device", "cpu"]
+    status, out, _ = ask(capsys, *arguments, "--json")
+    assert status == 0
+    first = json.loads(out)
+    assert len(first["rows"]) == 4
+    assert not first["failures"]
+    files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("metrics.json")}
+    _, out, _ = ask(capsys, *arguments, "--json")
+    assert json.loads(out) == first
+    assert files == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("metrics.json")}
+    _, out, _ = ask(capsys, *arguments)
+    assert "MUTAG" in out
+
+
+def test_help_is_there_for_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ((), ("datasets",), ("train",), ("evaluate",), ("reproduce",), ("benchmark",)):
+        with pytest.raises(SystemExit) as exit_info:
+            main([*command, "--help"])
+        assert exit_info.value.code == 0
+        assert "usage: cores" in capsys.readouterr().out
+
+
+def test_the_benchmark_gives_ratios_and_their_seconds(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = ask(capsys, "benchmark", "--json", "--repeats", "1")
+    figures = json.loads(out)
+    ratio = figures["loader_seconds"] / figures["pyg_loader_seconds"]
+    assert figures["loader_ratio"] == pytest.approx(ratio)
+    assert figures["classifier_ratio"] > 0
+
+
+@pytest.fixture
+def broken(write_files: Callable[..., Path], tu_files: dict[str, str], tmp_path: Path) -> Path:
+    """A folder of datasets, each broken in its own way."""
+
+    def variant(name: str, file: str, text: str | None) -> None:
+        files = {key: value for key, value in tu_files.items() if key != file}
+        write_files(name, files if text is None else files | {file: text})
+
+    variant("missing", "toy_graph_labels.txt", None)
+    variant("uneven", "toy_node_labels.txt", "1\n2")
+    variant("nan", "toy_node_attributes.txt", "nan\n" * 35 + "nan")
+    variant("single", "toy_graph_labels.txt", "1\n" * 11 + "1")
+    variant("few", "toy_graph_labels.txt", "1\n" * 10 + "5\n5")
+    (tmp_path / "corrupt.zip").write_bytes(b"PK\x03\x04garbage")
+    (tmp_path / "file").write_text("not a folder")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--dataset", "MUTGA"], "unknown dataset 'MUTGA'; did you mean MUTAG?"),
+        (["--dataset", "MUTAG", "--data-root", "TMP/none"], "data folder TMP/none does not exist"),
+        (["--dataset", "TMP/corrupt.zip"], "TMP/corrupt.zip is not a readable zip file"),
+        (["--dataset", "TMP/nothing.zip"], "dataset path TMP/nothing.zip does not exist"),
+        (["--dataset", "TMP/missing"], "toy_graph_labels.txt is missing"),
+        (["--dataset", "TMP/uneven"], "toy_node_labels.txt has 2 lines"),
+        (["--dataset", "TMP/nan"], "36 nodes have NaN or infinite features"),
+        (["--dataset", "TMP/single"], "every graph has the label 1"),
+        (["--dataset", "TMP/few"], "class 1 has 2 graphs, but each of the 5 parts"),
+        (["--split", "0"], "--split counts from 1, got 0"),
+        (["--seed", "-1"], "--seed must not be negative, got -1"),
+        (["--alpha", "1.5"], "--alpha must lie in (0, 1), got 1.5"),
+        (["--conv", "gim"], "option \"conv\": expected one of ['gin', 'gcn', 'gat'], got gim"),
+        (["--model", "svm"], 'option "model"'),
+        (["--epochs", "0"], "training.epochs must be positive, got 0"),
+        (["--network.hidden_dim", "x"], 'option "network.hidden_dim": expected a int, got x'),
+        (["--wings", "2"], "unrecognized arguments: --wings 2"),
+        (["--device", "cuda"], "--device cuda: torch sees no CUDA device here"),
+        (["--settings", "TMP/none.toml"], "cannot read --settings TMP/none.toml"),
+        (["--settings", "TMP/file"], "TMP/file is not valid TOML"),
+        (["--out", "TMP/file"], "--out TMP/file is a file; name a folder"),
+        (["--out", "TMP/file/run"], "cannot make the folder TMP/file/run"),
+        (["--preset", "paper"], "the paper has no settings for gnn with gin on motifs"),
+    ],
+)
+def test_a_mistake_gets_one_line_status_2_and_no_run(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    broken: Path,
+    arguments: list[str],
+    message: str,
+) -> None:
+    if "cuda" in arguments:
+        monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    arguments = [each.replace("TMP", str(broken)) for each in arguments]
+    if "--out" not in arguments:
+        arguments += ["--out", str(broken / "run")]
+    before = sorted(broken.rglob("*"))
+    status, out, err = ask(capsys, "train", *arguments)
+    assert status == 2
+    assert out == ""
+    assert err.count("\n") == 1
+    assert message.replace("TMP", str(broken)) in err
+    assert sorted(broken.rglob("*")) == before, "no half-made run"
+
+
+def test_an_unknown_setting_in_a_file_gets_the_nearest_name(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "typo.toml").write_text("[training]\nlerning_rate = 0.1\n")
+    status, _, err = ask(capsys, "train", "--settings", tmp_path / "typo.toml")
+    assert status == 2
+    assert "unknown setting 'training.lerning_rate'; did you mean learning_rate" in err
+
+
+def test_a_folder_with_another_run_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    arguments = ["train", *QUICK, "--out", tmp_path / "run"]
+    assert ask(capsys, *arguments)[0] == 0
+    status, _, err = ask(capsys, *arguments, "--seed", "1")
+    assert status == 2
+    assert "holds another run (seed is 0 there and 1 here); choose another --out" in err
+    status, _, err = ask(capsys, *arguments)
+    assert status == 2
+    assert "already holds this run; go on with --resume" in err
+    assert ask(capsys, *arguments, "--resume")[0] == 0
+
+
+def test_ctrl_c_leaves_a_run_that_goes_on(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cores.training import supervised
+
+    def interrupted(*_: object) -> float:
+        raise KeyboardInterrupt
+
+    arguments = ["train", *QUICK, "--out", tmp_path / "run"]
+    with monkeypatch.context() as patch:
+        patch.setattr(supervised, "fit_epoch", interrupted)
+        status, _, err = ask(capsys, *arguments)
+    assert status == 130
+    assert "--resume goes on" in err
+    assert ask(capsys, *arguments, "--resume")[0] == 0
+
+
+def test_a_full_disk_is_told_in_one_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    arguments = ["train", *QUICK, "--out", tmp_path / "run"]
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", full)
+        status, _, err = ask(capsys, *arguments)
+    assert status == 2
+    assert "No space left on device" in err
+    shutil.rmtree(tmp_path / "run")
+    assert ask(capsys, *arguments)[0] == 0

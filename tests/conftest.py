@@ -1,0 +1,74 @@
+"""Shared fixtures. Every tensor shape and type in the package is checked while tests run."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from jaxtyping import install_import_hook
+
+# Before the package is imported anywhere: the hook turns annotations into checks.
+install_import_hook("cores", "beartype.beartype")
+
+
+@pytest.fixture(scope="session")
+def data_root() -> Path:
+    """The datasets; without CORES_DATA the test is skipped, with a wrong one it fails."""
+    named = os.environ.get("CORES_DATA")
+    if not named:
+        pytest.skip("needs the datasets: set CORES_DATA to their folder")
+    root = Path(named)
+    assert (root / "tu").is_dir(), f"CORES_DATA={named} has no folder tu"
+    return root
+
+
+@pytest.fixture
+def no_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A user without datasets, whose cache is empty."""
+    monkeypatch.delenv("CORES_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def tu_files() -> dict[str, str]:
+    """Twelve graphs in TU format, by file name: paths (label 1) and triangles (label 5)."""
+    edges, indicator, labels, kinds, sizes, bonds = [], [], [], [], [], []
+    first = 1
+    for graph in range(12):
+        triangle = graph % 2
+        pairs = [(0, 1), (1, 2)] + ([(0, 2)] if triangle else [])
+        for a, b in pairs:
+            edges += [f"{first + a}, {first + b}", f"{first + b}, {first + a}"]
+            bonds += [str(1 + triangle)] * 2
+        indicator += [str(graph + 1)] * 3
+        kinds += ["2", "4", "2"]
+        sizes += [f"{graph}.5, -1.0"] * 3
+        labels.append("5" if triangle else "1")
+        first += 3
+    return {
+        "toy_A.txt": "\n".join(edges),
+        "toy_graph_indicator.txt": "\n".join(indicator),
+        "toy_graph_labels.txt": "\n".join(labels),
+        "toy_node_labels.txt": "\n".join(kinds),
+        "toy_node_attributes.txt": "\n".join(sizes),
+        "toy_edge_labels.txt": "\n".join(bonds),
+    }
+
+
+@pytest.fixture
+def write_files(tmp_path: Path) -> Callable[[str, dict[str, str]], Path]:
+    """Writes files, given by name and text, into a new folder."""
+
+    def write(folder: str, files: dict[str, str]) -> Path:
+        (tmp_path / folder).mkdir(parents=True)
+        for name, text in files.items():
+            (tmp_path / folder / name).write_text(text + "\n")
+        return tmp_path / folder
+
+    return write
+
+
+@pytest.fixture
+def tu_folder(write_files: Callable[..., Path], tu_files: dict[str, str]) -> Path:
+    """The same twelve graphs as a folder."""
+    return write_files("toy", tu_files)

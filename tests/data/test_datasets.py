@@ -1,0 +1,230 @@
+"""Loading: names, paths, layouts, ground truth, Table 1, and what is refused."""
+
+import csv
+import shutil
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from cores import load_dataset
+from cores.data.datasets import PAPER_DATASETS, canonical_name
+from cores.data.statistics import statistics
+from cores.errors import UserError
+
+
+@pytest.mark.data
+def test_all_nine_rows_of_table_1_come_out_exactly(data_root: Path) -> None:
+    """The paper's table, as it is printed there."""
+    table = """
+        BZR,405,10,0,2,Yes,35.75,7.26,76.72,15.39
+        COX2,467,10,0,2,Yes,41.22,4.03,86.89,8.53
+        DD,1178,20,0,2,Yes,284.32,272.00,1431.32,1387.81
+        ENZYMES,600,21,0,6,Yes,32.63,15.28,124.27,51.00
+        MUTAG,135,7,4,2,Yes,18.85,4.49,41.67,11.13
+        NCI1,4110,7,0,2,Yes,29.87,13.56,64.60,29.87
+        NCI109,4127,8,0,2,Yes,29.68,13.57,64.26,29.92
+        PROTEINS,1113,4,0,2,Yes,39.06,45.76,145.63,169.20
+        PTC,349,8,4,2,Yes,14.11,8.44,28.97,18.88
+    """
+    rows = list(csv.reader(line.strip() for line in table.strip().splitlines()))
+    assert [row[0] for row in rows] == list(PAPER_DATASETS)
+    for name, *numbers, undirected, nodes, nodes_std, edges, edges_std in rows:
+        ours = statistics(load_dataset(name, data_root))
+        counts = [ours[key] for key in ("graphs", "node_features", "edge_features", "classes")]
+        assert counts == [int(number) for number in numbers], name
+        assert ours["undirected"] == (undirected == "Yes")
+        spreads = [ours[key] for key in ("nodes_mean", "nodes_std", "edges_mean", "edges_std")]
+        assert spreads == [float(each) for each in (nodes, nodes_std, edges, edges_std)], name
+
+
+@pytest.mark.data
+def test_ground_truth_of_ba_2motifs_is_the_last_five_nodes(data_root: Path) -> None:
+    graphs = load_dataset("ba_2motifs", data_root).graphs
+    assert graphs.node_truth.view(1000, 25)[:, 20:].all()
+    assert not graphs.node_truth.view(1000, 25)[:, :20].any()
+    batch = graphs.batch(torch.arange(1000))
+    both_ends = batch.node_truth[batch.edge_index].all(dim=0)
+    assert torch.equal(batch.edge_truth, both_ends)
+
+
+@pytest.mark.data
+def test_ground_truth_of_mutagenicity_marks_edges_in_both_directions(data_root: Path) -> None:
+    graphs = load_dataset("Mutagenicity", data_root).graphs
+    batch = graphs.batch(torch.arange(len(graphs)))
+    marked = {tuple(edge) for edge in batch.edge_index[:, batch.edge_truth].T.tolist()}
+    assert len(marked) == 7352
+    assert all((b, a) in marked for a, b in marked)
+    assert set(batch.node_truth.nonzero().flatten().tolist()) == {a for a, _ in marked}
+
+
+@pytest.mark.data
+def test_ground_truth_of_benzene_marks_rings_of_six(data_root: Path) -> None:
+    graphs = load_dataset("Benzene", data_root).graphs
+    has_truth = torch.zeros(len(graphs)).index_add(
+        0, torch.arange(len(graphs)).repeat_interleave(graphs.num_nodes), graphs.node_truth.float()
+    )
+    assert torch.equal(has_truth > 0, graphs.y == 1)
+    single_ring = (has_truth == 6).nonzero().flatten()
+    marked = torch.tensor([graphs.graph(int(i)).edge_truth.sum() for i in single_ring[:50]])
+    assert (marked == 12).all(), "six bonds, both directions"
+
+
+def test_names_are_known_in_any_case_and_by_alias() -> None:
+    assert [canonical_name(name) for name in ("bzr", "ptc", "PTC_FM", "Motifs")] == [
+        "BZR",
+        "PTC",
+        "PTC",
+        "motifs",
+    ]
+
+
+def test_motifs_needs_no_file(no_data: None) -> None:
+    dataset = load_dataset("motifs")
+    assert len(dataset) == 1000
+    assert dataset.graphs.node_truth is not None
+
+
+def test_a_folder_in_tu_format_is_read(tu_folder: Path) -> None:
+    dataset = load_dataset(str(tu_folder))
+    assert dataset.class_names == ("1", "5")
+    assert dataset.graphs.y.tolist() == [0, 1] * 6
+    triangle = dataset[3]
+    assert triangle.x.tolist() == [
+        [3.5, -1, 1, 0, 0],
+        [3.5, -1, 0, 0, 1],
+        [3.5, -1, 1, 0, 0],
+    ], "attributes, then labels 2 to 4 as columns"
+    assert triangle.edge_index.tolist() == [[0, 0, 1, 1, 2, 2], [1, 2, 0, 2, 0, 1]]
+    assert triangle.edge_attr.tolist() == [[0, 1]] * 6
+    assert dataset.continuous == (0, 1)
+
+
+def test_a_zip_reads_like_its_folder(tu_folder: Path, tmp_path: Path) -> None:
+    archive = shutil.make_archive(str(tmp_path / "zipped"), "zip", tmp_path, "toy")
+    ours, theirs = load_dataset(archive).graphs, load_dataset(str(tu_folder)).graphs
+    assert torch.equal(ours.x, theirs.x)
+    assert torch.equal(ours.edge_index, theirs.edge_index)
+
+
+def test_nodes_may_come_in_any_order(
+    tu_files: dict[str, str], write_files: Callable[..., Path]
+) -> None:
+    straight = load_dataset(str(write_files("a", tu_files)))
+    # Node 1 moves to the end: renumber 1..36 -> 36, 1..35.
+    moved = dict(tu_files)
+    for name in ("graph_indicator", "node_labels", "node_attributes"):
+        lines = tu_files[f"toy_{name}.txt"].split("\n")
+        moved[f"toy_{name}.txt"] = "\n".join(lines[1:] + lines[:1])
+    moved["toy_A.txt"] = "\n".join(
+        ", ".join(str((int(end) - 2) % 36 + 1) for end in line.split(","))
+        for line in tu_files["toy_A.txt"].split("\n")
+    )
+    shuffled = load_dataset(str(write_files("b", moved)))
+    assert shuffled.graphs.num_nodes.tolist() == straight.graphs.num_nodes.tolist()
+    assert shuffled[0].edge_index.tolist() == [[0, 0, 1, 2], [1, 2, 0, 0]], "the path 2 - 1 - 3"
+
+
+@pytest.mark.data
+def test_pygs_own_layout_is_read(data_root: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(data_root / "tu_cleaned" / "MUTAG.zip") as archive:
+        archive.extractall(tmp_path)
+    (tmp_path / "MUTAG").rename(tmp_path / "files")
+    (tmp_path / "MUTAG").mkdir()
+    (tmp_path / "files").rename(tmp_path / "MUTAG" / "raw_cleaned")
+    assert len(load_dataset("MUTAG", tmp_path)) == 135
+
+
+def test_a_dataset_is_a_sequence_of_pyg_graphs(tu_folder: Path) -> None:
+    dataset = load_dataset(str(tu_folder))
+    assert len(list(dataset)) == len(dataset) == 12
+    assert dataset[-1].num_nodes == 3
+    with pytest.raises(IndexError):
+        dataset[12]
+
+
+def test_without_features_every_node_gets_a_constant(
+    tu_files: dict[str, str], write_files: Callable[..., Path]
+) -> None:
+    bare = {name: text for name, text in tu_files.items() if "node_" not in name}
+    dataset = load_dataset(str(write_files("bare", bare)))
+    assert dataset.graphs.x.tolist() == [[1.0]] * 36
+
+
+def changed(files: dict[str, str], name: str, text: str | None) -> dict[str, str]:
+    rest = {key: value for key, value in files.items() if key != name}
+    return rest if text is None else rest | {name: text}
+
+
+@pytest.mark.parametrize(
+    ("file", "edit", "message"),
+    [
+        ("toy_A.txt", None, "holds no NAME_A.txt"),
+        ("toy_graph_indicator.txt", None, "toy_graph_indicator.txt is missing"),
+        ("toy_graph_labels.txt", None, "toy_graph_labels.txt is missing"),
+        ("toy_graph_labels.txt", "1", "names graphs 1 to 12, but toy_graph_labels.txt has 1 lines"),
+        ("toy_graph_labels.txt", "1\n5\n" * 6 + "1", "graph 13 has no nodes"),
+        ("toy_node_labels.txt", "2", "has 1 lines, but toy_graph_indicator.txt has 36"),
+        ("toy_node_attributes.txt", "2.0", "has 1 lines, but toy_graph_indicator.txt has 36"),
+        ("toy_edge_labels.txt", "1", "toy_edge_labels.txt has 1 lines, but toy_A.txt has 60"),
+        ("toy_A.txt", "1, 99", "names nodes 1 to 99, but there are 36"),
+        ("toy_A.txt", "1, 36", "line 1 of toy_A.txt joins two graphs"),
+        ("toy_A.txt", "1, x", "toy_A.txt: could not convert string ' x'"),
+        ("toy_graph_indicator.txt", "", "toy_graph_indicator.txt is empty"),
+        ("toy_node_attributes.txt", "nan\n" * 35 + "1.0", "35 nodes have NaN or infinite features"),
+        ("toy_graph_labels.txt", "1\n" * 11 + "1", "every graph has the label 1"),
+    ],
+)
+def test_broken_files_are_named(
+    tu_files: dict[str, str],
+    write_files: Callable[..., Path],
+    file: str,
+    edit: str | None,
+    message: str,
+) -> None:
+    folder = write_files("toy", changed(tu_files, file, edit))
+    if edit is not None and len(edit.split("\n")) < 10 and file == "toy_A.txt":
+        (folder / "toy_edge_labels.txt").unlink()
+    with pytest.raises(UserError, match=message):
+        load_dataset(str(folder))
+
+
+def test_a_corrupt_zip_is_named(tmp_path: Path) -> None:
+    (tmp_path / "bad.zip").write_bytes(b"PK\x03\x04 not a zip at all")
+    with pytest.raises(UserError, match=r"bad\.zip is not a readable zip file"):
+        load_dataset(str(tmp_path / "bad.zip"))
+
+
+def test_a_zip_with_a_damaged_member_is_named(tu_folder: Path, tmp_path: Path) -> None:
+    archive = Path(shutil.make_archive(str(tmp_path / "zipped"), "zip", tmp_path, "toy"))
+    content = bytearray(archive.read_bytes())
+    content[60:90] = bytes(30)
+    archive.write_bytes(content)
+    with pytest.raises(UserError, match=r"zipped\.zip"):
+        load_dataset(str(archive))
+
+
+def test_a_missing_data_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"data folder .*nowhere does not exist"):
+        load_dataset("MUTAG", tmp_path / "nowhere")
+
+
+def test_a_missing_dataset_names_the_place_for_it(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"has no MUTAG; put it at .*tu_cleaned/MUTAG.zip"):
+        load_dataset("MUTAG", tmp_path)
+    with pytest.raises(UserError, match=r"other/Benzene.npz is missing"):
+        load_dataset("Benzene", tmp_path)
+
+
+def test_a_damaged_npz_is_named(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "Benzene.npz").write_bytes(b"no zip")
+    with pytest.raises(UserError, match=r"Benzene.npz is not a readable npz"):
+        load_dataset("Benzene", tmp_path)
+
+
+def test_an_unknown_name_gets_the_nearest_ones() -> None:
+    with pytest.raises(UserError, match="unknown dataset 'PROTEIN'; did you mean PROTEINS"):
+        load_dataset("PROTEIN")

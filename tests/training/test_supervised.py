@@ -1,0 +1,86 @@
+"""Supervised training learns, and says so when it cannot."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from cores.config import NetworkConfig, TrainingConfig
+from cores.data.store import GraphStore
+from cores.data.synthetic import ba_motifs
+from cores.errors import UserError
+from cores.models.classifier import Classifier
+from cores.training.state import RandomState
+from cores.training.supervised import train
+
+GRAPHS = ba_motifs(num_graphs=60, base_size=5, motifs=("star", "clique"))
+SMALL = NetworkConfig(hidden_dim=16, num_layers=2)
+
+
+def fitted(
+    config: TrainingConfig, folder: Path | None = None, graphs: GraphStore = GRAPHS
+) -> tuple[Classifier, dict[str, float]]:
+    random = RandomState(0)
+    classifier = Classifier(graphs.num_features, 2, SMALL, "gin")
+    last: dict[str, float] = {}
+    train(
+        classifier, graphs, graphs, config, random, folder, lambda _, figures: last.update(figures)
+    )
+    return classifier, last
+
+
+def test_a_small_task_is_learnt() -> None:
+    _, last = fitted(TrainingConfig(epochs=30, learning_rate=0.01))
+    assert last["selection_accuracy"] == 1.0
+    assert last["loss"] < 0.1
+
+
+def test_history_grows_by_a_whole_line_per_epoch(tmp_path: Path) -> None:
+    fitted(TrainingConfig(epochs=4), tmp_path)
+    lines = (tmp_path / "history.jsonl").read_text().splitlines()
+    assert [json.loads(line)["epoch"] for line in lines] == [1, 2, 3, 4]
+    assert json.loads(lines[0]).keys() == {
+        "epoch",
+        "loss",
+        "selection_accuracy",
+        "selection_loss",
+        "learning_rate",
+    }
+
+
+def test_patience_ends_training() -> None:
+    random = RandomState(0)
+    classifier = Classifier(10, 2, SMALL, "gin")
+    config = TrainingConfig(epochs=500, patience=3, learning_rate=0.5)
+    journal, stopping = train(classifier, GRAPHS, GRAPHS, config, random)
+    assert journal.epoch == stopping.best_epoch + 3 < 500
+
+
+def test_best_and_last_weights_differ_when_the_last_epoch_is_not_the_best() -> None:
+    settings = {"epochs": 12, "learning_rate": 0.05, "min_learning_rate": 0.05}
+    best, _ = fitted(TrainingConfig(weights="best", **settings))
+    last, _ = fitted(TrainingConfig(weights="last", **settings))
+    pairs = zip(best.parameters(), last.parameters(), strict=True)
+    assert not all(torch.equal(a, b) for a, b in pairs)
+
+
+def test_class_weights_lift_the_rare_class() -> None:
+    """Where features say nothing, an unweighted model guesses the majority, a weighted one not."""
+    rare = torch.cat([torch.arange(0, 60, 2), torch.tensor([1, 3, 5])])
+    graphs = GRAPHS.subset(rare)
+    blind = GraphStore(**{**vars(graphs), "edge_index": torch.zeros_like(graphs.edge_index)})
+    batch = blind.batch(torch.arange(len(blind)))
+    settings = {"epochs": 40, "learning_rate": 0.01, "weights": "last"}
+    plain, _ = fitted(TrainingConfig(**settings), graphs=blind)
+    weighted, _ = fitted(TrainingConfig(class_weights=True, **settings), graphs=blind)
+    rare_probability = [
+        model.eval()(batch).softmax(-1)[:, 1].mean().item() for model in (plain, weighted)
+    ]
+    assert rare_probability[0] < 0.2 < rare_probability[1]
+
+
+def test_an_exploding_loss_is_the_users_to_mend() -> None:
+    broken = GraphStore(**{**vars(GRAPHS), "x": GRAPHS.x * float("inf")})
+    with pytest.raises(UserError, match=r"the loss is nan in epoch 1; lower"):
+        fitted(TrainingConfig(epochs=3), graphs=broken)
