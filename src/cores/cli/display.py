@@ -22,7 +22,7 @@ from cores.config import RunConfig
 MEANINGS = {
     "accuracy": "test graphs classified correctly",
     "balanced_accuracy": "the same, every class counting alike",
-    "majority_rate": "accuracy of always guessing the most frequent class",
+    "majority_rate": "accuracy of always guessing the largest class",
     "node_ratio": "share of the nodes the classifier sees",
     "edge_ratio": "share of the edges the classifier sees",
     "coverage": "prediction sets that hold the true label",
