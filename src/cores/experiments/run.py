@@ -1,20 +1,14 @@
 """One configuration, one run folder: data, split, training, weights, metrics."""
 
-import fcntl
-import os
-import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-import cores
-from cores.config import RunConfig, from_dict, to_dict
+from cores.config import RunConfig, from_dict
 from cores.conformal import lac_scores
 from cores.data.datasets import Dataset, load_dataset
 from cores.data.splits import FeatureScaler, split_graphs
@@ -27,14 +21,18 @@ from cores.evaluation.metrics import (
     majority_rate,
 )
 from cores.evaluation.predictions import EVALUATION_BATCH, predict_proba
-from cores.files import make_folder, read_json, write_json
+from cores.experiments.folder import (
+    CONFIG,
+    METRICS,
+    MODEL,
+    is_finished,
+    locked,
+    write_identity,
+)
+from cores.files import read_json, write_json
 from cores.models.classifier import Classifier
-from cores.training.journal import CHECKPOINT, HISTORY
 from cores.training.state import RandomState, load_state, save_state
 from cores.training.supervised import Report, train
-
-CONFIG, MODEL, METRICS = "config.json", "model.safetensors", "metrics.json"
-_OWN_FILES = {CONFIG, MODEL, METRICS, HISTORY, CHECKPOINT, "lock"}
 
 
 @dataclass(frozen=True)
@@ -84,8 +82,7 @@ def train_run(
     ``resume``, a run that was interrupted goes on, a finished one is left as it is, and where
     there is none yet it starts.
     """
-    finished = _check_folder(out, config, resume)
-    if finished:
+    if is_finished(out, config, resume):
         metrics: dict[str, Any] = read_json(out / METRICS)
         return metrics
     where = choose_device(device)
@@ -108,8 +105,8 @@ def train_run(
     )
     classifier = build_classifier(config, task).to(where)
 
-    with _locked(out):
-        write_json(out / CONFIG, _identity(config, task, where))
+    with locked(out):
+        write_identity(out, config, asdict(task), where)
         journal, stopping = train(
             classifier,
             graphs.subset(train_index),
@@ -267,84 +264,3 @@ def _relabelled(data: Dataset, graphs: GraphStore, task: Task, out: Path) -> Gra
         )
     numbers = torch.tensor([task.class_names.index(name) for name in data.class_names])
     return replace(graphs, y=numbers[graphs.y])
-
-
-def _identity(config: RunConfig, task: Task, device: torch.device) -> dict[str, Any]:
-    machine = "cpu" if device.type == "cpu" else torch.cuda.get_device_name(device)
-    return {
-        "config": to_dict(config),
-        "key": config.key,
-        "task": asdict(task),
-        "version": cores.__version__,
-        "commit": _commit(),
-        "machine": machine,
-    }
-
-
-@cache
-def _commit() -> str | None:
-    """The commit this code stands at, where it is a checkout; CORES_COMMIT names it elsewhere."""
-    here = Path(__file__).resolve().parents[3]
-    if (here / ".git").exists():
-        asked = subprocess.run(
-            ["git", "-C", str(here), "rev-parse", "--short=12", "HEAD"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if asked.returncode == 0:
-            return asked.stdout.strip()
-    return os.environ.get("CORES_COMMIT")
-
-
-def _check_folder(out: Path, config: RunConfig, resume: bool) -> bool:
-    """Refuse to write over anything else; returns whether the run has finished already."""
-    if not out.exists():
-        return False
-    if not out.is_dir():
-        raise UserError(f"--out {out} is a file; name a folder")
-    if not (out / CONFIG).exists():
-        strange = sorted(path.name for path in out.iterdir() if path.name not in _OWN_FILES)
-        if strange:
-            raise UserError(
-                f"{out} is not empty and holds no run (there is {strange[0]}); choose another --out"
-            )
-        return False
-    there = read_json(out / CONFIG).get("config", {})
-    mine = to_dict(config)
-    if there != mine:
-        raise UserError(
-            f"{out} holds another run ({_difference(there, mine)}); choose another --out"
-        )
-    if not resume:
-        raise UserError(
-            f"{out} already holds this run; go on with --resume or choose another --out"
-        )
-    return (out / METRICS).exists()
-
-
-def _difference(there: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
-    """The first setting in which two configurations differ."""
-    for name in mine:
-        old, new = there.get(name), mine[name]
-        if old != new:
-            if isinstance(old, Mapping) and isinstance(new, Mapping):
-                return f"{name}.{_difference(old, new)}"
-            return f"{name} is {old} there and {new} here"
-    return "more settings there"
-
-
-@contextmanager
-def _locked(out: Path) -> Iterator[None]:
-    """Make the folder and hold it alone; the lock dies with the process."""
-    make_folder(out)
-    try:
-        lock = (out / "lock").open("w")
-    except OSError as error:
-        raise UserError(f"cannot write to {out}: {error.strerror or error}") from None
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise UserError(f"another process is writing to {out}; wait for it") from None
-        yield

@@ -1,0 +1,105 @@
+"""The folder of a run: its files, who may write there, and what made it."""
+
+import fcntl
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from cores import __version__
+from cores.config import RunConfig, to_dict
+from cores.errors import UserError
+from cores.files import make_folder, read_json, write_json
+from cores.training.journal import CHECKPOINT, HISTORY
+
+CONFIG, MODEL, METRICS, LOCK = "config.json", "model.safetensors", "metrics.json", "lock"
+_OWN_FILES = {CONFIG, MODEL, METRICS, LOCK, HISTORY, CHECKPOINT}
+
+
+def write_identity(
+    out: Path, config: RunConfig, task: Mapping[str, Any], device: torch.device
+) -> None:
+    """Write ``config.json``: what was run, on which data, by which code, on which machine."""
+    identity = {
+        "config": to_dict(config),
+        "key": config.key,
+        "task": task,
+        "version": __version__,
+        "commit": _commit(),
+        "machine": "cpu" if device.type == "cpu" else torch.cuda.get_device_name(device),
+    }
+    write_json(out / CONFIG, identity)
+
+
+@cache
+def _commit() -> str | None:
+    """The commit this code stands at, where it is a checkout; CORES_COMMIT names it elsewhere."""
+    here = Path(__file__).resolve().parents[3]
+    if (here / ".git").exists():
+        asked = subprocess.run(
+            ["git", "-C", str(here), "rev-parse", "--short=12", "HEAD"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if asked.returncode == 0:
+            return asked.stdout.strip()
+    return os.environ.get("CORES_COMMIT")
+
+
+def is_finished(out: Path, config: RunConfig, resume: bool) -> bool:
+    """Refuse to write over anything else; returns whether the run has finished already."""
+    if not out.exists():
+        return False
+    if not out.is_dir():
+        raise UserError(f"--out {out} is a file; name a folder")
+    if not (out / CONFIG).exists():
+        strange = sorted(path.name for path in out.iterdir() if path.name not in _OWN_FILES)
+        if strange:
+            raise UserError(
+                f"{out} is not empty and holds no run (there is {strange[0]}); choose another --out"
+            )
+        return False
+    there = read_json(out / CONFIG).get("config", {})
+    mine = to_dict(config)
+    if there != mine:
+        raise UserError(
+            f"{out} holds another run ({_difference(there, mine)}); choose another --out"
+        )
+    if not resume:
+        raise UserError(
+            f"{out} already holds this run; go on with --resume or choose another --out"
+        )
+    return (out / METRICS).exists()
+
+
+def _difference(there: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
+    """The first setting in which two configurations differ."""
+    for name in mine:
+        old, new = there.get(name), mine[name]
+        if old != new:
+            if isinstance(old, Mapping) and isinstance(new, Mapping):
+                return f"{name}.{_difference(old, new)}"
+            return f"{name} is {old} there and {new} here"
+    return "more settings there"
+
+
+@contextmanager
+def locked(out: Path) -> Iterator[None]:
+    """Make the folder and hold it alone; the lock dies with the process."""
+    make_folder(out)
+    try:
+        lock = (out / LOCK).open("w")
+    except OSError as error:
+        raise UserError(f"cannot write to {out}: {error.strerror or error}") from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UserError(f"another process is writing to {out}; wait for it") from None
+        yield
