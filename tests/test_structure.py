@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "cores"
 ORDER = (
-    *("errors", "files", "config", "settings", "data", "models", "conformal"),
+    *("errors", "files", "config", "settings", "graphs", "data", "models", "conformal", "reward"),
     *("evaluation", "training", "experiments", "reports", "cli"),
 )
 """A module imports only from its left, or from its own package."""
@@ -45,8 +45,9 @@ def test_imports_point_one_way(path: Path) -> None:
         assert ORDER.index(used) <= ORDER.index(own), f"{own} must not import {used}"
 
 
-def test_conformal_knows_nothing_of_the_rest() -> None:
-    assert not imported(SOURCE / "conformal.py")
+@pytest.mark.parametrize("name", ["conformal", "reward"])
+def test_the_mathematics_knows_nothing_of_the_rest(name: str) -> None:
+    assert not imported(SOURCE / f"{name}.py")
 
 
 def test_every_name_in_the_paper_map_exists() -> None:
