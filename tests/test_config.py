@@ -38,7 +38,7 @@ def test_every_setting_changes_the_key() -> None:
         ({"seed": True}, "setting 'seed' must be of type int, got True"),
         ({"network": {"pooling": "mean"}}, "setting 'network.pooling' must be a list, got 'mean'"),
         ({"network": {"dropout": 1.0}}, r"network.dropout must lie in \[0, 1\), got 1.0"),
-        ({"network": {"hidden_dim": 30}}, "must be a multiple of gat_heads, got 30 and 4"),
+        ({"conv": "gat", "network": {"hidden_dim": 30}}, "multiple of gat_heads, got 30 and 4"),
         ({"parts": {"policy": 0.8}}, "the parts leave -0.10 of the graphs for training"),
         ({"training": {"schedule_factor": 1.0}}, "schedule_factor must lie in"),
     ],

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cores.data.datasets import PAPER_DATASETS
 from cores.errors import UserError
 from cores.models.classifier import Classifier
-from cores.settings import preset_config, published
+from cores.settings import PAPER_DATASETS, preset_config, published
 
 CONVS = ("gin", "gcn", "gat")
 

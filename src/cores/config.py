@@ -8,6 +8,7 @@ the names here do not.
 import dataclasses
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -92,11 +93,7 @@ class NetworkConfig:
             self.gat_heads > 0,
             f"network.gat_heads must be positive, got {self.gat_heads}",
         )
-        _require(
-            self.hidden_dim % self.gat_heads == 0,
-            f"network.hidden_dim must be a multiple of gat_heads, "
-            f"got {self.hidden_dim} and {self.gat_heads}",
-        )
+        _require(math.isfinite(self.gin_eps), f"network.gin_eps must be finite, got {self.gin_eps}")
 
 
 @dataclass(frozen=True)
@@ -127,10 +124,10 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         for name in ("epochs", "patience", "batch_size", "learning_rate"):
             value = getattr(self, name)
-            _require(value > 0, f"training.{name} must be positive, got {value}")
+            _require(0 < value < math.inf, f"training.{name} must be positive, got {value}")
         for name in ("min_learning_rate", "schedule_patience", "weight_decay"):
             value = getattr(self, name)
-            _require(value >= 0, f"training.{name} must not be negative, got {value}")
+            _require(0 <= value < math.inf, f"training.{name} must not be negative, got {value}")
         _require(
             0 < self.schedule_factor < 1,
             f"training.schedule_factor must lie in (0, 1), got {self.schedule_factor}",
@@ -161,8 +158,14 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         _require(self.split >= 1, f"--split counts from 1, got {self.split}")
-        _require(self.seed >= 0, f"--seed must not be negative, got {self.seed}")
+        _require(self.split < 2**63, f"--split must be below 2^63, got {self.split}")
+        _require(0 <= self.seed < 2**63, f"--seed must lie in [0, 2^63), got {self.seed}")
         _require(0 < self.alpha < 1, f"--alpha must lie in (0, 1), got {self.alpha}")
+        width, heads = self.network.hidden_dim, self.network.gat_heads
+        _require(
+            self.conv != "gat" or width % heads == 0,
+            f"network.hidden_dim must be a multiple of gat_heads, got {width} and {heads}",
+        )
 
     @property
     def key(self) -> str:

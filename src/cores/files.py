@@ -26,8 +26,14 @@ def write_atomically(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        if temporary.exists():
+            temporary.unlink()
         raise UserError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def is_leftover(path: Path) -> bool:
+    """Whether :func:`write_atomically` left this file because it was killed."""
+    return path.name.startswith(".") and path.name.endswith(".tmp")
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -86,13 +86,65 @@ def test_a_table_is_made_once_and_not_again(
     assert status == 0
     first = json.loads(out)
     assert len(first["rows"]) == 4
-    assert not first["failures"]
     files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("metrics.json")}
     _, out, _ = ask(capsys, *arguments, "--json")
     assert json.loads(out) == first
     assert files == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("metrics.json")}
     _, out, _ = ask(capsys, *arguments)
     assert "MUTAG" in out
+
+
+@pytest.mark.data
+def test_a_shorter_run_does_not_slip_into_a_table(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, data_root: Path
+) -> None:
+    arguments = ["reproduce", "comparison-gin", "--datasets", "MUTAG", "--models", "gnn", "--json"]
+    arguments += ["--out", tmp_path, "--data-root", data_root, "--device", "cpu"]
+    ask(capsys, *arguments, "--quick", "--splits", "1")
+    _, out, _ = ask(capsys, *arguments, "--quick", "--splits", "2")
+    assert [row["split"] for row in json.loads(out)["rows"]] == ["2"]
+
+
+def test_a_table_whose_runs_fail_says_so(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    arguments = ["--datasets", "MUTAG", "--models", "gnn", "--splits", "1", "--out", tmp_path]
+    status, _, err = ask(
+        capsys, "reproduce", "comparison-gin", *arguments, "--data-root", tmp_path / "none"
+    )
+    assert status == 2
+    assert "1 of 1 runs failed" in err
+    assert "does not exist" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["comparision-gin"], "did you mean comparison-gin"),
+        (["comparison-gin", "--datasets", "MUTGA"], "did you mean MUTAG"),
+        (["comparison-gin", "--models", "gnm"], "unknown model 'gnm'; did you mean gnn"),
+        (["comparison-gin", "--splits", "3-1"], "--splits takes numbers from 1 such as 1-5"),
+        (["comparison-gin", "--splits", "0"], "--splits takes numbers from 1 such as 1-5"),
+        (["comparison-gin", "--workers", "0"], "--workers must be positive, got 0"),
+        (["comparison-gin", "--rows", "TMP/file/rows.csv"], "cannot write TMP/file/rows.csv"),
+        (["comparison-gin", "--rows", "TMP/file"], "the first line must name the columns"),
+    ],
+)
+def test_a_table_asked_for_wrongly_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    (tmp_path / "file").write_text("not rows")
+    arguments = [each.replace("TMP", str(tmp_path)) for each in arguments]
+    status, _, err = ask(capsys, "reproduce", *arguments, "--out", tmp_path / "runs")
+    assert status == 2
+    assert err.count("\n") == 1
+    assert message.replace("TMP", str(tmp_path)) in err
+
+
+def test_the_benchmark_refuses_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, err = ask(capsys, "benchmark", "--device", "cuda")
+    assert status == 2
+    assert "defined on one CPU thread" in err
 
 
 def test_help_is_there_for_every_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -140,9 +192,11 @@ def broken(write_files: Callable[..., Path], tu_files: dict[str, str], tmp_path:
         (["--dataset", "TMP/uneven"], "toy_node_labels.txt has 2 lines"),
         (["--dataset", "TMP/nan"], "36 nodes have NaN or infinite features"),
         (["--dataset", "TMP/single"], "every graph has the label 1"),
-        (["--dataset", "TMP/few"], "class 1 has 2 graphs, but each of the 5 parts"),
+        (["--dataset", "TMP/few"], "class 5 has 2 graphs, but each of the 5 parts"),
         (["--split", "0"], "--split counts from 1, got 0"),
-        (["--seed", "-1"], "--seed must not be negative, got -1"),
+        (["--seed", "-1"], "--seed must lie in [0, 2^63), got -1"),
+        (["--seed", "99999999999999999999"], "--seed must lie in [0, 2^63)"),
+        (["--training.learning_rate", ".nan"], "training.learning_rate must be positive, got nan"),
         (["--alpha", "1.5"], "--alpha must lie in (0, 1), got 1.5"),
         (["--conv", "gim"], "option \"conv\": expected one of ['gin', 'gcn', 'gat'], got gim"),
         (["--model", "svm"], 'option "model"'),

@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from cores import load_dataset
-from cores.data.datasets import PAPER_DATASETS, canonical_name
+from cores.data.datasets import canonical_name
 from cores.data.statistics import statistics
 from cores.errors import UserError
+from cores.settings import PAPER_DATASETS
 
 
 @pytest.mark.data
@@ -67,9 +68,56 @@ def test_ground_truth_of_benzene_marks_rings_of_six(data_root: Path) -> None:
         0, torch.arange(len(graphs)).repeat_interleave(graphs.num_nodes), graphs.node_truth.float()
     )
     assert torch.equal(has_truth > 0, graphs.y == 1)
-    single_ring = (has_truth == 6).nonzero().flatten()
-    marked = torch.tensor([graphs.graph(int(i)).edge_truth.sum() for i in single_ring[:50]])
-    assert (marked == 12).all(), "six bonds, both directions"
+    batch = graphs.batch(torch.arange(len(graphs)))
+    assert batch.node_truth[batch.edge_index[:, batch.edge_truth]].all()
+    degree = torch.bincount(batch.edge_index[0, batch.edge_truth], minlength=len(batch.batch))
+    # Every atom of a ring has two bonds in it; an atom that two fused rings share has three. A
+    # bond that joins two rings would give its ends a third: there are only fused ones.
+    assert ((degree >= 2) == batch.node_truth).all()
+    shared = degree == 3
+    inside = batch.edge_index[:, batch.edge_truth]
+    partners = torch.bincount(inside[0, shared[inside].all(dim=0)], minlength=len(shared))
+    assert (partners[shared] >= 1).all(), "shared atoms come in pairs"
+    assert int(batch.edge_truth.sum()) == 97_324, "97,420 with the 96 bonds between rings"
+
+
+def test_without_data_and_network_the_error_names_the_place_for_the_file(
+    no_data: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def offline(*_: object, **__: object) -> None:
+        raise OSError(101, "Network is unreachable")
+
+    monkeypatch.setattr("torch_geometric.data.download_url", offline)
+    with pytest.raises(UserError, match=r"cannot download MUTAG .*tu_cleaned/MUTAG.zip"):
+        load_dataset("MUTAG")
+
+
+@pytest.mark.data
+def test_the_cache_is_read_like_a_data_folder(
+    no_data: None, data_root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What a download leaves is a zip in the cache; it is not fetched a second time."""
+
+    def download(url: str, folder: str, log: bool) -> None:
+        shutil.copy(data_root / "tu_cleaned" / url.rpartition("/")[2], folder)
+
+    monkeypatch.setattr("torch_geometric.data.download_url", download)
+    assert len(load_dataset("MUTAG")) == 135
+    monkeypatch.setattr("torch_geometric.data.download_url", pytest.fail)
+    assert len(load_dataset("MUTAG")) == 135
+
+
+def test_a_read_only_folder_is_enough(tu_folder: Path) -> None:
+    before = sorted(tu_folder.rglob("*"))
+    load_dataset(str(tu_folder))
+    assert sorted(tu_folder.rglob("*")) == before
+
+
+def test_the_fingerprint_changes_with_the_data(tu_folder: Path) -> None:
+    first, again = (load_dataset(str(tu_folder)).fingerprint for _ in range(2))
+    labels = tu_folder / "toy_graph_labels.txt"
+    labels.write_text(labels.read_text().replace("5", "1", 1))
+    assert first == again != load_dataset(str(tu_folder)).fingerprint
 
 
 def test_names_are_known_in_any_case_and_by_alias() -> None:
@@ -173,6 +221,7 @@ def changed(files: dict[str, str], name: str, text: str | None) -> dict[str, str
         ("toy_A.txt", "1, 36", "line 1 of toy_A.txt joins two graphs"),
         ("toy_A.txt", "1, x", "toy_A.txt: could not convert string ' x'"),
         ("toy_graph_indicator.txt", "", "toy_graph_indicator.txt is empty"),
+        ("toy_node_labels.txt", "0\n" * 35 + "1000000000", "node labels run from 0 to 1000000000"),
         ("toy_node_attributes.txt", "nan\n" * 35 + "1.0", "35 nodes have NaN or infinite features"),
         ("toy_graph_labels.txt", "1\n" * 11 + "1", "every graph has the label 1"),
     ],

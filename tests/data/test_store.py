@@ -46,9 +46,3 @@ def test_an_epoch_visits_every_graph_once() -> None:
     assert seen.tolist() != list(range(12)), "shuffled"
     in_order = torch.cat([batch.x for batch in graphs.batches(5)]).flatten()
     assert in_order.tolist() == list(range(12))
-
-
-def test_a_list_of_pyg_graphs_goes_in_and_comes_out() -> None:
-    records = [GRAPHS.graph(index) for index in range(len(GRAPHS))]
-    again = GraphStore.from_graphs(records)
-    assert_same_batch(again.batch(torch.arange(12)), GRAPHS.batch(torch.arange(12)))

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -159,24 +160,39 @@ def test_a_run_killed_at_random_epochs_resumes_to_the_same_metrics(tmp_path: Pat
         assert (killed / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
-def test_scalers_see_the_training_part_alone(
-    tmp_path: Path, tu_folder: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("parts", "unseen"),
+    [
+        ({}, ("selection", "calibration", "test")),
+        ({"policy": 0.5, "selection": 0.0, "calibration": 0.0}, ("policy", "test")),
+    ],
+    ids=["default", "paper"],
+)
+def test_scalers_and_clips_see_the_training_part_alone(
+    tmp_path: Path,
+    tu_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    parts: dict[str, float],
+    unseen: tuple[str, ...],
 ) -> None:
     """Poison every other part: the fitted scaler must not move."""
-    wanted = config(tu_folder, parts={"policy": 0.2, "selection": 0.1, "calibration": 0.1})
-    train_run(wanted, tmp_path / "clean", device="cpu")
-    dataset = load_dataset(str(tu_folder))
-    split = split_graphs(dataset.graphs.y, wanted.split, wanted.parts)
-    for role in ("selection", "calibration", "test"):
-        for graph in getattr(split, role).tolist():
-            first, last = dataset.graphs.node_ptr[graph : graph + 2]
-            dataset.graphs.x[first:last, :2] = 1e6
-    monkeypatch.setattr("cores.experiments.run.load_dataset", lambda *_: dataset)
-    train_run(wanted, tmp_path / "poisoned", device="cpu")
-    clean, poisoned = (load_run(tmp_path / name)[2].scaler for name in ("clean", "poisoned"))
-    assert torch.equal(clean.mean, poisoned.mean)
-    assert torch.equal(clean.std, poisoned.std)
-    assert clean.mean[0] != 0
+    wanted = config(tu_folder, parts=parts)
+    split = split_graphs(load_dataset(str(tu_folder)).graphs.y, wanted.split, wanted.parts)
+    scalers = []
+    for name in ("clean", "poisoned"):
+        dataset = replace(load_dataset(str(tu_folder)), clipped=(0,))
+        if name == "poisoned":
+            for graph in torch.cat([getattr(split, role) for role in unseen]).tolist():
+                first, last = dataset.graphs.node_ptr[graph : graph + 2]
+                dataset.graphs.x[first:last, :2] = 1e6
+        monkeypatch.setattr("cores.experiments.run.load_dataset", lambda *_, given=dataset: given)
+        train_run(wanted, tmp_path / name, device="cpu")
+        scalers.append(load_run(tmp_path / name)[2].scaler)
+    for figure in ("low", "high", "mean", "std"):
+        clean, poisoned = (getattr(scaler, figure) for scaler in scalers)
+        assert torch.equal(clean, poisoned), figure
+    assert scalers[0].mean[0] != 0
+    assert scalers[0].low[0].isfinite()
 
 
 def test_another_runs_folder_is_refused(tmp_path: Path) -> None:
@@ -220,10 +236,75 @@ def test_evaluating_on_other_data_checks_features_and_labels(
     tmp_path: Path, tu_folder: Path
 ) -> None:
     train_run(config(), tmp_path / "run", device="cpu")
-    with pytest.raises(UserError, match=r"has 5 node features, the model in .* was trained on 10"):
+    with pytest.raises(UserError, match=r"has other node features \(5: attribute 0, .*\(10: fea"):
         evaluate_run(tmp_path / "run", dataset=str(tu_folder), device="cpu")
     with pytest.raises(UserError, match="holds no run"):
         evaluate_run(tmp_path / "nothing", device="cpu")
+
+
+def test_naming_its_own_dataset_still_measures_only_the_test_part(tmp_path: Path) -> None:
+    trained = train_run(config(), tmp_path / "run", device="cpu")
+    evaluated = evaluate_run(tmp_path / "run", dataset="MOTIFS", device="cpu")
+    assert evaluated["test_graphs"] == trained["test_graphs"] == 100
+
+
+def test_data_that_changed_is_noticed(tmp_path: Path, tu_folder: Path) -> None:
+    wanted = config(tu_folder)
+    train_run(wanted, tmp_path / "run", device="cpu")
+    attributes = tu_folder / "toy_node_attributes.txt"
+    attributes.write_text(attributes.read_text().replace("3.5", "3.6"))
+    with pytest.raises(UserError, match="the dataset has changed since the run"):
+        evaluate_run(tmp_path / "run", device="cpu")
+    (tmp_path / "run" / "metrics.json").unlink()
+    with pytest.raises(UserError, match="the dataset has changed since the run"):
+        train_run(wanted, tmp_path / "run", device="cpu", resume=True)
+
+
+def test_a_kill_in_the_very_first_write_leaves_a_folder_that_can_be_used(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "lock").touch()
+    (tmp_path / "run" / ".config.json.123.tmp").write_text('{"conf')
+    train_run(config(), tmp_path / "run", device="cpu", resume=True)
+    assert not list((tmp_path / "run").glob(".*.tmp"))
+
+
+def test_a_run_made_by_another_process_meanwhile_is_not_mixed_with_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder is free when we look, and taken when our data is loaded."""
+
+    def slow_load(*arguments: object) -> object:
+        monkeypatch.undo()
+        train_run(config(seed=1), tmp_path / "run", device="cpu")
+        return load_dataset("motifs")
+
+    monkeypatch.setattr("cores.experiments.run.load_dataset", slow_load)
+    with pytest.raises(UserError, match="holds another run"):
+        train_run(config(seed=2), tmp_path / "run", device="cpu")
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"config": 3, "task": {}}', "{"])
+def test_a_damaged_configuration_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "config.json").write_text(text)
+    for action in (
+        lambda: train_run(config(), tmp_path, device="cpu", resume=True),
+        lambda: evaluate_run(tmp_path, device="cpu"),
+    ):
+        with pytest.raises(UserError, match=r"config\.json is not"):
+            action()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_gpu_trains_resumes_and_measures(tmp_path: Path) -> None:
+    def stop(epoch: int, figures: dict[str, float]) -> None:
+        if epoch == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_run(config(), tmp_path / "run", device="cuda", report=stop)
+    trained = train_run(config(), tmp_path / "run", device="cuda", resume=True)
+    assert trained["epochs"] == 6
+    assert evaluate_run(tmp_path / "run", device="cpu")["test_graphs"] == 100
 
 
 @pytest.mark.data

@@ -30,14 +30,22 @@ def test_an_optimisers_state_comes_back_equal(tmp_path: Path) -> None:
 
 
 def test_random_numbers_go_on_where_they_were(tmp_path: Path) -> None:
-    random = RandomState(seed=0)
+    random = RandomState(0, torch.device("cpu"))
     torch.rand(3)
     save_state(tmp_path / "s", random.state_dict())
     expected = torch.rand(3), torch.rand(3, generator=random.batches)
-    other = RandomState(seed=7)
+    other = RandomState(7, torch.device("cpu"))
     other.load_state_dict(load_state(tmp_path / "s"))
     assert torch.equal(torch.rand(3), expected[0])
     assert torch.equal(torch.rand(3, generator=other.batches), expected[1])
+
+
+def test_names_that_look_like_paths_do_not_collide(tmp_path: Path) -> None:
+    state = {"a/b": torch.zeros(1), "a": {"b": torch.ones(1)}}
+    save_state(tmp_path / "s", state)
+    loaded = load_state(tmp_path / "s")
+    assert loaded["a/b"].item() == 0
+    assert loaded["a"]["b"].item() == 1
 
 
 class Bomb:

@@ -21,7 +21,7 @@ SMALL = NetworkConfig(hidden_dim=16, num_layers=2)
 def fitted(
     config: TrainingConfig, folder: Path | None = None, graphs: GraphStore = GRAPHS
 ) -> tuple[Classifier, dict[str, float]]:
-    random = RandomState(0)
+    random = RandomState(0, torch.device("cpu"))
     classifier = Classifier(graphs.num_features, 2, SMALL, "gin")
     last: dict[str, float] = {}
     train(
@@ -50,7 +50,7 @@ def test_history_grows_by_a_whole_line_per_epoch(tmp_path: Path) -> None:
 
 
 def test_patience_ends_training() -> None:
-    random = RandomState(0)
+    random = RandomState(0, torch.device("cpu"))
     classifier = Classifier(10, 2, SMALL, "gin")
     config = TrainingConfig(epochs=500, patience=3, learning_rate=0.5)
     journal, stopping = train(classifier, GRAPHS, GRAPHS, config, random)

@@ -2,20 +2,21 @@
 
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from jsonargparse import Namespace
 
 from cores.cli import display
-from cores.config import RunConfig, from_dict, merged
+from cores.config import Model, RunConfig, from_dict, merged
 from cores.errors import UserError, nearest
 from cores.files import make_folder
 
 
 def datasets(options: Namespace) -> dict[str, Any]:
     """Statistics of datasets."""
-    from cores.data.datasets import PAPER_DATASETS, canonical_name, load_dataset
+    from cores.data.datasets import canonical_name, load_dataset
     from cores.data.statistics import statistics
+    from cores.settings import PAPER_DATASETS
 
     names = [canonical_name(name) for name in options.names or PAPER_DATASETS]
     rows = [statistics(load_dataset(name, options.data_root)) for name in names]
@@ -62,27 +63,29 @@ def evaluate(options: Namespace) -> dict[str, Any]:
 
 def reproduce(options: Namespace) -> dict[str, Any]:
     """Run a table of the paper."""
-    from cores.data.datasets import PAPER_DATASETS, canonical_name
+    from cores.data.datasets import canonical_name
     from cores.experiments.paper import COMPARISONS, comparison
-    from cores.experiments.results import merge_rows, run_row
+    from cores.experiments.results import merge_rows, run_row, with_keys
     from cores.experiments.runner import Outcome, run_all
     from cores.reports.tables import plain_gnn
+    from cores.settings import PAPER_DATASETS
 
     if options.target not in COMPARISONS:
         raise UserError(
             f"unknown target {options.target!r}; {nearest(options.target, COMPARISONS)}"
         )
-    names = options.datasets.split(",") if options.datasets else PAPER_DATASETS
+    names = options.datasets.split(",") if options.datasets is not None else PAPER_DATASETS
     models = options.models.split(",")
-    if unknown := [name for name in models if name not in ("gnn", "mlp")]:
-        raise UserError(f"unknown model {unknown[0]!r}; {nearest(unknown[0], ('gnn', 'mlp'))}")
+    known = get_args(Model)
+    if unknown := [name for name in models if name not in known]:
+        raise UserError(f"unknown model {unknown[0]!r}; {nearest(unknown[0], known)}")
     if options.workers < 1:
         raise UserError(f"--workers must be positive, got {options.workers}")
     configs = comparison(
         options.target,
         [canonical_name(name) for name in names],
         models,
-        [1, 2] if options.quick else _numbers(options.splits),
+        _numbers(options.splits)[: 2 if options.quick else None],
         options.preset,
         epochs=20 if options.quick else None,
     )
@@ -108,16 +111,23 @@ def reproduce(options: Namespace) -> dict[str, Any]:
             data_root=_path(options.data_root),
             done=done,
         )
-    table = plain_gnn(rows, COMPARISONS[options.target], options.preset)
+    asked = with_keys(rows, configs)
     if not options.json:
-        display.print_markdown(table)
-    return {"target": options.target, "rows": rows, "failures": failures}
+        display.print_markdown(plain_gnn(asked, COMPARISONS[options.target], options.preset))
+    if failures:
+        name, reason = next(iter(failures.items()))
+        raise UserError(
+            f"{len(failures)} of {len(configs)} runs failed, the first {name}: {reason}"
+        )
+    return {"target": options.target, "rows": asked}
 
 
 def benchmark(options: Namespace) -> dict[str, Any]:
     """Measure the speed ratios."""
     from cores.experiments.benchmark import benchmark as measure
 
+    if options.device == "cuda":
+        raise UserError("the ratios are defined on one CPU thread; leave --device cuda out")
     figures = measure(options.repeats)
     if not options.json:
         display.print_benchmark(figures)
@@ -138,9 +148,12 @@ def _numbers(text: str) -> list[int]:
     for part in text.split(","):
         first, _, last = part.partition("-")
         try:
-            numbers.extend(range(int(first), int(last or first) + 1))
+            part_numbers = range(int(first), int(last or first) + 1)
         except ValueError:
-            raise UserError(f"--splits takes numbers such as 1-5 or 1,3, got {text!r}") from None
+            part_numbers = range(0)
+        if not part_numbers or part_numbers[0] < 1:
+            raise UserError(f"--splits takes numbers from 1 such as 1-5 or 1,3, got {text!r}")
+        numbers.extend(part_numbers)
     return numbers
 
 

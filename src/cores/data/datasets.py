@@ -1,11 +1,12 @@
 """The paper's nine datasets (Table 1) and those with ground truth, as rows of one table."""
 
+import hashlib
 import os
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -17,6 +18,7 @@ from cores.data.store import GraphStore
 from cores.data.synthetic import ba_motifs
 from cores.data.tu import TURecords, read_tu
 from cores.errors import UserError, nearest
+from cores.files import make_folder
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,10 @@ class DatasetSpec:
     """Columns (of those kept) to clip to their 0.1 % and 99.9 % quantiles first."""
     cleaned: bool = False
     """The variant without isomorphic duplicates."""
-    in_paper: bool = True
+    source: Literal["tu", "npz", "code"] = "tu"
+    """Text files in TU format, flat arrays, or made by code."""
+    edge_truth: str = ""
+    """File that marks the edges of the ground truth, line by line of the adjacency file."""
 
     @property
     def stem(self) -> str:
@@ -53,14 +58,15 @@ _ROWS = (
     DatasetSpec("NCI109", columns=tuple(range(8))),
     DatasetSpec("PROTEINS", continuous=(0,), clipped=(0,)),
     DatasetSpec("PTC", file="PTC_FM", columns=tuple(range(1, 9))),
-    DatasetSpec("BA_2Motifs", in_paper=False),
-    DatasetSpec("Benzene", in_paper=False),
-    DatasetSpec("Mutagenicity", in_paper=False),
-    DatasetSpec("motifs", in_paper=False),
+    DatasetSpec("BA_2Motifs", source="npz"),
+    DatasetSpec("Benzene", source="npz"),
+    DatasetSpec("Mutagenicity", edge_truth="Mutagenicity_edge_gt.npz"),
+    DatasetSpec("motifs", source="code"),
 )
 DATASETS = {spec.name: spec for spec in _ROWS}
 """Every dataset known by name."""
-PAPER_DATASETS = tuple(spec.name for spec in _ROWS if spec.in_paper)
+MOST_LABELS = 10_000
+"""Most columns that one kind of label may take as one-hot."""
 _BY_FOLDED_NAME = {name.lower(): name for name in DATASETS} | {"ptc_fm": "PTC"}
 
 
@@ -72,6 +78,9 @@ class Dataset:
     graphs: GraphStore
     class_names: tuple[str, ...]
     """The labels as the files spell them, by class."""
+    feature_names: tuple[str, ...]
+    """What each column of the node features is; a model reads only data with the same columns."""
+    edge_feature_names: tuple[str, ...] = ()
     continuous: tuple[int, ...] = ()
     clipped: tuple[int, ...] = ()
 
@@ -90,6 +99,14 @@ class Dataset:
     def num_classes(self) -> int:
         """Number of labels."""
         return len(self.class_names)
+
+    @property
+    def fingerprint(self) -> str:
+        """Twelve hexadecimal digits that change with any feature, edge or label."""
+        digest = hashlib.sha256()
+        for tensor in (self.graphs.x, self.graphs.edge_index, self.graphs.y, self.graphs.node_ptr):
+            digest.update(tensor.contiguous().numpy().tobytes())
+        return digest.hexdigest()[:12]
 
 
 def canonical_name(dataset: str) -> str:
@@ -119,25 +136,30 @@ def load_dataset(dataset: str, data_root: str | Path | None = None) -> Dataset:
     ('cycle', 'house')
     """
     name = canonical_name(dataset)
-    if name == "motifs":
-        return Dataset(name, ba_motifs(), class_names=("cycle", "house"))
     if name not in DATASETS:
-        path = Path(name)
-        if not path.exists():
-            raise UserError(f"dataset path {name} does not exist")
-        records = read_tu(path)
-        # Unknown attributes are measurements more often than not: put them on one scale.
-        attributes = tuple(range(records.attributes.shape[1]))
-        return _checked(_from_tu(DatasetSpec(name, continuous=attributes), records))
+        return _checked(_from_path(Path(name)))
     spec = DATASETS[name]
+    if spec.source == "code":
+        graphs = ba_motifs()
+        return Dataset(name, graphs, ("cycle", "house"), _numbered(graphs.num_features))
     root = _data_root(data_root)
-    if name in ("BA_2Motifs", "Benzene"):
-        return _checked(_from_npz(name, _npz(root, f"{name}.npz")))
+    if spec.source == "npz":
+        return _checked(_from_npz(name, _npz(root, f"{spec.stem}.npz")))
     records = read_tu(_locate(spec, root))
-    truth = root / "other" / "Mutagenicity_edge_gt.npz" if root else None
-    if name == "Mutagenicity" and truth and truth.exists():
-        return _checked(_with_edge_truth(_from_tu(spec, records), records, truth))
-    return _checked(_from_tu(spec, records))
+    loaded = _from_tu(spec, records)
+    truth = (root or _cache_root()) / "other" / spec.edge_truth
+    if spec.edge_truth and truth.exists():
+        loaded = _with_edge_truth(loaded, records, truth)
+    return _checked(loaded)
+
+
+def _from_path(path: Path) -> Dataset:
+    if not path.exists():
+        raise UserError(f"dataset path {path} does not exist")
+    records = read_tu(path)
+    # Unknown attributes are measurements more often than not: put them on one scale.
+    attributes = tuple(range(records.attributes.shape[1]))
+    return _from_tu(DatasetSpec(str(path), continuous=attributes), records)
 
 
 def _data_root(given: str | Path | None) -> Path | None:
@@ -158,37 +180,37 @@ def _cache_root() -> Path:
 def _locate(spec: DatasetSpec, root: Path | None) -> Path:
     """The zip or folder of a dataset in TU format."""
     suffix = "_cleaned" if spec.cleaned else ""
-    if root is None:
-        return _downloaded(spec) / f"raw{suffix}"
     candidates = [
-        root / f"tu{suffix}" / f"{spec.stem}.zip",
-        root / f"tu{suffix}" / spec.stem,
-        root / spec.stem / f"raw{suffix}",
+        (root or _cache_root()) / f"tu{suffix}" / f"{spec.stem}.zip",
+        (root or _cache_root()) / f"tu{suffix}" / spec.stem,
+        (root or _cache_root()) / spec.stem / f"raw{suffix}",
     ]
     found = [path for path in candidates if path.exists()]
-    if not found:
-        raise UserError(
-            f"{root} has no {spec.name}; put it at {candidates[0]} or {candidates[2]}{os.sep}"
-        )
-    return found[0]
+    if found:
+        return found[0]
+    if root is None:
+        return _downloaded(spec, candidates[0])
+    raise UserError(
+        f"{root} has no {spec.name}; put it at {candidates[0]} or {candidates[2]}{os.sep}"
+    )
 
 
-def _downloaded(spec: DatasetSpec) -> Path:
-    """PyG's folder of a dataset in the user's cache, downloaded if it is not there yet."""
+def _downloaded(spec: DatasetSpec, path: Path) -> Path:
+    """Download a dataset's zip from where PyG gets it."""
     import aiohttp
+    from torch_geometric.data import download_url
     from torch_geometric.datasets import TUDataset
 
-    root = _cache_root()
-    suffix = "_cleaned" if spec.cleaned else ""
+    url = TUDataset.cleaned_url if spec.cleaned else TUDataset.url
+    make_folder(path.parent)
     try:
-        TUDataset(str(root), spec.stem, cleaned=spec.cleaned)
-    except (OSError, RuntimeError, aiohttp.ClientError, zipfile.BadZipFile) as error:
+        download_url(f"{url}/{spec.stem}.zip", str(path.parent), log=False)
+    except (OSError, RuntimeError, aiohttp.ClientError) as error:
         raise UserError(
-            f"cannot download {spec.name} ({type(error).__name__}); put {spec.stem}.zip at "
-            f"FOLDER/tu{suffix}/{spec.stem}.zip and set CORES_DATA to FOLDER, "
-            f"or its text files into {root / spec.stem / f'raw{suffix}'}"
+            f"cannot download {spec.name} ({type(error).__name__}); put its zip at {path}, "
+            f"or at FOLDER/{path.parent.name}/{path.name} and set CORES_DATA to FOLDER"
         ) from None
-    return root / spec.stem
+    return path
 
 
 def _npz(root: Path | None, file: str) -> Path:
@@ -206,14 +228,28 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
         raise UserError(f"{path} is not a readable npz file ({error}); get it anew") from None
 
 
-def _one_hot(labels: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Columns for every value between the least and the greatest, kind after kind."""
-    kinds = [
-        np.eye(kind.max() - kind.min() + 1, dtype=np.float32)[kind - kind.min()]
-        for kind in labels.T
-        if len(kind)
-    ]
-    return np.concatenate(kinds, axis=1) if kinds else np.empty((len(labels), 0), np.float32)
+def _one_hot(
+    labels: NDArray[np.int64], word: str, source: str
+) -> tuple[NDArray[np.float32], tuple[str, ...]]:
+    """Columns for every value from the least to the greatest, kind after kind, and their names."""
+    blocks = [np.empty((len(labels), 0), np.float32)]
+    names: list[str] = []
+    for number, kind in enumerate(labels.T):
+        least, greatest = (int(kind.min()), int(kind.max())) if len(kind) else (0, -1)
+        if greatest - least >= MOST_LABELS:
+            raise UserError(
+                f"{source}: {word} labels run from {least} to {greatest}; "
+                f"renumber them to at most {MOST_LABELS} values"
+            )
+        block = np.zeros((len(kind), greatest - least + 1), np.float32)
+        block[np.arange(len(kind)), kind - least] = 1
+        blocks.append(block)
+        names += [f"{word} label {number} = {value}" for value in range(least, greatest + 1)]
+    return np.concatenate(blocks, axis=1), tuple(names)
+
+
+def _numbered(columns: int) -> tuple[str, ...]:
+    return tuple(f"feature {number}" for number in range(columns))
 
 
 def _pointers(owner: NDArray[np.int64], groups: int) -> Tensor:
@@ -222,27 +258,35 @@ def _pointers(owner: NDArray[np.int64], groups: int) -> Tensor:
 
 
 def _from_tu(spec: DatasetSpec, records: TURecords) -> Dataset:
-    features = np.concatenate(
-        [records.attributes.astype(np.float32), _one_hot(records.node_labels)], axis=1
-    )
+    one_hot, label_names = _one_hot(records.node_labels, "node", spec.name)
+    features = np.concatenate([records.attributes.astype(np.float32), one_hot], axis=1)
+    names = (*(f"attribute {i}" for i in range(records.attributes.shape[1])), *label_names)
     if spec.columns is not None:
         features = features[:, list(spec.columns)]
-    if not features.shape[1]:
-        features = np.ones((len(features), 1), np.float32)
+        names = tuple(names[column] for column in spec.columns)
+    if not names:
+        features, names = np.ones((len(features), 1), np.float32), ("constant",)
     class_labels, classes = np.unique(records.graph_labels, return_inverse=True)
     node_ptr = _pointers(records.graph_of_node, len(classes))
     graph_of_edge = records.graph_of_node[records.edge_index[0]]
-    edge_attr = _one_hot(records.edge_labels)
+    edge_attr, edge_names = _one_hot(records.edge_labels, "edge", spec.name)
     graphs = GraphStore(
         x=torch.from_numpy(features),
         edge_index=torch.from_numpy(records.edge_index) - node_ptr[torch.from_numpy(graph_of_edge)],
         y=torch.from_numpy(classes.astype(np.int64)),
         node_ptr=node_ptr,
         edge_ptr=_pointers(graph_of_edge, len(classes)),
-        edge_attr=torch.from_numpy(edge_attr) if edge_attr.shape[1] else None,
+        edge_attr=torch.from_numpy(edge_attr) if edge_names else None,
     )
-    names = tuple(str(label) for label in class_labels)
-    return Dataset(spec.name, graphs, names, spec.continuous, spec.clipped)
+    return Dataset(
+        spec.name,
+        graphs,
+        class_names=tuple(str(label) for label in class_labels),
+        feature_names=names,
+        edge_feature_names=edge_names,
+        continuous=spec.continuous,
+        clipped=spec.clipped,
+    )
 
 
 def _with_edge_truth(dataset: Dataset, records: TURecords, path: Path) -> Dataset:
@@ -253,12 +297,12 @@ def _with_edge_truth(dataset: Dataset, records: TURecords, path: Path) -> Datase
     edge_truth = marked[records.edge_line]
     node_truth = np.zeros(len(records.graph_of_node), dtype=bool)
     node_truth[records.edge_index[:, edge_truth].ravel()] = True
-    truth = {
-        "node_truth": torch.from_numpy(node_truth),
-        "edge_truth": torch.from_numpy(edge_truth),
-    }
-    graphs = GraphStore(**{**vars(dataset.graphs), **truth})
-    return Dataset(dataset.name, graphs, dataset.class_names)
+    graphs = replace(
+        dataset.graphs,
+        node_truth=torch.from_numpy(node_truth),
+        edge_truth=torch.from_numpy(edge_truth),
+    )
+    return replace(dataset, graphs=graphs)
 
 
 def _from_npz(name: str, path: Path) -> Dataset:
@@ -282,19 +326,35 @@ def _from_npz(name: str, path: Path) -> Dataset:
         node_truth=tensor("node_gt", torch.bool),
         edge_truth=edge_truth,
     )
-    return Dataset(name, graphs, tuple(str(label) for label in np.unique(arrays["y"])))
+    return Dataset(
+        name,
+        graphs,
+        class_names=tuple(str(label) for label in np.unique(arrays["y"])),
+        feature_names=_numbered(graphs.num_features),
+        edge_feature_names=_numbered(graphs.num_edge_features),
+    )
 
 
 def _ring_edges(arrays: dict[str, NDArray[Any]]) -> Tensor:
-    """Benzene marks atoms, a column per ring: a bond is true when one ring holds both its ends."""
-    owner = np.repeat(np.arange(len(arrays["y"])), np.diff(arrays["edge_ptr"]))
-    rings = arrays["num_gt"].astype(np.int64)[owner]
-    ends = arrays["gt_ptr"][owner] + arrays["edge_index"].astype(np.int64) * rings
-    inside = np.zeros(len(owner), dtype=bool)
-    for ring in range(int(rings.max(initial=0))):
-        has_ring = ring < rings
-        both = arrays["gt_flat"][ends[:, has_ring] + ring].all(axis=0)
-        inside[has_ring] |= both
+    """Benzene marks atoms, with a column for every ring and for every union of rings.
+
+    A bond is true when one ring, a column of six atoms, holds both its ends; the bond that joins
+    two rings is not.
+    """
+    graphs = len(arrays["y"])
+    nodes_of = np.repeat(np.arange(graphs), np.diff(arrays["node_ptr"]))
+    edges_of = np.repeat(np.arange(graphs), np.diff(arrays["edge_ptr"]))
+    ends = arrays["edge_index"].astype(np.int64) + arrays["node_ptr"][edges_of]
+    columns = arrays["num_gt"].astype(np.int64)
+    local = np.arange(len(nodes_of)) - arrays["node_ptr"][nodes_of]
+    first = arrays["gt_ptr"][nodes_of] + local * columns[nodes_of]
+    inside = np.zeros(len(edges_of), dtype=bool)
+    for column in range(int(columns.max(initial=0))):
+        there = column < columns[nodes_of]
+        marked = np.zeros(len(nodes_of), dtype=bool)
+        marked[there] = arrays["gt_flat"][first[there] + column]
+        ring = np.bincount(nodes_of[marked], minlength=graphs) == 6
+        inside |= (marked & ring[nodes_of])[ends].all(axis=0)
     return torch.from_numpy(inside)
 
 

@@ -5,6 +5,7 @@ every model, conv and preset; :class:`~cores.config.PartsConfig` divides the res
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,7 +34,12 @@ class Split:
     """Read once, for the reported numbers."""
 
 
-def split_graphs(labels: Int[Tensor, " graphs"], split: int, parts: PartsConfig) -> Split:
+def split_graphs(
+    labels: Int[Tensor, " graphs"],
+    split: int,
+    parts: PartsConfig,
+    class_names: Sequence[str] | None = None,
+) -> Split:
     """Divide the graphs by role, each class in proportion, every role seeing every class."""
     random = np.random.default_rng(split)
     classes = labels.cpu().numpy()
@@ -46,9 +52,11 @@ def split_graphs(labels: Int[Tensor, " graphs"], split: int, parts: PartsConfig)
     }
     counts = np.bincount(classes)
     if (fewest := counts.min()) < len(shares) + 1:
+        rare = int(counts.argmin())
+        name = class_names[rare] if class_names else rare
         raise UserError(
-            f"class {counts.argmin()} has {fewest} graphs, but each of the {len(shares) + 1} parts "
-            "(train, " + ", ".join(reversed(shares)) + ") needs one of every class; "
+            f"class {name} has {fewest} graphs, but each of the {len(shares) + 1} parts "
+            f"(train, {', '.join(reversed(shares))}) needs one of every class; "
             "add graphs or set a part's share to 0"
         )
     left = [random.permutation(np.flatnonzero(classes == each)) for each in range(len(counts))]

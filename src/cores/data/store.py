@@ -1,14 +1,12 @@
 """Many graphs as flat tensors; a mini-batch is index arithmetic, with no Python per graph."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch_geometric.data import Batch, Data
-
-from cores.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -122,35 +120,6 @@ class GraphStore:
             edge_index=self.edge_index[:, edges],
             y=self.y[index : index + 1],
             **{name: value for name, value in optional.items() if value is not None},
-        )
-
-    @classmethod
-    def from_graphs(cls, graphs: Sequence[Data]) -> "GraphStore":
-        """Lay a list of PyG graphs end to end."""
-        if not graphs:
-            raise UserError("no graphs were given")
-
-        def joined(name: str) -> Tensor | None:
-            parts = [getattr(graph, name, None) for graph in graphs]
-            present = [part for part in parts if part is not None]
-            if present and len(present) < len(parts):
-                raise UserError(f"{len(present)} of {len(parts)} graphs have {name!r}; all or none")
-            return torch.cat(present) if present else None
-
-        x, y = joined("x"), joined("y")
-        if x is None or y is None:
-            raise UserError("every graph needs node features x and a label y")
-        num_nodes = torch.tensor([graph.x.size(0) for graph in graphs])
-        num_edges = torch.tensor([graph.edge_index.size(1) for graph in graphs])
-        return cls(
-            x=x.float(),
-            edge_index=torch.cat([graph.edge_index for graph in graphs], dim=1),
-            y=y.flatten().long(),
-            node_ptr=_pointers(num_nodes),
-            edge_ptr=_pointers(num_edges),
-            edge_attr=joined("edge_attr"),
-            node_truth=joined("node_truth"),
-            edge_truth=joined("edge_truth"),
         )
 
 

@@ -19,12 +19,14 @@ from cores.errors import UserError
 
 AnyPath = Path | zipfile.Path
 
+# What zipfile raises on damaged archives, unknown methods of compression, and passwords.
+_BAD_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+
 
 @dataclass(frozen=True)
 class TURecords:
     """The files' content: nodes grouped by graph, directed edges sorted by graph and ends."""
 
-    name: str
     graph_of_node: NDArray[np.int64]
     """Of every node, counted from 0, never falling."""
     edge_index: NDArray[np.int64]
@@ -42,12 +44,12 @@ class TURecords:
 
 def read_tu(source: Path) -> TURecords:
     """Read ``source``, a zip or a folder that holds ``NAME_A.txt`` and its companions."""
-    if source.is_dir():
-        return _read_folder(source, source)
     try:
+        if source.is_dir():
+            return _read_folder(source, source)
         with zipfile.ZipFile(source) as archive:
             return _read_folder(zipfile.Path(archive), source)
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError) as error:
+    except _BAD_ZIP as error:
         raise UserError(f"{source} is not a readable zip file ({error}); get it anew") from None
     except OSError as error:
         raise UserError(f"cannot read {source}: {error.strerror or error}") from None
@@ -103,7 +105,6 @@ def _read_folder(root: AnyPath, source: Path) -> TURecords:
     order = np.lexsort((ends[1], ends[0]))
     no_columns = np.empty((len(grouped), 0))
     return TURecords(
-        name=name,
         graph_of_node=graph_of_node,
         edge_index=ends[:, order],
         edge_line=order,
@@ -154,5 +155,5 @@ def _table(path: AnyPath, kind: type[np.int64 | np.float64], source: Path) -> ND
         warnings.filterwarnings("ignore", "loadtxt: input contained no data")
         try:
             return np.loadtxt(file, delimiter=",", dtype=kind, ndmin=2)
-        except (ValueError, zipfile.BadZipFile, zlib.error) as error:
+        except ValueError as error:
             raise UserError(f"{source}: {path.name}: {error}") from None

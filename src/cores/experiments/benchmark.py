@@ -19,7 +19,7 @@ from torch_geometric.nn import GINConv, global_add_pool, global_mean_pool
 from cores.config import NetworkConfig
 from cores.data.store import GraphStore
 from cores.errors import UserError
-from cores.experiments.run import choose_device
+from cores.experiments.device import tuned_cpu
 from cores.models.classifier import Classifier
 from cores.training.supervised import fit_epoch
 
@@ -29,11 +29,11 @@ BATCH_SIZE = 32
 NETWORK = NetworkConfig(hidden_dim=64, num_layers=3)
 
 
+@tuned_cpu()
 def benchmark(repeats: int = 15) -> dict[str, float]:
     """Seconds of ours and of the plain way, and their ratios; lower is better."""
     if repeats < 1:
         raise UserError(f"--repeats must be positive, got {repeats}")
-    choose_device("cpu")
     torch.manual_seed(0)
     graphs = nci1_like_graphs(NUM_GRAPHS, seed=0)
     batch = graphs.batch(torch.arange(256))

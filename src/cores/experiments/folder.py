@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,9 +13,9 @@ from typing import Any
 import torch
 
 from cores import __version__
-from cores.config import RunConfig, to_dict
+from cores.config import RunConfig, from_dict, to_dict
 from cores.errors import UserError
-from cores.files import make_folder, read_json, write_json
+from cores.files import is_leftover, make_folder, read_json, write_json
 from cores.training.journal import CHECKPOINT, HISTORY
 
 CONFIG, MODEL, METRICS, LOCK = "config.json", "model.safetensors", "metrics.json", "lock"
@@ -40,9 +41,9 @@ def write_identity(
 def _commit() -> str | None:
     """The commit this code stands at, where it is a checkout; CORES_COMMIT names it elsewhere."""
     here = Path(__file__).resolve().parents[3]
-    if (here / ".git").exists():
+    if (here / ".git").exists() and shutil.which("git"):
         asked = subprocess.run(
-            ["git", "-C", str(here), "rev-parse", "--short=12", "HEAD"],
+            ["git", "-C", str(here), "describe", "--always", "--dirty", "--abbrev=12"],
             capture_output=True,
             text=True,
             check=False,
@@ -59,14 +60,17 @@ def is_finished(out: Path, config: RunConfig, resume: bool) -> bool:
     if not out.is_dir():
         raise UserError(f"--out {out} is a file; name a folder")
     if not (out / CONFIG).exists():
-        strange = sorted(path.name for path in out.iterdir() if path.name not in _OWN_FILES)
+        strange = sorted(
+            path.name
+            for path in out.iterdir()
+            if path.name not in _OWN_FILES and not is_leftover(path)
+        )
         if strange:
             raise UserError(
                 f"{out} is not empty and holds no run (there is {strange[0]}); choose another --out"
             )
         return False
-    there = read_json(out / CONFIG).get("config", {})
-    mine = to_dict(config)
+    there, mine = _identity(out)["config"], to_dict(config)
     if there != mine:
         raise UserError(
             f"{out} holds another run ({_difference(there, mine)}); choose another --out"
@@ -76,6 +80,31 @@ def is_finished(out: Path, config: RunConfig, resume: bool) -> bool:
             f"{out} already holds this run; go on with --resume or choose another --out"
         )
     return (out / METRICS).exists()
+
+
+def check_data(out: Path, fingerprint: str) -> None:
+    """Refuse to go on with other data than a run was started with."""
+    if (out / CONFIG).exists() and _identity(out)["task"]["fingerprint"] != fingerprint:
+        raise UserError(
+            f"the dataset has changed since the run in {out} was started; choose another --out"
+        )
+
+
+def read_identity(out: Path) -> tuple[RunConfig, dict[str, Any]]:
+    """The configuration of a run, and what it knew of its data."""
+    identity = _identity(out)
+    return from_dict(RunConfig, identity["config"]), identity["task"]
+
+
+def _identity(out: Path) -> dict[str, Any]:
+    if not (out / CONFIG).exists():
+        raise UserError(f"{out} holds no run: {CONFIG} is missing")
+    identity = read_json(out / CONFIG)
+    if not isinstance(identity, dict) or not all(
+        isinstance(identity.get(name), dict) for name in ("config", "task")
+    ):
+        raise UserError(f"{out / CONFIG} is not a run's configuration")
+    return identity
 
 
 def _difference(there: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
@@ -102,4 +131,6 @@ def locked(out: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise UserError(f"another process is writing to {out}; wait for it") from None
+        for path in filter(is_leftover, out.iterdir()):
+            path.unlink()
         yield

@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+from cores.config import RunConfig
 from cores.errors import UserError
 from cores.files import read_json, write_atomically
 
@@ -27,7 +28,8 @@ class Spread:
     """Mean and sample deviation over runs."""
 
     mean: float
-    std: float
+    std: float | None
+    """None for a single run."""
     runs: int
 
 
@@ -95,7 +97,13 @@ def spread(rows: Iterable[Row], figure: str, **where: str) -> Spread | None:
     values = [float(row[figure]) for row in matching(rows, where) if row[figure]]
     if not values:
         return None
-    return Spread(mean(values), stdev(values) if len(values) > 1 else 0.0, len(values))
+    return Spread(mean(values), stdev(values) if len(values) > 1 else None, len(values))
+
+
+def with_keys(rows: Iterable[Row], configs: Iterable[RunConfig]) -> list[Row]:
+    """The rows of exactly these configurations: a shorter or older one does not slip in."""
+    keys = {config.key for config in configs}
+    return [row for row in rows if row["key"] in keys]
 
 
 def matching(rows: Iterable[Row], where: Mapping[str, str]) -> list[Row]:

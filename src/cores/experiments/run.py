@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cores.config import RunConfig, from_dict
+from cores.config import RunConfig
 from cores.conformal import lac_scores
 from cores.data.datasets import Dataset, load_dataset
 from cores.data.splits import FeatureScaler, split_graphs
@@ -21,12 +21,15 @@ from cores.evaluation.metrics import (
     majority_rate,
 )
 from cores.evaluation.predictions import EVALUATION_BATCH, predict_proba
+from cores.experiments.device import choose_device, tuned_cpu
 from cores.experiments.folder import (
     CONFIG,
     METRICS,
     MODEL,
+    check_data,
     is_finished,
     locked,
+    read_identity,
     write_identity,
 )
 from cores.files import read_json, write_json
@@ -34,14 +37,29 @@ from cores.models.classifier import Classifier
 from cores.training.state import RandomState, load_state, save_state
 from cores.training.supervised import Report, train
 
+TRUTH_FIGURES = ("node_auc", "node_precision", "node_recall")
+"""Null for a model that chooses nothing, absent where there is no ground truth."""
+
 
 @dataclass(frozen=True)
 class Task:
     """What a model must know of its dataset to be built again."""
 
-    num_features: int
-    num_edge_features: int
+    feature_names: tuple[str, ...]
+    edge_feature_names: tuple[str, ...]
     class_names: tuple[str, ...]
+    fingerprint: str
+    """Of the dataset the model was trained on."""
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> "Task":
+        """The task that a dataset poses."""
+        return cls(
+            dataset.feature_names,
+            dataset.edge_feature_names,
+            dataset.class_names,
+            dataset.fingerprint,
+        )
 
 
 @dataclass(frozen=True)
@@ -54,19 +72,7 @@ class TrainedModel:
     """[n] LAC score of the true label on the calibration part; empty without one."""
 
 
-def choose_device(name: str) -> torch.device:
-    """``auto`` takes a GPU where there is one; the CPU is set up for many small operations."""
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    if name == "cuda" and not torch.cuda.is_available():
-        raise UserError("--device cuda: torch sees no CUDA device here; use --device cpu")
-    # At these sizes threads only wait for each other. Weight decay shrinks unused weights into
-    # denormal numbers, on which a CPU is about eight times slower: flush them to zero.
-    torch.set_num_threads(1)
-    torch.set_flush_denormal(True)
-    return torch.device(name)
-
-
+@tuned_cpu()
 def train_run(
     config: RunConfig,
     out: Path,
@@ -83,11 +89,10 @@ def train_run(
     there is none yet it starts.
     """
     if is_finished(out, config, resume):
-        metrics: dict[str, Any] = read_json(out / METRICS)
-        return metrics
+        return _metrics(out)
     where = choose_device(device)
     dataset = load_dataset(config.dataset, data_root)
-    split = split_graphs(dataset.graphs.y, config.split, config.parts)
+    split = split_graphs(dataset.graphs.y, config.split, config.parts, dataset.class_names)
     # A plain model has no policy to teach: it trains on that part too, unless it selects by it.
     train_index = split.train
     if config.parts.selection > 0:
@@ -97,15 +102,14 @@ def train_run(
         dataset.graphs.subset(train_index).x, dataset.continuous, dataset.clipped
     )
     graphs = replace(dataset.graphs, x=scaler(dataset.graphs.x)).to(where)
-    random = RandomState(config.seed)
-    task = Task(
-        dataset.graphs.num_features,
-        dataset.graphs.num_edge_features,
-        dataset.class_names,
-    )
+    random = RandomState(config.seed, where)
+    task = Task.of(dataset)
     classifier = build_classifier(config, task).to(where)
 
     with locked(out):
+        if is_finished(out, config, resume):  # another process may have come first
+            return _metrics(out)
+        check_data(out, task.fingerprint)
         write_identity(out, config, asdict(task), where)
         journal, stopping = train(
             classifier,
@@ -138,6 +142,7 @@ def train_run(
     return metrics
 
 
+@tuned_cpu()
 def evaluate_run(
     out: Path,
     *,
@@ -149,9 +154,13 @@ def evaluate_run(
     """Measure a saved model on its own test split, or on all graphs of another dataset."""
     where = choose_device(device)
     config, task, model = load_run(out)
+    if alpha is not None:
+        config = replace(config, alpha=alpha)
     data = load_dataset(dataset or config.dataset, data_root)
     graphs = data.graphs
-    if dataset is None:
+    own = data.name == config.dataset  # then only its test part was held out
+    if own:
+        check_data(out, data.fingerprint)
         graphs = graphs.subset(split_graphs(graphs.y, config.split, config.parts).test)
     graphs = _relabelled(data, graphs, task, out)
     model.classifier.to(where)
@@ -162,9 +171,9 @@ def evaluate_run(
         "model": config.model,
         "conv": config.conv,
         "preset": config.preset,
-        "split": config.split if dataset is None else None,
+        "split": config.split if own else None,
         "seed": config.seed,
-        **measure(model, graphs, config.alpha if alpha is None else alpha),
+        **measure(model, graphs, config.alpha),
     }
 
 
@@ -189,6 +198,7 @@ def measure(model: TrainedModel, graphs: GraphStore, alpha: float) -> dict[str, 
         "coverage": coverage,
         "set_size": set_size,
         "alpha": alpha,
+        **(dict.fromkeys(TRUTH_FIGURES) if graphs.node_truth is not None else {}),
         "test_graphs": len(labels),
     }
 
@@ -196,41 +206,42 @@ def measure(model: TrainedModel, graphs: GraphStore, alpha: float) -> dict[str, 
 def build_classifier(config: RunConfig, task: Task) -> Classifier:
     """A classifier with fresh weights."""
     return Classifier(
-        task.num_features,
+        len(task.feature_names),
         len(task.class_names),
         config.network,
         "none" if config.model == "mlp" else config.conv,
-        task.num_edge_features,
+        len(task.edge_feature_names),
     )
 
 
 def load_run(out: Path) -> tuple[RunConfig, Task, TrainedModel]:
     """The configuration, task and model of a finished run."""
-    if not (out / CONFIG).exists():
-        raise UserError(f"{out} holds no run: {CONFIG} is missing")
-    identity = read_json(out / CONFIG)
+    config, known = read_identity(out)
     try:
-        config = from_dict(RunConfig, identity["config"])
-        task = Task(
-            **{
-                **identity["task"],
-                "class_names": tuple(identity["task"]["class_names"]),
-            }
-        )
-    except (KeyError, TypeError) as error:
-        raise UserError(f"{out / CONFIG} is not a run's configuration ({error})") from None
+        task = Task(**{name: _tupled(value) for name, value in known.items()})
+    except TypeError:
+        raise UserError(f"{out} was made by another version of this program") from None
     if not (out / MODEL).exists():
         raise UserError(f"the run in {out} has not finished; go on with --resume")
     weights = load_state(out / MODEL)
     classifier = build_classifier(config, task)
-    scaler = FeatureScaler(task.num_features)
+    scaler = FeatureScaler(len(task.feature_names))
     try:
         classifier.load_state_dict(weights["classifier"])
         scaler.load_state_dict(weights["scaler"])
         scores = weights["calibration_scores"]
-    except (KeyError, RuntimeError) as error:
+    except (KeyError, RuntimeError, TypeError) as error:
         raise UserError(f"{out / MODEL} does not fit {CONFIG} ({type(error).__name__})") from None
     return config, task, TrainedModel(classifier, scaler, scores)
+
+
+def _tupled(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _metrics(out: Path) -> dict[str, Any]:
+    metrics: dict[str, Any] = read_json(out / METRICS)
+    return metrics
 
 
 def _weights(model: TrainedModel) -> Mapping[str, Any]:
@@ -249,13 +260,23 @@ def _true_scores(classifier: Classifier, graphs: GraphStore) -> Tensor:
     return lac_scores(probs).gather(-1, graphs.y[:, None]).squeeze(-1).cpu()
 
 
+def _listed(names: tuple[str, ...]) -> str:
+    """A few names, and how many there are."""
+    shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+    return f"{len(names)}: {shown}" if names else "none"
+
+
 def _relabelled(data: Dataset, graphs: GraphStore, task: Task, out: Path) -> GraphStore:
     """The graphs with the model's own class numbers; refuses data that the model cannot read."""
-    if graphs.num_features != task.num_features:
-        raise UserError(
-            f"{data.name} has {graphs.num_features} node features, "
-            f"the model in {out} was trained on {task.num_features}"
-        )
+    for mine, theirs, what in (
+        (task.feature_names, data.feature_names, "node features"),
+        (task.edge_feature_names, data.edge_feature_names, "edge features"),
+    ):
+        if mine != theirs:
+            raise UserError(
+                f"{data.name} has other {what} ({_listed(theirs)}) "
+                f"than the model in {out} was trained on ({_listed(mine)})"
+            )
     unknown = [name for name in data.class_names if name not in task.class_names]
     if unknown:
         raise UserError(

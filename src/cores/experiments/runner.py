@@ -56,35 +56,28 @@ def run_all(
 
     while queue:
         in_flight: dict[Future[str | None], RunConfig] = {}
-        with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-            try:
-                while queue or in_flight:
-                    while queue and len(in_flight) < workers:
-                        future = pool.submit(
-                            _run,
-                            queue[0],
-                            run_folder(root, queue[0]),
-                            device,
-                            data_root,
-                        )
-                        in_flight[future] = queue.popleft()
-                    finished = wait(in_flight, return_when=FIRST_COMPLETED).done
-                    for future in finished:
-                        close(in_flight[future], future.result())
-                        del in_flight[future]
-            except BrokenProcessPool:
-                for config in in_flight.values():
-                    deaths[config] += 1
-                    if deaths[config] < ATTEMPTS:
-                        queue.append(config)
-                    else:
-                        close(
-                            config,
-                            f"its process was killed {ATTEMPTS} times (out of memory?)",
-                        )
-            except KeyboardInterrupt:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"))
+        try:
+            while queue or in_flight:
+                while queue and len(in_flight) < workers:
+                    folder = run_folder(root, queue[0])
+                    future = pool.submit(_run, queue[0], folder, device, data_root)
+                    in_flight[future] = queue.popleft()
+                for future in wait(in_flight, return_when=FIRST_COMPLETED).done:
+                    close(in_flight[future], future.result())
+                    del in_flight[future]
+        except BrokenProcessPool:
+            for config in in_flight.values():
+                deaths[config] += 1
+                if deaths[config] < ATTEMPTS:
+                    queue.append(config)
+                else:
+                    close(config, f"its process was killed {ATTEMPTS} times (out of memory?)")
+        finally:
+            # Whatever ended the loop, nobody waits for runs in flight: they have checkpoints.
+            for process in multiprocessing.active_children():
+                process.terminate()
+            pool.shutdown(cancel_futures=True)
     return outcomes
 
 

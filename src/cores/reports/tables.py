@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from cores.experiments.results import Row, Spread, matching, spread
 from cores.settings import published
 
-CONVS = ("gin", "gcn", "gat")
-
 
 def percent(value: Spread | None) -> str:
     """Mean ± deviation in percent.
@@ -15,7 +13,10 @@ def percent(value: Spread | None) -> str:
     >>> percent(Spread(0.8244, 0.05, 5))
     '82.4 ± 5.0'
     """
-    return "–" if value is None else f"{100 * value.mean:.1f} ± {100 * value.std:.1f}"
+    if value is None:
+        return "–"
+    deviation = "" if value.std is None else f" ± {100 * value.std:.1f}"
+    return f"{100 * value.mean:.1f}{deviation}"
 
 
 def reported(dataset: str, conv: str) -> Spread | None:
@@ -67,7 +68,9 @@ class Cell:
     @property
     def reached(self) -> bool:
         """Whether our mean is at least the paper's minus one of its deviations."""
-        return self.theirs is not None and self.ours.mean >= self.theirs.mean - self.theirs.std
+        if self.theirs is None or self.theirs.std is None:
+            return False
+        return self.ours.mean >= self.theirs.mean - self.theirs.std
 
 
 def plain_gnn_cells(rows: Sequence[Row], conv: str, preset: str) -> list[Cell]:

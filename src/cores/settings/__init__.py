@@ -19,6 +19,10 @@ def published(model: str) -> dict[str, dict[str, Any]]:
     return tomllib.loads(text)
 
 
+PAPER_DATASETS = tuple(published("gnn"))
+"""The paper's nine datasets, in the order of its tables."""
+
+
 def preset_config(
     dataset: str, model: str, conv: str, preset: str, changes: dict[str, Any]
 ) -> RunConfig:

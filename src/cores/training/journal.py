@@ -28,8 +28,8 @@ class Stateful(Protocol):
 class Journal:
     """Writes ``history.jsonl`` and the checkpoint of a run, and resumes from them.
 
-    A run is a deterministic function of its checkpoint, so it does not matter how old that is:
-    epochs after it are repeated, to the same numbers, and their lines are cut from the history.
+    On a CPU a run is a deterministic function of its checkpoint, so it does not matter how old that
+    is: epochs after it are repeated, to the same numbers, and their lines are cut from the history.
 
     Args:
         folder: Where to write; None keeps nothing.

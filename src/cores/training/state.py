@@ -20,7 +20,7 @@ def save_state(path: Path, state: Mapping[str, Any]) -> None:
     Tensors are stored as such; the structure around them is JSON in the file's header.
     """
     tensors: dict[str, Tensor] = {}
-    structure = json.dumps(_taken_apart(state, "", tensors))
+    structure = json.dumps(_taken_apart(state, tensors))
     write_atomically(path, save(tensors, metadata={"structure": structure}))
 
 
@@ -36,19 +36,20 @@ def load_state(path: Path) -> dict[str, Any]:
     return state
 
 
-def _taken_apart(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
+def _taken_apart(value: Any, tensors: dict[str, Tensor]) -> Any:
     if isinstance(value, Tensor):
+        name = str(len(tensors))
         # A clone: safetensors refuses tensors that share memory.
-        tensors[path] = value.detach().to("cpu", copy=True).contiguous()
-        return {"tensor": path}
+        tensors[name] = value.detach().to("cpu", copy=True).contiguous()
+        return {"tensor": name}
     if isinstance(value, Mapping):
-        pairs = [[key, _taken_apart(item, f"{path}/{key}", tensors)] for key, item in value.items()]
+        pairs = [[key, _taken_apart(item, tensors)] for key, item in value.items()]
         return {"dict": pairs}  # as pairs: JSON would turn an optimiser's integer keys to strings
     if isinstance(value, list | tuple):
-        return [_taken_apart(item, f"{path}/{i}", tensors) for i, item in enumerate(value)]
+        return [_taken_apart(item, tensors) for item in value]
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    raise TypeError(f"cannot save a {type(value).__name__} at {path}")
+    raise TypeError(f"cannot save a {type(value).__name__}")
 
 
 def _put_together(value: Any, tensors: dict[str, Tensor]) -> Any:
@@ -64,21 +65,23 @@ def _put_together(value: Any, tensors: dict[str, Tensor]) -> Any:
 class RandomState:
     """All random numbers of a run as one state: batch order, and torch's own for dropout."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, device: torch.device) -> None:
         torch.manual_seed(seed)
         self.batches = torch.Generator().manual_seed(seed)
+        self.device = device
 
     def state_dict(self) -> dict[str, Any]:
         """Where every generator stands."""
+        on_device = torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else None
         return {
             "batches": self.batches.get_state(),
             "cpu": torch.get_rng_state(),
-            "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+            "cuda": on_device,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Put every generator back."""
         self.batches.set_state(state["batches"])
         torch.set_rng_state(state["cpu"])
-        if state["cuda"] and torch.cuda.is_available():
-            torch.cuda.set_rng_state_all(state["cuda"])
+        if state["cuda"] is not None and self.device.type == "cuda":
+            torch.cuda.set_rng_state(state["cuda"], self.device)

@@ -1,5 +1,6 @@
 """Supervised training of the classifier on whole graphs: the plain GNN, and the inner Eq. (6)."""
 
+import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -31,13 +32,13 @@ def fit_epoch(
 ) -> float:
     """One epoch of gradient steps on the cross-entropy, Eq. (6); returns the mean loss."""
     classifier.train()
-    total, graphs = torch.zeros(()), 0
+    total, graphs = torch.zeros((), device=next(classifier.parameters()).device), 0
     for batch in batches:
         loss = F.cross_entropy(classifier(batch), batch.y, weight=class_weights)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        total = total.to(loss.device) + loss.detach() * batch.num_graphs
+        total += loss.detach() * batch.num_graphs
         graphs += batch.num_graphs
     return float(total) / graphs
 
@@ -86,11 +87,11 @@ def train(
             break
         batches = train_graphs.batches(config.batch_size, random.batches)
         loss = fit_epoch(classifier, batches, optimizer, weights)
-        if not torch.isfinite(torch.tensor(loss)):
-            raise UserError(f"the loss is {loss} in epoch {epoch}; lower training.learning_rate")
         probs = predict_proba(classifier, selection_batches)
         selection_accuracy = accuracy(probs, selection_graphs.y)
         selection_loss = float(F.nll_loss(probs.clamp_min(1e-12).log(), selection_graphs.y))
+        if not (math.isfinite(loss) and math.isfinite(selection_loss)):
+            raise UserError(f"the loss is {loss} in epoch {epoch}; lower training.learning_rate")
         figures = {
             "loss": loss,
             "selection_accuracy": selection_accuracy,
