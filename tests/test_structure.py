@@ -12,7 +12,18 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "cores"
 ORDER = (
-    *("errors", "files", "config", "settings", "graphs", "data", "models", "conformal", "reward"),
+    *(
+        "errors",
+        "files",
+        "config",
+        "settings",
+        "graphs",
+        "data",
+        "models",
+        "conformal",
+        "reward",
+        "ppo",
+    ),
     *("evaluation", "training", "experiments", "reports", "cli"),
 )
 """A module imports only from its left, or from its own package."""

@@ -7,7 +7,7 @@ import math
 from fractions import Fraction
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 
@@ -38,6 +38,33 @@ def lac_scores(
     return 1 - probs
 
 
+def randomised_aps_scores(
+    probs: Float[Tensor, "graphs classes"], uniform: Float[Tensor, " graphs"]
+) -> Float[Tensor, "graphs classes"]:
+    """APS with the class's own mass counted in part, u in [0, 1) per graph (Romano et al. 2020).
+
+    Deterministic APS takes few values when there are few classes; this one has no ties and its
+    sets are as small as coverage allows.
+
+    >>> randomised_aps_scores(torch.tensor([[0.2, 0.5, 0.3]]), torch.tensor([0.5]))
+    tensor([[0.9000, 0.2500, 0.6500]])
+    """
+    return aps_scores(probs) - (1 - uniform[:, None]) * probs
+
+
+def raps_scores(
+    probs: Float[Tensor, "graphs classes"], penalty: float, free_rank: int
+) -> Float[Tensor, "graphs classes"]:
+    """APS plus a penalty for every rank beyond ``free_rank`` (Angelopoulos et al. 2020).
+
+    >>> raps_scores(torch.tensor([[0.2, 0.5, 0.3]]), penalty=0.1, free_rank=1)
+    tensor([[1.2000, 0.5000, 0.9000]])
+    """
+    order = probs.argsort(dim=-1, descending=True, stable=True)  # [B, K] most likely first
+    ranks = order.argsort(dim=-1) + 1  # [B, K] by class, from 1
+    return aps_scores(probs) + penalty * (ranks - free_rank).clamp(min=0)
+
+
 def conformal_quantile(scores: Float[Tensor, " graphs"], alpha: float) -> Float[Tensor, ""]:
     """q-hat: the k-th smallest calibration score, k = ceil((n + 1)(1 - alpha)); +inf when k > n.
 
@@ -57,12 +84,47 @@ def conformal_quantile(scores: Float[Tensor, " graphs"], alpha: float) -> Float[
 
 
 def prediction_sets(
-    scores: Float[Tensor, "graphs classes"], q_hat: Float[Tensor, ""]
+    scores: Float[Tensor, "graphs classes"], q_hat: Float[Tensor, ""] | Float[Tensor, " classes"]
 ) -> Bool[Tensor, "graphs classes"]:
-    """C(x) = {y : s(x, y) <= q-hat}, Eq. (3).
+    """C(x) = {y : s(x, y) <= q-hat}, Eq. (3); one q-hat for all classes, or one per class.
 
     >>> prediction_sets(torch.tensor([[0.1, 0.9], [0.5, 0.5]]), torch.tensor(0.5))
     tensor([[ True, False],
             [ True,  True]])
     """
     return scores <= q_hat
+
+
+def class_conditional_quantiles(
+    scores: Float[Tensor, " graphs"],
+    labels: Int[Tensor, " graphs"],
+    num_classes: int,
+    alpha: float,
+) -> Float[Tensor, " classes"]:
+    """A quantile per class, from the calibration graphs of that class alone.
+
+    Sets with ``scores[:, y] <= q[y]`` then hold the true label as often in every class.
+
+    >>> scores, labels = torch.tensor([0.1, 0.2, 0.9]), torch.tensor([0, 0, 1])
+    >>> class_conditional_quantiles(scores, labels, num_classes=2, alpha=0.5)
+    tensor([0.2000, 0.9000])
+    """
+    return torch.stack(
+        [conformal_quantile(scores[labels == each], alpha) for each in range(num_classes)]
+    )
+
+
+def p_values(
+    calibration_scores: Float[Tensor, " calibration"], scores: Float[Tensor, "graphs classes"]
+) -> Float[Tensor, "graphs classes"]:
+    """How unusual each label would be: (1 + #{calibration scores at least as large}) / (n + 1).
+
+    A label is in the prediction set at level alpha exactly when its p-value exceeds alpha.
+
+    >>> p_values(torch.tensor([0.1, 0.5, 0.9]), torch.tensor([[0.5, 1.0]]))
+    tensor([[0.7500, 0.2500]])
+    """
+    ordered = calibration_scores.sort().values  # [n]
+    smaller = torch.searchsorted(ordered, scores.contiguous())  # [B, K] scores below
+    n = len(ordered)
+    return (1 + n - smaller) / (n + 1)
