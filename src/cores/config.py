@@ -76,22 +76,17 @@ class NetworkConfig:
     """Let messages see edge features (bond types), where the dataset has them."""
 
     def __post_init__(self) -> None:
-        _require(
-            self.hidden_dim > 0,
-            f"network.hidden_dim must be positive, got {self.hidden_dim}",
-        )
-        _require(
-            self.num_layers > 0,
-            f"network.num_layers must be positive, got {self.num_layers}",
-        )
+        for name, most in (("hidden_dim", 65536), ("num_layers", 1000), ("gat_heads", 1024)):
+            value = getattr(self, name)
+            _require(1 <= value <= most, f"network.{name} must lie in [1, {most}], got {value}")
         _require(bool(self.pooling), "network.pooling needs at least one of mean, add")
+        _require(
+            len(set(self.pooling)) == len(self.pooling),
+            f"network.pooling must not repeat itself, got {', '.join(self.pooling)}",
+        )
         _require(
             0 <= self.dropout < 1,
             f"network.dropout must lie in [0, 1), got {self.dropout}",
-        )
-        _require(
-            self.gat_heads > 0,
-            f"network.gat_heads must be positive, got {self.gat_heads}",
         )
         _require(math.isfinite(self.gin_eps), f"network.gin_eps must be finite, got {self.gin_eps}")
 
@@ -124,7 +119,7 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         for name in ("epochs", "patience", "batch_size", "learning_rate"):
             value = getattr(self, name)
-            _require(0 < value < math.inf, f"training.{name} must be positive, got {value}")
+            _require(0 < value < 2**31, f"training.{name} must lie in (0, 2^31), got {value}")
         for name in ("min_learning_rate", "schedule_patience", "weight_decay"):
             value = getattr(self, name)
             _require(0 <= value < math.inf, f"training.{name} must not be negative, got {value}")
@@ -209,7 +204,7 @@ def _converted(hint: Any, value: Any, path: str) -> Any:
         if not isinstance(value, list | tuple):
             raise UserError(f"setting {path!r} must be a list, got {value!r}")
         return tuple(_converted(get_args(hint)[0], each, path) for each in value)
-    if hint is float and type(value) is int:
+    if hint is float and type(value) is int and abs(value) < 2**53:
         return float(value)
     if type(value) is not hint:
         raise UserError(f"setting {path!r} must be of type {hint.__name__}, got {value!r}")

@@ -126,7 +126,7 @@ def test_a_table_whose_runs_fail_says_so(
         (["comparison-gin", "--splits", "3-1"], "--splits takes numbers from 1 such as 1-5"),
         (["comparison-gin", "--splits", "0"], "--splits takes numbers from 1 such as 1-5"),
         (["comparison-gin", "--workers", "0"], "--workers must be positive, got 0"),
-        (["comparison-gin", "--rows", "TMP/file/rows.csv"], "cannot write TMP/file/rows.csv"),
+        (["comparison-gin", "--rows", "TMP/file/rows.csv"], "cannot make the folder TMP/file"),
         (["comparison-gin", "--rows", "TMP/file"], "the first line must name the columns"),
     ],
 )
@@ -190,17 +190,26 @@ def broken(write_files: Callable[..., Path], tu_files: dict[str, str], tmp_path:
         (["--dataset", "TMP/nothing.zip"], "dataset path TMP/nothing.zip does not exist"),
         (["--dataset", "TMP/missing"], "toy_graph_labels.txt is missing"),
         (["--dataset", "TMP/uneven"], "toy_node_labels.txt has 2 lines"),
-        (["--dataset", "TMP/nan"], "36 nodes have NaN or infinite features"),
+        (["--dataset", "TMP/nan"], "36 nodes have NaN, infinite or too large features"),
         (["--dataset", "TMP/single"], "every graph has the label 1"),
         (["--dataset", "TMP/few"], "class 5 has 2 graphs, but each of the 5 parts"),
         (["--split", "0"], "--split counts from 1, got 0"),
         (["--seed", "-1"], "--seed must lie in [0, 2^63), got -1"),
         (["--seed", "99999999999999999999"], "--seed must lie in [0, 2^63)"),
-        (["--training.learning_rate", ".nan"], "training.learning_rate must be positive, got nan"),
+        (
+            ["--training.learning_rate", ".nan"],
+            "training.learning_rate must lie in (0, 2^31), got nan",
+        ),
         (["--alpha", "1.5"], "--alpha must lie in (0, 1), got 1.5"),
         (["--conv", "gim"], "option \"conv\": expected one of ['gin', 'gcn', 'gat'], got gim"),
         (["--model", "svm"], 'option "model"'),
-        (["--epochs", "0"], "training.epochs must be positive, got 0"),
+        (["--epochs", "0"], "training.epochs must lie in (0, 2^31), got 0"),
+        (["--epochs", "2.5"], "expected a int, got 2.5"),
+        (["--network.hidden_dim", "100000000"], "network.hidden_dim must lie in [1, 65536]"),
+        (["--network.pooling", "[mean,mean]"], "network.pooling must not repeat itself"),
+        (["--dataset", ""], "the dataset's name is empty"),
+        (["--dataset", "x" * 5000], "File name too long"),
+        (["--dataset", "/dev/null"], "/dev/null is neither a zip file nor a folder"),
         (["--network.hidden_dim", "x"], 'option "network.hidden_dim": expected a int, got x'),
         (["--wings", "2"], "unrecognized arguments: --wings 2"),
         (["--device", "cuda"], "--device cuda: torch sees no CUDA device here"),
@@ -239,6 +248,26 @@ def test_an_unknown_setting_in_a_file_gets_the_nearest_name(
     status, _, err = ask(capsys, "train", "--settings", tmp_path / "typo.toml")
     assert status == 2
     assert "unknown setting 'training.lerning_rate'; did you mean learning_rate" in err
+
+
+def test_a_wrong_setting_in_a_file_is_told_even_where_an_option_overrides_it(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "typo.toml").write_text('[network]\nhidden_dim = "8"\n')
+    status, _, err = ask(capsys, "train", "--settings", tmp_path / "typo.toml", *QUICK)
+    assert status == 2
+    assert "setting 'network.hidden_dim' must be of type int, got '8'" in err
+
+
+def test_brackets_in_a_name_are_not_markup(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, tu_folder: Path
+) -> None:
+    data = tu_folder.rename(tmp_path / "d[y]")
+    out = tmp_path / "run [b]x[-b]"
+    status, printed, _ = ask(capsys, "train", "--dataset", data, *QUICK, "--out", out)
+    assert status == 0
+    assert "run [b]x[-b]" in printed
+    assert "d[y]" in printed
 
 
 def test_a_folder_with_another_run_is_refused(

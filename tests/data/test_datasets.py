@@ -217,12 +217,19 @@ def changed(files: dict[str, str], name: str, text: str | None) -> dict[str, str
         ("toy_node_labels.txt", "2", "has 1 lines, but toy_graph_indicator.txt has 36"),
         ("toy_node_attributes.txt", "2.0", "has 1 lines, but toy_graph_indicator.txt has 36"),
         ("toy_edge_labels.txt", "1", "toy_edge_labels.txt has 1 lines, but toy_A.txt has 60"),
+        ("toy_A.txt", "1, 2, 3", "toy_A.txt must have 2 numbers a line, got 3"),
+        ("toy_graph_labels.txt", "1, 5\n" * 11 + "1, 5", "must have 1 numbers a line, got 2"),
+        ("toy_node_attributes.txt", "1e300\n" * 35 + "1.0", "35 nodes have NaN, infinite or too"),
         ("toy_A.txt", "1, 99", "names nodes 1 to 99, but there are 36"),
         ("toy_A.txt", "1, 36", "line 1 of toy_A.txt joins two graphs"),
         ("toy_A.txt", "1, x", "toy_A.txt: could not convert string ' x'"),
         ("toy_graph_indicator.txt", "", "toy_graph_indicator.txt is empty"),
         ("toy_node_labels.txt", "0\n" * 35 + "1000000000", "node labels run from 0 to 1000000000"),
-        ("toy_node_attributes.txt", "nan\n" * 35 + "1.0", "35 nodes have NaN or infinite features"),
+        (
+            "toy_node_attributes.txt",
+            "nan\n" * 35 + "1.0",
+            "35 nodes have NaN, infinite or too large",
+        ),
         ("toy_graph_labels.txt", "1\n" * 11 + "1", "every graph has the label 1"),
     ],
 )
@@ -238,6 +245,19 @@ def test_broken_files_are_named(
         (folder / "toy_edge_labels.txt").unlink()
     with pytest.raises(UserError, match=message):
         load_dataset(str(folder))
+
+
+def test_a_byte_order_mark_is_no_mistake(tu_folder: Path) -> None:
+    labels = tu_folder / "toy_graph_labels.txt"
+    labels.write_text("\ufeff" + labels.read_text(), encoding="utf-8")
+    assert load_dataset(str(tu_folder)).class_names == ("1", "5")
+
+
+def test_a_link_to_nothing_is_named(tu_folder: Path) -> None:
+    (tu_folder / "toy_node_labels.txt").unlink()
+    (tu_folder / "toy_node_labels.txt").symlink_to(tu_folder / "gone")
+    with pytest.raises(UserError, match=r"toy_node_labels.txt is a link to a file that is not"):
+        load_dataset(str(tu_folder))
 
 
 def test_a_corrupt_zip_is_named(tmp_path: Path) -> None:

@@ -224,6 +224,34 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
+def test_a_checkpoint_without_its_configuration_is_not_taken_over(tmp_path: Path) -> None:
+    train_run(config(), tmp_path / "run", device="cpu")
+    (tmp_path / "run" / "config.json").unlink()
+    with pytest.raises(UserError, match="is not empty and holds no run"):
+        train_run(config(seed=5), tmp_path / "run", device="cpu")
+
+
+def test_a_run_that_lost_its_model_makes_it_again(tmp_path: Path) -> None:
+    before = train_run(config(), tmp_path / "run", device="cpu")
+    (tmp_path / "run" / "model.safetensors").unlink()
+    after = train_run(config(), tmp_path / "run", device="cpu", resume=True)
+    assert after["accuracy"] == before["accuracy"]
+    assert evaluate_run(tmp_path / "run", device="cpu")["accuracy"] == before["accuracy"]
+
+
+def test_damaged_metrics_are_named(tmp_path: Path) -> None:
+    train_run(config(), tmp_path / "run", device="cpu")
+    (tmp_path / "run" / "metrics.json").write_text("[]")
+    with pytest.raises(UserError, match=r"metrics\.json is damaged; delete it"):
+        train_run(config(), tmp_path / "run", device="cpu", resume=True)
+
+
+def test_evaluate_checks_alpha(tmp_path: Path) -> None:
+    train_run(config(), tmp_path / "run", device="cpu")
+    with pytest.raises(UserError, match="--alpha must lie in"):
+        evaluate_run(tmp_path / "run", device="cpu", alpha=1.0)
+
+
 def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
     train_run(config(), tmp_path / "run", device="cpu")
     (tmp_path / "run" / "metrics.json").unlink()

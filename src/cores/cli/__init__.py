@@ -33,4 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # The reader of our output, `head` say, has seen enough; nothing may be flushed at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        # What the system refuses, a name too long or a folder without rights, is the user's.
+        print(f"cores: {error.strerror or error}: {error.filename}", file=sys.stderr)
+        return 2
     return 0

@@ -74,8 +74,8 @@ def reproduce(options: Namespace) -> dict[str, Any]:
         raise UserError(
             f"unknown target {options.target!r}; {nearest(options.target, COMPARISONS)}"
         )
-    names = options.datasets.split(",") if options.datasets is not None else PAPER_DATASETS
-    models = options.models.split(",")
+    names = PAPER_DATASETS if options.datasets is None else _names(options.datasets)
+    models = _names(options.models)
     known = get_args(Model)
     if unknown := [name for name in models if name not in known]:
         raise UserError(f"unknown model {unknown[0]!r}; {nearest(unknown[0], known)}")
@@ -90,9 +90,10 @@ def reproduce(options: Namespace) -> dict[str, Any]:
         epochs=20 if options.quick else None,
     )
     root = Path(options.out)
-    make_folder(root)
     rows_file = Path(options.rows) if options.rows else root / f"{options.target}.csv"
+    make_folder(rows_file.parent)
     rows = merge_rows(rows_file, [])
+    make_folder(root)
     failures: dict[str, str] = {}
     with display.runs_progress(len(configs)) as advance:
 
@@ -138,6 +139,15 @@ def _path(given: str | None) -> Path | None:
     return None if given is None else Path(given)
 
 
+def _names(text: str) -> list[str]:
+    """Names from a list with commas.
+
+    >>> _names("MUTAG, PTC,")
+    ['MUTAG', 'PTC']
+    """
+    return [name for part in text.split(",") if (name := part.strip())]
+
+
 def _numbers(text: str) -> list[int]:
     """Split numbers from a list with commas and ranges.
 
@@ -151,7 +161,7 @@ def _numbers(text: str) -> list[int]:
             part_numbers = range(int(first), int(last or first) + 1)
         except ValueError:
             part_numbers = range(0)
-        if not part_numbers or part_numbers[0] < 1:
+        if not 1 <= len(part_numbers) <= 1000 or part_numbers[0] < 1:
             raise UserError(f"--splits takes numbers from 1 such as 1-5 or 1,3, got {text!r}")
         numbers.extend(part_numbers)
     return numbers
@@ -179,11 +189,13 @@ def _run_config(options: Namespace) -> RunConfig:
 def _settings(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
-            return tomllib.load(file)
+            settings = tomllib.load(file)
+        from_dict(RunConfig, settings)  # what is wrong is told even where an option overrides it
     except OSError as error:
         raise UserError(f"cannot read --settings {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UserError(f"--settings {path} is not valid TOML: {error}") from None
+    return settings
 
 
 def _default_folder(config: RunConfig) -> Path:

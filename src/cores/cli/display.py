@@ -16,6 +16,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.table import Table
+from rich.text import Text
 
 from cores.config import RunConfig
 
@@ -38,7 +39,7 @@ MEANINGS = {
 def print_metrics(metrics: Mapping[str, Any], folder: str) -> None:
     """A run's figures with their meaning."""
     title = f"{metrics['model']} ({metrics['conv']}) on {metrics['dataset']}"
-    table = Table(title=title, title_justify="left")
+    table = Table(title=Text(title), title_justify="left")
     table.add_column("figure")
     table.add_column("value", justify="right")
     table.add_column("meaning")
@@ -49,19 +50,19 @@ def print_metrics(metrics: Mapping[str, Any], folder: str) -> None:
             table.add_row(name, shown, meaning)
     console = Console()
     console.print(table)
-    console.print(f"Run folder: {folder}", highlight=False, soft_wrap=True)
+    console.print(Text(f"Run folder: {folder}"), soft_wrap=True)
 
 
 def print_datasets(rows: Sequence[Mapping[str, Any]]) -> None:
     """Table 1."""
     table = Table(box=SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
-    table.add_column("dataset")
+    table.add_column("dataset", no_wrap=True)
     counts = ("graphs", "node\nfeatures", "edge\nfeatures", "classes", "undirected")
     for name in (*counts, "nodes", "edges"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         table.add_row(
-            row["dataset"],
+            Text(row["dataset"]),
             *(str(row[name]) for name in ("graphs", "node_features", "edge_features", "classes")),
             "yes" if row["undirected"] else "no",
             f"{row['nodes_mean']:.2f} ± {row['nodes_std']:.2f}",
@@ -92,7 +93,7 @@ def training_progress(config: RunConfig) -> Iterator[Callable[[int, dict[str, fl
     It appears with the first epoch: what is wrong before that is told in one line alone.
     """
     progress = Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("loss {task.fields[loss]:.4f}"),
@@ -135,7 +136,7 @@ def runs_progress(total: int) -> Iterator[Callable[[str, str | None], None]]:
     """A bar over many runs with the time left; failed runs are told as they come."""
     console = Console(stderr=True)
     progress = Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
@@ -147,7 +148,7 @@ def runs_progress(total: int) -> Iterator[Callable[[str, str | None], None]]:
 
         def advance(name: str, failure: str | None) -> None:
             if failure is not None:
-                console.print(f"failed: {name}: {failure}", soft_wrap=True)
+                console.print(Text(f"failed: {name}: {failure}"), soft_wrap=True)
             progress.advance(task)
 
         yield advance

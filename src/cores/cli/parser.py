@@ -120,9 +120,7 @@ def _train() -> ArgumentParser:
         metavar="FILE",
         help="TOML file with settings, e.g. [training] learning_rate = 0.001.",
     )
-    parser.add_argument(
-        "--epochs", type=int | None, default=None, help="Short for --training.epochs."
-    )
+    parser.add_argument("--epochs", type=int, default=None, help="Short for --training.epochs.")
     parser.add_class_arguments(RunConfig, None, sub_configs=False)
     return parser
 
@@ -138,7 +136,7 @@ def _evaluate() -> ArgumentParser:
     )
     parser.add_argument(
         "--alpha",
-        type=float | None,
+        type=float,
         default=None,
         help="Error rate of the prediction sets.",
     )

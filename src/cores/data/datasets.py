@@ -115,6 +115,8 @@ def canonical_name(dataset: str) -> str:
     >>> canonical_name("mutag"), canonical_name("ptc_fm")
     ('MUTAG', 'PTC')
     """
+    if not dataset.strip():
+        raise UserError("the dataset's name is empty; `cores datasets` lists what is known")
     if dataset.lower() in _BY_FOLDED_NAME:
         return _BY_FOLDED_NAME[dataset.lower()]
     if os.sep in dataset or Path(dataset).exists():
@@ -224,8 +226,8 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
     try:
         with np.load(path, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise UserError(f"{path} is not a readable npz file ({error}); get it anew") from None
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile):
+        raise UserError(f"{path} is not a readable npz file; get it anew") from None
 
 
 def _one_hot(
@@ -259,7 +261,8 @@ def _pointers(owner: NDArray[np.int64], groups: int) -> Tensor:
 
 def _from_tu(spec: DatasetSpec, records: TURecords) -> Dataset:
     one_hot, label_names = _one_hot(records.node_labels, "node", spec.name)
-    features = np.concatenate([records.attributes.astype(np.float32), one_hot], axis=1)
+    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused below
+        features = np.concatenate([records.attributes.astype(np.float32), one_hot], axis=1)
     names = (*(f"attribute {i}" for i in range(records.attributes.shape[1])), *label_names)
     if spec.columns is not None:
         features = features[:, list(spec.columns)]
@@ -366,7 +369,7 @@ def _checked(dataset: Dataset) -> Dataset:
         node = int(bad.nonzero()[0])
         graph = int(torch.searchsorted(graphs.node_ptr, node, right=True))
         raise UserError(
-            f"{dataset.name}: {int(bad.sum())} nodes have NaN or infinite features, "
+            f"{dataset.name}: {int(bad.sum())} nodes have NaN, infinite or too large features, "
             f"the first in graph {graph}; clean the data"
         )
     if dataset.num_classes < 2:

@@ -57,7 +57,7 @@ def split_graphs(
         raise UserError(
             f"class {name} has {fewest} graphs, but each of the {len(shares) + 1} parts "
             f"(train, {', '.join(reversed(shares))}) needs one of every class; "
-            "add graphs or set a part's share to 0"
+            "add graphs of that class or leave it out"
         )
     left = [random.permutation(np.flatnonzero(classes == each)) for each in range(len(counts))]
     drawn: dict[str, Tensor] = {}

@@ -5,6 +5,7 @@ a missing file, a line too few or an edge between two graphs must be named, fold
 read-only, and the ground truth of Mutagenicity refers to the order of the lines.
 """
 
+import lzma
 import warnings
 import zipfile
 import zlib
@@ -20,7 +21,10 @@ from cores.errors import UserError
 AnyPath = Path | zipfile.Path
 
 # What zipfile raises on damaged archives, unknown methods of compression, and passwords.
-_BAD_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+_BAD_ZIP = (
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError),
+    *(EOFError, NotImplementedError, RuntimeError),
+)
 
 
 @dataclass(frozen=True)
@@ -44,13 +48,17 @@ class TURecords:
 
 def read_tu(source: Path) -> TURecords:
     """Read ``source``, a zip or a folder that holds ``NAME_A.txt`` and its companions."""
+    if not (source.is_dir() or source.is_file()):
+        raise UserError(f"{source} is neither a zip file nor a folder")
     try:
         if source.is_dir():
             return _read_folder(source, source)
         with zipfile.ZipFile(source) as archive:
             return _read_folder(zipfile.Path(archive), source)
     except _BAD_ZIP as error:
-        raise UserError(f"{source} is not a readable zip file ({error}); get it anew") from None
+        raise UserError(
+            f"{source} is not a readable zip file ({error}); unpack it or get it anew"
+        ) from None
     except OSError as error:
         raise UserError(f"cannot read {source}: {error.strerror or error}") from None
 
@@ -61,9 +69,12 @@ def _read_folder(root: AnyPath, source: Path) -> TURecords:
     def path(suffix: str) -> AnyPath:
         return folder / f"{name}_{suffix}.txt"
 
-    edges = _required(path("A"), source)
-    indicator = _required(path("graph_indicator"), source)[:, 0]
-    labels = _required(path("graph_labels"), source)[:, 0]
+    edges = _required(path("A"), 2, source)
+    indicator = _required(path("graph_indicator"), 1, source)[:, 0]
+    labels = _required(path("graph_labels"), 1, source)[:, 0]
+    for numbers, suffix in ((indicator, "graph_indicator"), (labels, "graph_labels")):
+        if not len(numbers):
+            raise UserError(f"{source}: {path(suffix).name} is empty")
     node_labels = _table(path("node_labels"), np.int64, source)
     attributes = _table(path("node_attributes"), np.float64, source)
     edge_labels = _table(path("edge_labels"), np.int64, source)
@@ -133,25 +144,25 @@ def _adjacency(root: AnyPath, source: Path) -> tuple[AnyPath, str]:
     raise UserError(f"{source} holds no NAME_A.txt: not a dataset in TU format")
 
 
-def _required(path: AnyPath, source: Path) -> NDArray[np.int64]:
-    """The integers of a file that must be there; only the adjacency may be empty."""
+def _required(path: AnyPath, columns: int, source: Path) -> NDArray[np.int64]:
+    """The integers of a file that must be there."""
     rows = _table(path, np.int64, source)
     if rows is None:
         raise UserError(f"{source}: {path.name} is missing")
-    if path.name.endswith("_A.txt") and (not rows.size or rows.shape[1] == 2):
-        return rows.reshape(-1, 2)
-    if path.name.endswith("_A.txt"):
-        raise UserError(f"{source}: {path.name} must have two numbers a line")
-    if not rows.size:
-        raise UserError(f"{source}: {path.name} is empty")
-    return rows
+    if rows.size and rows.shape[1] != columns:
+        raise UserError(
+            f"{source}: {path.name} must have {columns} numbers a line, got {rows.shape[1]}"
+        )
+    return rows.reshape(-1, columns)
 
 
 def _table(path: AnyPath, kind: type[np.int64 | np.float64], source: Path) -> NDArray[Any] | None:
     """The numbers of a file, one row per line; None where there is no such file."""
+    if isinstance(path, Path) and path.is_symlink() and not path.exists():
+        raise UserError(f"{source}: {path.name} is a link to a file that is not there")
     if not path.exists():
         return None
-    with path.open(encoding="utf-8") as file, warnings.catch_warnings():
+    with path.open(encoding="utf-8-sig") as file, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "loadtxt: input contained no data")
         try:
             return np.loadtxt(file, delimiter=",", dtype=kind, ndmin=2)

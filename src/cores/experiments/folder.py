@@ -16,10 +16,8 @@ from cores import __version__
 from cores.config import RunConfig, from_dict, to_dict
 from cores.errors import UserError
 from cores.files import is_leftover, make_folder, read_json, write_json
-from cores.training.journal import CHECKPOINT, HISTORY
 
 CONFIG, MODEL, METRICS, LOCK = "config.json", "model.safetensors", "metrics.json", "lock"
-_OWN_FILES = {CONFIG, MODEL, METRICS, LOCK, HISTORY, CHECKPOINT}
 
 
 def write_identity(
@@ -61,9 +59,7 @@ def is_finished(out: Path, config: RunConfig, resume: bool) -> bool:
         raise UserError(f"--out {out} is a file; name a folder")
     if not (out / CONFIG).exists():
         strange = sorted(
-            path.name
-            for path in out.iterdir()
-            if path.name not in _OWN_FILES and not is_leftover(path)
+            path.name for path in out.iterdir() if path.name != LOCK and not is_leftover(path)
         )
         if strange:
             raise UserError(
@@ -79,7 +75,7 @@ def is_finished(out: Path, config: RunConfig, resume: bool) -> bool:
         raise UserError(
             f"{out} already holds this run; go on with --resume or choose another --out"
         )
-    return (out / METRICS).exists()
+    return (out / METRICS).exists() and (out / MODEL).exists()
 
 
 def check_data(out: Path, fingerprint: str) -> None:

@@ -53,6 +53,8 @@ def read_rows(path: Path) -> list[Row]:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path} is not a text file") from None
     lines = csv.reader(io.StringIO(text))
     header = next(lines, [])
     if tuple(header) != COLUMNS:
@@ -61,9 +63,10 @@ def read_rows(path: Path) -> list[Row]:
     for number, line in enumerate(lines, start=2):
         row = dict(zip(COLUMNS, line, strict=False))
         try:
+            _order(row)  # needs whole numbers for split and seed
             if len(line) != len(COLUMNS) or not 0 <= float(row["accuracy"]) <= 1:
                 raise ValueError
-        except ValueError:
+        except (ValueError, KeyError):
             raise UserError(f"{path}: line {number} is not a measured run") from None
         rows.append(row)
     return rows

@@ -156,11 +156,12 @@ def evaluate_run(
     config, task, model = load_run(out)
     if alpha is not None:
         config = replace(config, alpha=alpha)
-    data = load_dataset(dataset or config.dataset, data_root)
+    data = load_dataset(config.dataset if dataset is None else dataset, data_root)
     graphs = data.graphs
-    own = data.name == config.dataset  # then only its test part was held out
-    if own:
+    if dataset is None:
         check_data(out, data.fingerprint)
+    own = data.fingerprint == task.fingerprint  # then only its test part was held out
+    if own:
         graphs = graphs.subset(split_graphs(graphs.y, config.split, config.parts).test)
     graphs = _relabelled(data, graphs, task, out)
     model.classifier.to(where)
@@ -224,9 +225,9 @@ def load_run(out: Path) -> tuple[RunConfig, Task, TrainedModel]:
     if not (out / MODEL).exists():
         raise UserError(f"the run in {out} has not finished; go on with --resume")
     weights = load_state(out / MODEL)
-    classifier = build_classifier(config, task)
-    scaler = FeatureScaler(len(task.feature_names))
     try:
+        classifier = build_classifier(config, task)
+        scaler = FeatureScaler(len(task.feature_names))
         classifier.load_state_dict(weights["classifier"])
         scaler.load_state_dict(weights["scaler"])
         scores = weights["calibration_scores"]
@@ -240,7 +241,9 @@ def _tupled(value: Any) -> Any:
 
 
 def _metrics(out: Path) -> dict[str, Any]:
-    metrics: dict[str, Any] = read_json(out / METRICS)
+    metrics = read_json(out / METRICS)
+    if not isinstance(metrics, dict) or "accuracy" not in metrics:
+        raise UserError(f"{out / METRICS} is damaged; delete it and go on with --resume")
     return metrics
 
 
