@@ -80,7 +80,7 @@ def is_finished(out: Path, config: RunConfig, resume: bool) -> bool:
 
 def check_data(out: Path, fingerprint: str) -> None:
     """Refuse to go on with other data than a run was started with."""
-    if (out / CONFIG).exists() and _identity(out)["task"]["fingerprint"] != fingerprint:
+    if (out / CONFIG).exists() and _identity(out)["task"].get("fingerprint") != fingerprint:
         raise UserError(
             f"the dataset has changed since the run in {out} was started; choose another --out"
         )
