@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markdown import Markdown
 from rich.progress import (
@@ -55,9 +54,9 @@ def print_metrics(metrics: Mapping[str, Any], folder: str) -> None:
 
 def print_datasets(rows: Sequence[Mapping[str, Any]]) -> None:
     """Table 1."""
-    table = Table(box=SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("dataset", no_wrap=True)
-    counts = ("graphs", "node\nfeatures", "edge\nfeatures", "classes", "undirected")
+    counts = ("graphs", "node\nfeat.", "edge\nfeat.", "classes", "undi-\nrected")
     for name in (*counts, "nodes", "edges"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
