@@ -45,6 +45,12 @@ cores reproduce comparison-gin --models gnn --datasets motifs,BA_2Motifs --prese
 """
 
 
+_PROVENANCE = """The row names the machine a run ended on: the five GIN runs on NCI1 did their
+first 630 epochs or so on a CPU. The rows of the motifs were measured with changes on top of the
+commit they name that were committed later.
+"""
+
+
 def results_page(folder: Path) -> str:
     """The text of the page."""
     rows = read_rows(folder / "runs.csv")
@@ -81,7 +87,7 @@ def _machines(rows: list[Row]) -> str:
     """Where the rows were measured; accuracies do not depend on it beyond rounding."""
     kinds = sorted({row["machine"] for row in rows})
     counts = ", ".join(f"{sum(row['machine'] == kind for row in rows)} on {kind}" for kind in kinds)
-    return f"Runs: {counts}.\n"
+    return f"Runs: {counts}. {_PROVENANCE}"
 
 
 if __name__ == "__main__":
