@@ -5,10 +5,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 from jaxtyping import install_import_hook
 
 # Before the package is imported anywhere: the hook turns annotations into checks.
 install_import_hook("cores", "beartype.beartype")
+
+# Two workers with as many threads each as there are cores would wait for each other.
+torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")

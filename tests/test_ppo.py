@@ -1,4 +1,4 @@
-"""The clipped objective of Eq. (1), by hand."""
+"""Eq. (1) by hand, the first ratio, and a policy that finds what it is rewarded for."""
 
 import math
 
@@ -7,7 +7,24 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cores.ppo import clipped_objective
+from cores.config import NetworkConfig, PPOConfig
+from cores.data.store import GraphStore
+from cores.data.synthetic import ba_motifs
+from cores.graphs import Elements
+from cores.models.policy import Critic, Policy
+from cores.ppo import (
+    Experience,
+    Rollout,
+    clipped_objective,
+    collect,
+    experience,
+    leave_one_out,
+    ppo_loss,
+    update,
+)
+
+ROUGH = NetworkConfig(hidden_dim=16, num_layers=2, dropout=0.5, batch_norm=True)
+REMOVALS = ("node", "edge", "both")
 
 numbers = st.floats(-3, 3, allow_subnormal=False)
 
@@ -36,3 +53,133 @@ def test_no_gradient_rewards_going_further_than_the_clip(
     clipped_objective(log_prob, torch.zeros(1), torch.tensor([advantage]), 0.2).sum().backward()
     assert log_prob.grad is not None
     assert bool(log_prob.grad.item() != 0) == moves
+
+
+def marked_graphs(count: int, seed: int) -> GraphStore:
+    """Graphs whose nodes carry a random 0 or 1 as their only feature."""
+    graphs = ba_motifs(num_graphs=count, base_size=10, seed=seed)
+    generator = torch.Generator().manual_seed(seed)
+    return GraphStore(
+        x=torch.randint(2, (graphs.x.size(0), 1), generator=generator).float(),
+        edge_index=graphs.edge_index,
+        y=graphs.y,
+        node_ptr=graphs.node_ptr,
+        edge_ptr=graphs.edge_ptr,
+    )
+
+
+def fresh(removal: str, seed: int = 0) -> Policy:
+    torch.manual_seed(seed)
+    return Policy(1, ROUGH, "gin", removal, start=0.27, floor=0.02).train()
+
+
+@pytest.mark.parametrize("removal", REMOVALS)
+def test_the_first_ratio_is_exactly_one_on_the_same_batch(removal: str) -> None:
+    """With dropout and batch norm configured, and the policy in training mode."""
+    policy, batch = fresh(removal), marked_graphs(8, seed=0).batch(torch.arange(8))
+    rollout = collect(policy, batch, samples=3)
+    assert torch.equal(policy.log_prob(policy(batch), rollout.removed), rollout.log_prob)
+
+
+@pytest.mark.parametrize("removal", ["node", "edge"])
+def test_the_first_ratio_is_one_within_1e_6_when_the_buffer_is_cut_up(removal: str) -> None:
+    policy, graphs = fresh(removal), marked_graphs(8, seed=0)
+    rollout = collect(policy, graphs.batch(torch.arange(8)), samples=3)
+    for index in torch.arange(8).split(3):
+        batch = graphs.batch(index)
+        mine = torch.isin(rollout.elements.owner, index)
+        log_prob = policy.log_prob(policy(batch), rollout.removed[:, mine])
+        ratio = (log_prob - rollout.log_prob[:, mine]).exp()
+        assert (ratio - 1).abs().max() < 1e-6
+
+
+def test_the_advantage_of_a_sample_is_over_the_mean_of_the_others() -> None:
+    rewards = torch.tensor([[1.0, 0.0], [0.0, 0.0], [0.5, 3.0]])
+    advantage = leave_one_out(rewards)
+    assert advantage[0].tolist() == pytest.approx([1 - 0.25, 0 - 1.5])
+    assert advantage.sum(dim=0).tolist() == pytest.approx([0, 0])
+
+
+def two_graphs_of_one_and_three_nodes() -> GraphStore:
+    return GraphStore(
+        x=torch.ones(4, 1),
+        edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]),
+        y=torch.tensor([0, 1]),
+        node_ptr=torch.tensor([0, 1, 4]),
+        edge_ptr=torch.tensor([0, 0, 4]),
+    )
+
+
+@pytest.mark.parametrize("ratio", ["element", "joint"])
+def test_the_loss_averages_within_a_graph_first_and_then_over_graphs(ratio: str) -> None:
+    policy = fresh("node")
+    batch = two_graphs_of_one_and_three_nodes().batch(torch.arange(2))
+    elements = Elements.of(batch, "node")
+    removed = torch.tensor([[True, False, True, False]])
+    log_prob = policy.log_prob(policy(batch), removed).detach()
+    shift = torch.tensor([[0.1, 0.05, -0.02, 0.03]])
+    advantage = torch.tensor([[2.0, -1.0]])
+    past = Experience(Rollout(elements, removed, log_prob - shift), advantage, advantage)
+    loss, divergence = ppo_loss(policy, None, past, PPOConfig(ratio=ratio, entropy_coef=0.0))
+    ratios = shift.exp()[0]
+    if ratio == "element":
+        expected = (2 * ratios[0] - ratios[1:].mean()) / 2
+    else:
+        expected = (2 * ratios[0] - shift[0, 1:].sum().exp()) / 2
+    assert float(loss.detach()) == pytest.approx(-float(expected), rel=1e-4)
+    estimate = shift.exp() - 1 - shift
+    assert float(divergence) == pytest.approx(
+        float((estimate[0, 0] + estimate[0, 1:].mean()) / 2), rel=1e-3
+    )
+
+
+def test_the_critic_learns_the_mean_reward() -> None:
+    graphs = marked_graphs(8, seed=0)
+    policy, batch = fresh("node"), graphs.batch(torch.arange(8))
+    critic = Critic(1, ROUGH, "gin")
+    optimizer = torch.optim.Adam([*critic.parameters()], lr=0.01)
+    config = PPOConfig(baseline="critic", value_coef=1.0, ppo_epochs=100, max_kl=0.0)
+    rewards = torch.full((2, 8), 0.7)
+    past = experience(collect(policy, batch, 2), rewards, critic)
+    update(policy, critic, [past], optimizer, config)
+    assert experience(past.rollout, rewards, critic).advantage.abs().max() < 0.1
+
+
+def test_updates_stop_when_the_policy_has_moved_too_far() -> None:
+    policy, batch = fresh("node"), marked_graphs(8, seed=0).batch(torch.arange(8))
+    rollout = collect(policy, batch, 4)
+    rewards = rollout.elements.kept_ratio(rollout.removed)
+    past = experience(rollout, rewards, None)
+    optimizer = torch.optim.Adam(policy.parameters(), lr=0.05)
+    steps = update(policy, None, [past] * 4, optimizer, PPOConfig(ppo_epochs=50, max_kl=0.01))
+    assert 1 <= steps < 100
+    unlimited = update(fresh("node"), None, [past] * 2, optimizer, PPOConfig(max_kl=0.0))
+    assert unlimited == 2 * PPOConfig().ppo_epochs
+
+
+def test_no_advantage_moves_nothing() -> None:
+    policy, batch = fresh("node"), marked_graphs(4, seed=0).batch(torch.arange(4))
+    past = experience(collect(policy, batch, 2), torch.ones(2, 4), None)
+    before = [each.clone() for each in policy.parameters()]
+    optimizer = torch.optim.SGD(policy.parameters(), lr=1.0)
+    update(policy, None, [past], optimizer, PPOConfig(entropy_coef=0.0))
+    assert all(torch.equal(a, b) for a, b in zip(before, policy.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("baseline", ["samples", "critic"])
+def test_the_policy_finds_a_planted_reward(baseline: str) -> None:
+    """Keep exactly the nodes with feature 1: known answer, a few seconds."""
+    policy, graphs = fresh("node"), marked_graphs(32, seed=0)
+    critic = Critic(1, ROUGH, "gin") if baseline == "critic" else None
+    config = PPOConfig(baseline=baseline, entropy_coef=0.0, batch_size=32)
+    parameters = [*policy.parameters(), *(critic.parameters() if critic else ())]
+    optimizer = torch.optim.Adam(parameters, lr=0.01)
+    batch = graphs.batch(torch.arange(32))
+    for _ in range(120):
+        rollout = collect(policy, batch, config.samples)
+        agrees = rollout.removed == (batch.x[:, 0] == 0)  # [S, N]
+        rewards = rollout.elements.mean(agrees.float())
+        update(policy, critic, [experience(rollout, rewards, critic)], optimizer, config)
+    unseen = marked_graphs(16, seed=9).batch(torch.arange(16))
+    right = (policy(unseen) > 0) == (unseen.x[:, 0] == 0)
+    assert right.double().mean() > 0.97

@@ -18,6 +18,7 @@ ORDER = (
         "config",
         "settings",
         "graphs",
+        "masks",
         "data",
         "models",
         "conformal",

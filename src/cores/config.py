@@ -15,10 +15,13 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from cores.errors import UserError, nearest
 
-Model = Literal["gnn", "mlp"]
+Model = Literal["gnn", "mlp", "cores-node", "cores-edge", "cores-both"]
+Removal = Literal["node", "edge", "both"]
 Conv = Literal["gin", "gcn", "gat"]
 Preset = Literal["default", "paper"]
 Pooling = Literal["mean", "add"]
+
+_REMOVALS: dict[str, Removal] = {"cores-node": "node", "cores-edge": "edge", "cores-both": "both"}
 
 TEST_SHARE = 0.1
 """Share of the graphs held out for the reported numbers, the same for every model."""
@@ -64,7 +67,7 @@ class NetworkConfig:
     """Readouts over the nodes, concatenated."""
     dropout: float = 0.0
     """Dropout rate after every layer."""
-    batch_norm: bool = False
+    batch_norm: bool = True
     """Batch normalisation after every message-passing layer."""
     gin_eps: float = 0.0
     """GIN: weight of the node itself, minus one."""
@@ -95,13 +98,13 @@ class NetworkConfig:
 class TrainingConfig:
     """Optimisation of the classifier (Eq. 6)."""
 
-    epochs: int = 300
+    epochs: int = 240
     """Most epochs."""
     patience: int = 100
     """Epochs without improvement on the selection part before training stops."""
     batch_size: int = 32
     """Graphs per update."""
-    learning_rate: float = 1e-3
+    learning_rate: float = 3e-3
     """Adam's step size at the start."""
     min_learning_rate: float = 1e-4
     """The plateau schedule stops here."""
@@ -130,13 +133,129 @@ class TrainingConfig:
 
 
 @dataclass(frozen=True)
+class DietConfig:
+    """What the classifier of a CORES model learns from, and when."""
+
+    mix: float = 1.0
+    """Share of batches with random masks; the rest are the policy's subgraphs (0: the paper)."""
+    warm_up: float = 0.5
+    """Share of the epochs before the policy begins; at mix 1 the classifier rests after it."""
+
+    def __post_init__(self) -> None:
+        _require(0 <= self.mix <= 1, f"--mix must lie in [0, 1], got {self.mix}")
+        _require(0 <= self.warm_up < 1, f"diet.warm_up must lie in [0, 1), got {self.warm_up}")
+
+
+@dataclass(frozen=True)
+class RewardConfig:
+    """The conformal-based reward (Eq. 7) and who pays it."""
+
+    lam: float = 0.5
+    """Lambda: weight of performance against sparsity on graphs that are predicted surely."""
+    desired_ratio: float = 0.3
+    """d: the kept ratio at which the sparsity reward reaches 0.95."""
+    score: Literal["lac", "aps"] = "lac"
+    """Conformal score of the reward's sets; aps: Eq. 4 (Deviation D11: lac by default)."""
+    empty_set: Literal["predicted", "unsure", "wrong"] = "predicted"
+    """What a set without labels stands for: the predicted label, all labels (unsure), or nothing
+    (wrong: as Eq. 7 is written)."""
+    referees: int = 2
+    """Classifiers that reward the policy, each on graphs it has not learnt from; 0: the returned
+    classifier does it on the policy part, with a quantile from the training part (the paper)."""
+    penalty_size: float = 1.0
+    """Subtracted where a graph lost everything and was restored."""
+
+    def __post_init__(self) -> None:
+        _require(0 <= self.lam <= 1, f"--lam must lie in [0, 1], got {self.lam}")
+        _require(
+            0 < self.desired_ratio < 1,
+            f"--desired-ratio must lie in (0, 1), got {self.desired_ratio}",
+        )
+        _require(
+            self.referees == 0 or 2 <= self.referees <= 100,
+            f"reward.referees must be 0 or lie in [2, 100], got {self.referees}",
+        )
+        _require(
+            0 <= self.penalty_size < math.inf,
+            f"reward.penalty_size must not be negative, got {self.penalty_size}",
+        )
+
+
+@dataclass(frozen=True)
+class PPOConfig:
+    """The policy's optimisation (Eq. 1).
+
+    Deviation D10: the defaults take a ratio per element, compare several samples of a graph, cut
+    gradients, let the entropy bonus fade and keep probabilities off 0 and 1; the ``paper`` preset
+    does none of that.
+    """
+
+    env_steps: int = 256
+    """Graphs rolled out per epoch, drawn at random; all, if there are fewer."""
+    samples: int = 8
+    """Actions sampled per graph."""
+    ppo_epochs: int = 4
+    """K: passes over what was rolled out."""
+    batch_size: int = 32
+    """Graphs per update."""
+    ratio: Literal["element", "joint"] = "element"
+    """Probability ratio per node or edge, or of a graph's whole action (the paper)."""
+    baseline: Literal["samples", "critic"] = "samples"
+    """What a reward is compared with: the graph's other samples, or a critic (the paper)."""
+    clip: float = 0.2
+    """Epsilon of Eq. 1."""
+    learning_rate: float = 1e-3
+    """Adam's step size for the policy at the start."""
+    critic_learning_rate: float = 1e-3
+    """Adam's step size for the critic at the start."""
+    schedule_factor: float = 0.0
+    """Factor on both rates when the reward stalls; 0: a cosine down to a tenth instead."""
+    entropy_coef: float = 0.01
+    """Weight of the entropy bonus at the start."""
+    final_entropy_coef: float = 1e-4
+    """Weight of the entropy bonus at the end, reached geometrically."""
+    value_coef: float = 0.5
+    """Weight of the critic's loss."""
+    max_grad_norm: float = 0.5
+    """A longer gradient is shortened to this; 0: never."""
+    max_kl: float = 0.1
+    """An epoch's updates end when the policy has moved this far (nats per element); 0: never."""
+    start: float = 0.27
+    """Probability of removal before training."""
+    floor: float = 0.02
+    """No removal probability comes closer to 0 or 1 than this."""
+
+    def __post_init__(self) -> None:
+        for name in ("env_steps", "samples", "ppo_epochs", "batch_size", "clip", "learning_rate"):
+            value = getattr(self, name)
+            _require(0 < value < 2**31, f"ppo.{name} must lie in (0, 2^31), got {value}")
+        for name in ("critic_learning_rate", "entropy_coef", "final_entropy_coef", "value_coef"):
+            value = getattr(self, name)
+            _require(0 <= value < math.inf, f"ppo.{name} must not be negative, got {value}")
+        for name in ("max_kl", "max_grad_norm"):
+            value = getattr(self, name)
+            _require(0 <= value < math.inf, f"ppo.{name} must not be negative, got {value}")
+        _require(
+            0 <= self.schedule_factor < 1,
+            f"ppo.schedule_factor must lie in [0, 1), got {self.schedule_factor}",
+        )
+        _require(0 < self.start < 1, f"ppo.start must lie in (0, 1), got {self.start}")
+        _require(0 <= self.floor < 0.5, f"ppo.floor must lie in [0, 0.5), got {self.floor}")
+        _require(
+            self.baseline == "critic" or self.samples > 1,
+            f"ppo.baseline samples needs at least two samples per graph, got {self.samples}",
+        )
+
+
+@dataclass(frozen=True)
 class RunConfig:
     """One training run: what decides its numbers, and nothing else (no paths, no device)."""
 
     dataset: str = "motifs"
     """A dataset's name (`cores datasets`), or the path of a zip or folder in TU format."""
     model: Model = "gnn"
-    """gnn: the plain graph neural network; mlp: the same network blind to edges."""
+    """gnn: the plain graph neural network; mlp: the same network blind to edges; cores-node,
+    cores-edge, cores-both: CORES removing nodes, undirected edges, or both."""
     conv: Conv = "gin"
     """Message-passing layer."""
     preset: Preset = "default"
@@ -150,6 +269,9 @@ class RunConfig:
     parts: PartsConfig = field(default_factory=PartsConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
+    diet: DietConfig = field(default_factory=DietConfig)
+    reward: RewardConfig = field(default_factory=RewardConfig)
+    ppo: PPOConfig = field(default_factory=PPOConfig)
 
     def __post_init__(self) -> None:
         _require(self.split >= 1, f"--split counts from 1, got {self.split}")
@@ -163,9 +285,20 @@ class RunConfig:
         )
 
     @property
+    def removal(self) -> Removal | None:
+        """What the model removes; None for a model that sees the whole graph."""
+        return _REMOVALS.get(self.model)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings as plain data, without the groups that the model does not use."""
+        unused = () if self.removal else ("diet", "reward", "ppo")
+        return {name: value for name, value in to_dict(self).items() if name not in unused}
+
+    @property
     def key(self) -> str:
         """Twelve hexadecimal digits that name this configuration."""
-        text = json.dumps(to_dict(self), sort_keys=True)
+        text = json.dumps(self.settings, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 

@@ -7,6 +7,7 @@ from typing import Any, get_args
 from jsonargparse import Namespace
 
 from cores.cli import display
+from cores.cli.parser import SHORT
 from cores.config import Model, RunConfig, from_dict, merged
 from cores.errors import UserError, nearest
 from cores.files import make_folder
@@ -28,6 +29,8 @@ def datasets(options: Namespace) -> dict[str, Any]:
 def train(options: Namespace) -> dict[str, Any]:
     """Train one run."""
     config, out = _run_config(options), options.out
+    if not 0 <= options.pictures <= 100:
+        raise UserError(f"--pictures must lie in [0, 100], got {options.pictures}")
     folder = Path(out) if out else _default_folder(config)
     from cores.experiments.run import train_run
 
@@ -40,6 +43,12 @@ def train(options: Namespace) -> dict[str, Any]:
             resume=options.resume,
             report=report,
         )
+    if options.pictures:
+        from cores.experiments.run import predict_test_graphs
+        from cores.reports.pictures import draw_subgraphs
+
+        shown = predict_test_graphs(folder, options.pictures, data_root=_path(options.data_root))
+        draw_subgraphs(*shown, folder / "subgraphs.png")
     if not options.json:
         display.print_metrics(metrics, str(folder))
     return metrics
@@ -174,8 +183,10 @@ def _run_config(options: Namespace) -> RunConfig:
 
     given = options.given.as_dict()
     changes = {name: value for name, value in given.items() if name in RunConfig.__annotations__}
-    if options.epochs is not None:
-        changes = merged(changes, {"training": {"epochs": options.epochs}})
+    for name, (path, _) in SHORT.items():
+        if options[name] is not None:
+            group, setting = path.split(".")
+            changes = merged(changes, {group: {setting: options[name]}})
     if options.settings is not None:
         changes = merged(_settings(Path(options.settings)), changes)
     choice = from_dict(

@@ -25,6 +25,14 @@ MEANINGS = {
     "majority_rate": "accuracy of always guessing the largest class",
     "node_ratio": "share of the nodes the classifier sees",
     "edge_ratio": "share of the edges the classifier sees",
+    "full_accuracy": "accuracy of the same classifier on the whole graphs",
+    "judge_accuracy": "a classifier that never met the policy, on what it kept",
+    "judge_full_accuracy": "the same one on the whole graphs",
+    "judge_random_accuracy": "the same one on random subgraphs as small",
+    "node_auc": "how well kept and true motif nodes agree (ROC-AUC)",
+    "node_precision": "share of the kept nodes that belong to the motif",
+    "node_recall": "share of the motif's nodes that are kept",
+    "edge_auc": "how well kept and true motif edges agree (ROC-AUC)",
     "coverage": "prediction sets that hold the true label",
     "set_size": "labels per prediction set, on average",
     "alpha": "error rate the sets were calibrated for",
@@ -85,6 +93,15 @@ def print_markdown(text: str) -> None:
     Console().print(Markdown(text))
 
 
+_SHOWN = {
+    "loss": "loss",
+    "reward": "reward",
+    "selection_accuracy": "accuracy",
+    "selection_ratio": "kept",
+}
+"""Figures of an epoch beside the bar, in a word each."""
+
+
 @contextmanager
 def training_progress(config: RunConfig) -> Iterator[Callable[[int, dict[str, float]], None]]:
     """A bar over the epochs with loss, accuracy, rate and time left, on standard error.
@@ -95,8 +112,7 @@ def training_progress(config: RunConfig) -> Iterator[Callable[[int, dict[str, fl
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("loss {task.fields[loss]:.4f}"),
-        TextColumn("accuracy {task.fields[accuracy]:.3f}"),
+        TextColumn("{task.fields[figures]}"),
         TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(),
         console=Console(stderr=True),
@@ -104,8 +120,7 @@ def training_progress(config: RunConfig) -> Iterator[Callable[[int, dict[str, fl
     task = progress.add_task(
         f"{config.model} on {config.dataset}",
         total=config.training.epochs,
-        loss=0.0,
-        accuracy=0.0,
+        figures="",
         rate="",
         start=False,
     )
@@ -118,8 +133,9 @@ def training_progress(config: RunConfig) -> Iterator[Callable[[int, dict[str, fl
         progress.update(
             task,
             completed=epoch,
-            loss=figures["loss"],
-            accuracy=figures["selection_accuracy"],
+            figures="  ".join(
+                f"{words} {figures[name]:.3f}" for name, words in _SHOWN.items() if name in figures
+            ),
             rate=f"{speed:.1f} epochs/s" if speed else "",
         )
 

@@ -13,6 +13,14 @@ Command = Callable[[Any], dict[str, Any]]
 
 Device = Literal["auto", "cpu", "cuda"]
 
+SHORT: dict[str, tuple[str, type]] = {
+    "epochs": ("training.epochs", int),
+    "desired_ratio": ("reward.desired_ratio", float),
+    "lam": ("reward.lam", float),
+    "mix": ("diet.mix", float),
+}
+"""Settings with a short option of their own, and where they belong."""
+
 
 def parse(arguments: Sequence[str]) -> tuple[Command, Namespace]:
     """The command that was asked for and its options; settings not given are absent."""
@@ -21,7 +29,7 @@ def parse(arguments: Sequence[str]) -> tuple[Command, Namespace]:
         prog="cores",
         exit_on_error=False,
         description="Graph classification from a small subgraph that the model chose itself. "
-        "Try: cores train --dataset motifs --model gnn",
+        "Try: cores train --dataset motifs --model cores-node",
     )
     from cores import __version__
 
@@ -114,13 +122,22 @@ def _train() -> ArgumentParser:
         help="Go on with an interrupted run (or start it).",
     )
     parser.add_argument(
+        "--pictures",
+        type=int,
+        default=0,
+        metavar="N",
+        help="Draw what the model keeps of N test graphs, as subgraphs.png in the run folder.",
+    )
+    parser.add_argument(
         "--settings",
         type=str | None,
         default=None,
         metavar="FILE",
         help="TOML file with settings, e.g. [training] learning_rate = 0.001.",
     )
-    parser.add_argument("--epochs", type=int, default=None, help="Short for --training.epochs.")
+    for name, (path, kind) in SHORT.items():
+        option = "--" + name.replace("_", "-")
+        parser.add_argument(option, type=kind, default=None, help=f"Short for --{path}.")
     parser.add_class_arguments(RunConfig, None, sub_configs=False)
     return parser
 

@@ -18,7 +18,7 @@ from cores.data.store import GraphStore
 from cores.data.synthetic import ba_motifs
 from cores.data.tu import TURecords, read_tu
 from cores.errors import UserError, nearest
-from cores.files import make_folder
+from cores.files import cache_folder, make_folder
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ def load_dataset(dataset: str, data_root: str | Path | None = None) -> Dataset:
         return _checked(_from_npz(name, _npz(root, f"{spec.stem}.npz")))
     records = read_tu(_locate(spec, root))
     loaded = _from_tu(spec, records)
-    truth = (root or _cache_root()) / "other" / spec.edge_truth
+    truth = (root or cache_folder()) / "other" / spec.edge_truth
     if spec.edge_truth and truth.exists():
         loaded = _with_edge_truth(loaded, records, truth)
     return _checked(loaded)
@@ -175,17 +175,13 @@ def _data_root(given: str | Path | None) -> Path | None:
     return root
 
 
-def _cache_root() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "cores-gnn"
-
-
 def _locate(spec: DatasetSpec, root: Path | None) -> Path:
     """The zip or folder of a dataset in TU format."""
     suffix = "_cleaned" if spec.cleaned else ""
     candidates = [
-        (root or _cache_root()) / f"tu{suffix}" / f"{spec.stem}.zip",
-        (root or _cache_root()) / f"tu{suffix}" / spec.stem,
-        (root or _cache_root()) / spec.stem / f"raw{suffix}",
+        (root or cache_folder()) / f"tu{suffix}" / f"{spec.stem}.zip",
+        (root or cache_folder()) / f"tu{suffix}" / spec.stem,
+        (root or cache_folder()) / spec.stem / f"raw{suffix}",
     ]
     found = [path for path in candidates if path.exists()]
     if found:
@@ -216,7 +212,7 @@ def _downloaded(spec: DatasetSpec, path: Path) -> Path:
 
 
 def _npz(root: Path | None, file: str) -> Path:
-    path = (root or _cache_root()) / "other" / file
+    path = (root or cache_folder()) / "other" / file
     if not path.exists():
         raise UserError(f"{path} is missing; put it there, or set CORES_DATA to its folder")
     return path

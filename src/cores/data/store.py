@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -52,6 +53,20 @@ class GraphStore:
         """Directed edges of each graph."""
         return self.edge_ptr.diff()
 
+    @cached_property
+    def pairs(self) -> "EdgePairs":
+        """The undirected edges: what a policy decides on, both directions at once."""
+        device = self.x.device
+        graph = torch.arange(len(self), device=device).repeat_interleave(self.num_edges.to(device))
+        first, second = self.edge_index.sort(dim=0).values  # [E], [E] smaller and larger end
+        most = int(self.num_nodes.max()) if len(self) else 0
+        names, pair = torch.unique((graph * most + first) * most + second, return_inverse=True)
+        owner = names // max(most * most, 1)  # [P] in the order of the graphs
+        counts = torch.bincount(owner, minlength=len(self)).cpu()
+        ptr = _pointers(counts)
+        ends = torch.stack([names // max(most, 1) % max(most, 1), names % max(most, 1)])
+        return EdgePairs(ends, pair - ptr.to(device)[graph], ptr)
+
     def to(self, device: torch.device) -> "GraphStore":
         """The same graphs on a device; the pointers stay on the CPU."""
         moved = {
@@ -67,10 +82,13 @@ class GraphStore:
         device = self.x.device
         nodes, graph_of_node, node_ptr = _rows(self.node_ptr, index, device)
         edges, graph_of_edge, _ = _rows(self.edge_ptr, index, device)
+        pairs, graph_of_pair, pair_ptr = _rows(self.pairs.ptr, index, device)
         picked = {
             "x": self.x[nodes],
             "edge_index": self.edge_index[:, edges] + node_ptr[graph_of_edge],
             "y": self.y[index.to(device)],
+            "pair_index": self.pairs.ends[:, pairs] + node_ptr[graph_of_pair],
+            "edge_pair": self.pairs.pair[edges] + pair_ptr[graph_of_edge],
         }
         if self.edge_attr is not None:
             picked["edge_attr"] = self.edge_attr[edges]
@@ -121,6 +139,17 @@ class GraphStore:
             y=self.y[index : index + 1],
             **{name: value for name, value in optional.items() if value is not None},
         )
+
+
+@dataclass(frozen=True)
+class EdgePairs:
+    """Undirected edges, each standing for both of its directions."""
+
+    ends: Int[Tensor, "2 pairs"]
+    """Counted from 0 within the graph."""
+    pair: Int[Tensor, " edges"]
+    """The undirected edge of every directed one, counted from 0 within the graph."""
+    ptr: Int[Tensor, " graphs_plus_1"]
 
 
 def _pointers(counts: Int[Tensor, " groups"]) -> Int[Tensor, " groups_plus_1"]:

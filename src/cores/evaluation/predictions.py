@@ -1,11 +1,17 @@
-"""Class probabilities of many graphs."""
+"""What a model says of many graphs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch_geometric.data import Batch
+
+from cores.data.store import GraphStore
+from cores.graphs import Subgraph, edge_ratio, node_ratio
+from cores.models.classifier import Prediction
 
 EVALUATION_BATCH = 128
 """Graphs per forward pass where nothing is learnt."""
@@ -21,3 +27,74 @@ def predict_proba(
     probs = [classifier(batch).softmax(dim=-1) for batch in batches]
     classifier.train(was_training)
     return torch.cat(probs)
+
+
+@runtime_checkable
+class Model(Protocol):
+    """Anything that predicts a batch and says what it saw of it."""
+
+    def predict(self, batch: Batch) -> Prediction:
+        """Predict every graph of a batch."""
+
+    def eval(self) -> nn.Module:
+        """Turn dropout and batch statistics off."""
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Of all graphs of a store, laid end to end like the store itself."""
+
+    probs: Float[Tensor, "graphs classes"]
+    node_ratio: Float[Tensor, " graphs"]
+    edge_ratio: Float[Tensor, " graphs"]
+    removed_nodes: Bool[Tensor, " nodes"]
+    removed_edges: Bool[Tensor, " edges"]
+    node_scores: Float[Tensor, " nodes"] | None
+    """None for a model that does not choose."""
+    edge_scores: Float[Tensor, " edges"] | None
+
+    def subgraphs(self, graphs: GraphStore) -> Iterator[Batch]:
+        """The subgraphs the model saw, of the same graphs in perhaps another scaling."""
+        for index in torch.arange(len(graphs)).split(EVALUATION_BATCH):
+            first, last = index[0], index[-1] + 1
+            nodes = slice(int(graphs.node_ptr[first]), int(graphs.node_ptr[last]))
+            edges = slice(int(graphs.edge_ptr[first]), int(graphs.edge_ptr[last]))
+            yield Subgraph.without(
+                graphs.batch(index), self.removed_nodes[nodes], self.removed_edges[edges]
+            ).batch
+
+
+@torch.no_grad()
+def predict(model: Model, graphs: GraphStore) -> Predictions:
+    """Predict every graph of a store."""
+    model.eval()
+    found: list[Prediction] = []
+    ratios: list[tuple[Tensor, Tensor]] = []
+    for batch in graphs.batches(EVALUATION_BATCH):
+        prediction = model.predict(batch)
+        found.append(prediction)
+        subgraph = prediction.subgraph
+        ratios.append(
+            (node_ratio(batch, subgraph.removed_nodes), edge_ratio(batch, subgraph.removed_edges))
+        )
+    return Predictions(
+        probs=torch.cat([each.probs for each in found]),
+        node_ratio=torch.cat([nodes for nodes, _ in ratios]),
+        edge_ratio=torch.cat([edges for _, edges in ratios]),
+        removed_nodes=torch.cat([each.subgraph.removed_nodes for each in found]),
+        removed_edges=torch.cat([each.subgraph.removed_edges for each in found]),
+        node_scores=_joined([each.node_scores for each in found]),
+        edge_scores=_joined([each.edge_scores for each in found]),
+    )
+
+
+def true_scores(
+    scores: Float[Tensor, "graphs classes"], labels: Int[Tensor, " graphs"]
+) -> Float[Tensor, " graphs"]:
+    """Score of each graph's true label."""
+    return scores.gather(-1, labels[:, None]).squeeze(-1)
+
+
+def _joined(parts: list[Tensor | None]) -> Tensor | None:
+    known = [part for part in parts if part is not None]
+    return torch.cat(known) if known else None

@@ -6,6 +6,7 @@ Seconds belong to a machine; a ratio of two medians taken in turns travels bette
 import statistics
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 import torch
@@ -16,17 +17,21 @@ from torch_geometric.data import Batch
 from torch_geometric.loader import DataLoader
 from torch_geometric.nn import GINConv, global_add_pool, global_mean_pool
 
-from cores.config import NetworkConfig
+from cores import ppo
+from cores.config import NetworkConfig, PPOConfig, Removal
 from cores.data.store import GraphStore
 from cores.errors import UserError
 from cores.experiments.device import tuned_cpu
 from cores.models.classifier import Classifier
+from cores.models.policy import Critic, Policy
+from cores.models.sparse import SparseClassifier
 from cores.training.supervised import fit_epoch
 
 NUM_GRAPHS = 1024
 NUM_FEATURES = 7
 BATCH_SIZE = 32
-NETWORK = NetworkConfig(hidden_dim=64, num_layers=3)
+NETWORK = NetworkConfig(hidden_dim=64, num_layers=3, batch_norm=False)
+REMOVALS: tuple[Removal, ...] = ("node", "edge")
 
 
 @tuned_cpu()
@@ -40,8 +45,19 @@ def benchmark(repeats: int = 15) -> dict[str, float]:
     seconds = {
         **_loader_seconds(graphs, repeats),
         **_classifier_seconds(batch, repeats),
+        **_ppo_seconds(batch, repeats),
+        **_inference_seconds(graphs, repeats),
     }
+
+    def worst(action: str, yardstick: str) -> float:
+        """Of node and edge mode, the slower one's ratio."""
+        slower = max(seconds[f"{action}_{removal}_seconds"] for removal in REMOVALS)
+        return slower / seconds[f"{yardstick}_seconds"]
+
     return {
+        "ppo_update_ratio": worst("ppo_update", "supervised_update"),
+        "inference_ratio_1": worst("inference_1", "classifier_inference_1"),
+        "inference_ratio_256": worst("inference_256", "classifier_inference_256"),
         "loader_ratio": seconds["loader_seconds"] / seconds["pyg_loader_seconds"],
         "classifier_ratio": seconds["classifier_seconds"] / seconds["plain_classifier_seconds"],
         **seconds,
@@ -129,6 +145,42 @@ def _classifier_seconds(batch: Batch, repeats: int) -> dict[str, float]:
         },
         repeats,
     )
+
+
+def _ppo_seconds(batch: Batch, repeats: int) -> dict[str, float]:
+    """An update of actor and critic over a batch, and a supervised one of the classifier."""
+    config = PPOConfig(baseline="critic", samples=1, ppo_epochs=1)
+    classifier = Classifier(NUM_FEATURES, 2, NETWORK, "gin")
+    classifier_optimizer = Adam(classifier.parameters(), fused=True)
+    actions: dict[str, Callable[[], object]] = {
+        "supervised_update_seconds": lambda: fit_epoch(classifier, [batch], classifier_optimizer)
+    }
+    for removal in REMOVALS:
+        policy = Policy(NUM_FEATURES, NETWORK, "gin", removal, config.start, config.floor)
+        critic = Critic(NUM_FEATURES, NETWORK, "gin")
+        optimizer = Adam([*policy.parameters(), *critic.parameters()], lr=1e-5, fused=True)
+        rollout = ppo.collect(policy, batch, config.samples)
+        rewards = rollout.elements.kept_ratio(rollout.removed)
+        buffer = [ppo.experience(rollout, rewards, critic)]
+        actions[f"ppo_update_{removal}_seconds"] = partial(
+            ppo.update, policy, critic, buffer, optimizer, config
+        )
+    return median_seconds(actions, repeats)
+
+
+@torch.no_grad()
+def _inference_seconds(graphs: GraphStore, repeats: int) -> dict[str, float]:
+    """Policy, subgraph and classifier, and the classifier alone; one graph, and 256 at once."""
+    classifier = Classifier(NUM_FEATURES, 2, NETWORK, "gin").eval()
+    actions: dict[str, Callable[[], object]] = {}
+    for size in (1, 256):
+        batch = graphs.batch(torch.arange(size))
+        actions[f"classifier_inference_{size}_seconds"] = partial(classifier, batch)
+        for removal in REMOVALS:
+            policy = Policy(NUM_FEATURES, NETWORK, "gin", removal, start=0.27, floor=0.02)
+            model = SparseClassifier(policy, classifier).eval()
+            actions[f"inference_{size}_{removal}_seconds"] = partial(model, batch)
+    return median_seconds(actions, repeats)
 
 
 class _PlainGIN(nn.Module):

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from cores import __version__
-from cores.config import RunConfig, from_dict, to_dict
+from cores.config import RunConfig, from_dict
 from cores.errors import UserError
 from cores.files import is_leftover, make_folder, read_json, write_json
 
@@ -25,7 +25,7 @@ def write_identity(
 ) -> None:
     """Write ``config.json``: what was run, on which data, by which code, on which machine."""
     identity = {
-        "config": to_dict(config),
+        "config": config.settings,
         "key": config.key,
         "task": task,
         "version": __version__,
@@ -66,7 +66,7 @@ def is_finished(out: Path, config: RunConfig, resume: bool) -> bool:
                 f"{out} is not empty and holds no run (there is {strange[0]}); choose another --out"
             )
         return False
-    there, mine = _identity(out)["config"], to_dict(config)
+    there, mine = _identity(out)["config"], config.settings
     if there != mine:
         raise UserError(
             f"{out} holds another run ({_difference(there, mine)}); choose another --out"

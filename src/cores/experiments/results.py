@@ -15,7 +15,9 @@ from cores.files import read_json, write_atomically
 COLUMNS = (
     *("dataset", "model", "conv", "preset", "split", "seed"),
     *("accuracy", "balanced_accuracy", "majority_rate", "node_ratio", "edge_ratio"),
-    *("full_accuracy", "coverage", "set_size", "alpha", "test_graphs"),
+    *("full_accuracy", "judge_accuracy", "judge_full_accuracy", "judge_random_accuracy"),
+    *("node_auc", "node_precision", "node_recall", "edge_auc"),
+    *("coverage", "set_size", "alpha", "lam", "desired_ratio", "test_graphs"),
     *("epochs", "best_epoch", "seconds", "key", "version", "commit", "machine"),
 )
 """Columns of a results file; empty where a figure does not apply."""
@@ -37,7 +39,9 @@ def run_row(folder: Path) -> Row | None:
     """The row of a run folder; None while the run has not finished."""
     if not (folder / "metrics.json").exists():
         return None
-    found = read_json(folder / "config.json") | read_json(folder / "metrics.json")
+    identity = read_json(folder / "config.json")
+    reward = identity["config"].get("reward", {})  # what a sweep over lambda or d varies
+    found = reward | identity | read_json(folder / "metrics.json")
     return {name: _text(found.get(name)) for name in COLUMNS}
 
 

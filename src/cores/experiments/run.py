@@ -1,75 +1,48 @@
 """One configuration, one run folder: data, split, training, weights, metrics."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from cores.config import RunConfig
-from cores.conformal import lac_scores
 from cores.data.datasets import Dataset, load_dataset
-from cores.data.splits import FeatureScaler, split_graphs
+from cores.data.splits import FeatureScaler, Split, split_graphs
 from cores.data.store import GraphStore
 from cores.errors import UserError
+from cores.evaluation.explanations import truth_figures
 from cores.evaluation.metrics import (
     accuracy,
     balanced_accuracy,
     coverage_and_size,
     majority_rate,
 )
-from cores.evaluation.predictions import EVALUATION_BATCH, predict_proba
+from cores.evaluation.predictions import (
+    EVALUATION_BATCH,
+    Predictions,
+    predict,
+    predict_proba,
+)
+from cores.experiments import judge as judges
 from cores.experiments.device import choose_device, tuned_cpu
-from cores.experiments.folder import (
-    CONFIG,
-    METRICS,
-    MODEL,
-    check_data,
-    is_finished,
-    locked,
-    read_identity,
-    write_identity,
+from cores.experiments.folder import METRICS, check_data, is_finished, locked, write_identity
+from cores.experiments.judge import Judge, judge_of
+from cores.experiments.model import (
+    Task,
+    TrainedModel,
+    build_classifier,
+    build_critic,
+    build_model,
+    calibration_scores,
+    load_run,
 )
 from cores.files import read_json, write_json
-from cores.models.classifier import Classifier
-from cores.training.state import RandomState, load_state, save_state
-from cores.training.supervised import Report, train
-
-TRUTH_FIGURES = ("node_auc", "node_precision", "node_recall")
-"""Null for a model that chooses nothing, absent where there is no ground truth."""
-
-
-@dataclass(frozen=True)
-class Task:
-    """What a model must know of its dataset to be built again."""
-
-    feature_names: tuple[str, ...]
-    edge_feature_names: tuple[str, ...]
-    class_names: tuple[str, ...]
-    fingerprint: str
-    """Of the dataset the model was trained on."""
-
-    @classmethod
-    def of(cls, dataset: Dataset) -> "Task":
-        """The task that a dataset poses."""
-        return cls(
-            dataset.feature_names,
-            dataset.edge_feature_names,
-            dataset.class_names,
-            dataset.fingerprint,
-        )
-
-
-@dataclass(frozen=True)
-class TrainedModel:
-    """A classifier with the scaler of its inputs and the scores that calibrate its sets."""
-
-    classifier: Classifier
-    scaler: FeatureScaler
-    calibration_scores: Tensor
-    """[n] LAC score of the true label on the calibration part; empty without one."""
+from cores.models.sparse import SparseClassifier
+from cores.training import bilevel, supervised
+from cores.training.bilevel import Learner
+from cores.training.state import RandomState
+from cores.training.supervised import Report
 
 
 @tuned_cpu()
@@ -93,39 +66,56 @@ def train_run(
     where = choose_device(device)
     dataset = load_dataset(config.dataset, data_root)
     split = split_graphs(dataset.graphs.y, config.split, config.parts, dataset.class_names)
-    # A plain model has no policy to teach: it trains on that part too, unless it selects by it.
-    train_index = split.train
-    if config.parts.selection > 0:
-        train_index = torch.cat([split.train, split.policy]).sort().values
-
+    if config.removal is not None:  # the judge will want to divide the graphs its own way
+        split_graphs(dataset.graphs.y, config.split, judges.PARTS, dataset.class_names)
+    train_index = _training_graphs(config, split)
     scaler = FeatureScaler(dataset.graphs.num_features).fit(
         dataset.graphs.subset(train_index).x, dataset.continuous, dataset.clipped
     )
     graphs = replace(dataset.graphs, x=scaler(dataset.graphs.x)).to(where)
     random = RandomState(config.seed, where)
     task = Task.of(dataset)
-    classifier = build_classifier(config, task).to(where)
+    model = build_model(config, task).to(where)
 
     with locked(out):
         if is_finished(out, config, resume):  # another process may have come first
             return _metrics(out)
         check_data(out, task.fingerprint)
         write_identity(out, config, asdict(task), where)
-        journal, stopping = train(
-            classifier,
-            graphs.subset(train_index),
-            graphs.subset(split.selection),
-            config.training,
-            random,
-            out,
-            report,
+        if isinstance(model, SparseClassifier):
+            critic = build_critic(config, task)
+            student, referees = _learners(model, config, task, graphs, split, random)
+            journal, stopping = bilevel.train(
+                model,
+                None if critic is None else critic.to(where),
+                student,
+                referees,
+                graphs.subset(split.selection),
+                config,
+                random,
+                out,
+                report,
+            )
+        else:
+            journal, stopping = supervised.train(
+                model,
+                graphs.subset(train_index),
+                graphs.subset(split.selection),
+                config.training,
+                random,
+                out,
+                report,
+            )
+        trained = TrainedModel(
+            model, scaler, calibration_scores(model, graphs.subset(split.calibration))
         )
-        model = TrainedModel(
-            classifier,
-            scaler,
-            _true_scores(classifier, graphs.subset(split.calibration)),
+        trained.save(out)
+        judge = (
+            None
+            if config.removal is None
+            else judge_of(dataset, config.split, config.conv, config.removal, where)
         )
-        save_state(out / MODEL, _weights(model))
+        test_graphs = dataset.graphs.subset(split.test).to(where)
         metrics = {
             "dataset": dataset.name,
             "model": config.model,
@@ -133,13 +123,57 @@ def train_run(
             "preset": config.preset,
             "split": config.split,
             "seed": config.seed,
-            **measure(model, graphs.subset(split.test), config.alpha),
+            **measure(trained, test_graphs, config.alpha, judge),
             "epochs": journal.epoch,
             "best_epoch": stopping.best_epoch,
             "seconds": round(journal.seconds, 3),
         }
         write_json(out / METRICS, metrics)
     return metrics
+
+
+def _training_graphs(config: RunConfig, split: Split) -> torch.Tensor:
+    """Graphs the returned classifier learns from.
+
+    The policy part is among them for a model without a policy, unless it selects by that part, and
+    for one whose policy is rewarded by referees of its own.
+    """
+    own_referee = config.removal is not None and config.reward.referees == 0
+    if own_referee or config.parts.selection == 0:
+        return split.train
+    return torch.cat([split.train, split.policy]).sort().values
+
+
+def _learners(
+    model: SparseClassifier,
+    config: RunConfig,
+    task: Task,
+    graphs: GraphStore,
+    split: Split,
+    random: RandomState,
+) -> tuple[Learner, list[Learner]]:
+    """Who teaches the classifier, and who rewards the policy.
+
+    Without referees the classifier rewards the policy itself, on the policy part. With them, the
+    training and policy parts are dealt into as many folds; each referee learns from all folds but
+    one and rewards on that one, so no classifier ever rewards on a graph it has learnt from.
+    """
+    index = _training_graphs(config, split)
+    student = Learner(model.classifier, graphs.subset(index), graphs.subset(split.policy), config)
+    if config.reward.referees == 0:
+        return student, [student]
+    dealt = index[torch.randperm(len(index), generator=random.batches)]
+    folds = [dealt[first :: config.reward.referees] for first in range(config.reward.referees)]
+    referees = [
+        Learner(
+            build_classifier(config, task).to(graphs.x.device),
+            graphs.subset(torch.cat([each for each in folds if each is not fold])),
+            graphs.subset(fold),
+            config,
+        )
+        for fold in folds
+    ]
+    return student, referees
 
 
 @tuned_cpu()
@@ -161,11 +195,13 @@ def evaluate_run(
     if dataset is None:
         check_data(out, data.fingerprint)
     own = data.fingerprint == task.fingerprint  # then only its test part was held out
+    judge = None
     if own:
         graphs = graphs.subset(split_graphs(graphs.y, config.split, config.parts).test)
+        if config.removal is not None:
+            judge = judge_of(data, config.split, config.conv, config.removal, where)
     graphs = _relabelled(data, graphs, task, out)
-    model.classifier.to(where)
-    graphs = replace(graphs, x=model.scaler(graphs.x)).to(where)
+    model.model.to(where)
     return {
         "run": str(out),
         "dataset": data.name,
@@ -174,70 +210,57 @@ def evaluate_run(
         "preset": config.preset,
         "split": config.split if own else None,
         "seed": config.seed,
-        **measure(model, graphs, config.alpha),
+        **measure(model, graphs.to(where), config.alpha, judge),
     }
 
 
-def measure(model: TrainedModel, graphs: GraphStore, alpha: float) -> dict[str, Any]:
-    """The figures of a model that removes nothing, on scaled graphs."""
-    probs = predict_proba(model.classifier, graphs.batches(EVALUATION_BATCH)).cpu()
-    labels = graphs.y.cpu()
+@tuned_cpu()
+def predict_test_graphs(
+    out: Path, count: int, *, data_root: Path | None = None
+) -> tuple[GraphStore, Predictions, Task]:
+    """The first test graphs of a finished run, and what its model says of them."""
+    config, task, trained = load_run(out)
+    dataset = load_dataset(config.dataset, data_root)
+    check_data(out, dataset.fingerprint)
+    test = split_graphs(dataset.graphs.y, config.split, config.parts).test
+    graphs = dataset.graphs.subset(test[:count])
+    scaled = replace(graphs, x=trained.scaler(graphs.x))
+    return graphs, predict(trained.model, scaled), task
+
+
+def measure(
+    trained: TrainedModel, graphs: GraphStore, alpha: float, judge: Judge | None = None
+) -> dict[str, Any]:
+    """The figures of a model on graphs that are not scaled yet."""
+    scaler = trained.scaler.to(graphs.x.device)
+    scaled = replace(graphs, x=scaler(graphs.x))
+    predictions = predict(trained.model, scaled)
+    probs, labels = predictions.probs, graphs.y
     coverage, set_size = None, None
-    if len(model.calibration_scores):
-        coverage, set_size = coverage_and_size(model.calibration_scores, probs, labels, alpha)
-    correct = accuracy(probs, labels)
+    if len(trained.calibration_scores):
+        scores = trained.calibration_scores.to(probs.device)
+        coverage, set_size = coverage_and_size(scores, probs, labels, alpha)
+    whole = probs
+    if isinstance(trained.model, SparseClassifier):
+        whole = predict_proba(trained.model.classifier, scaled.batches(EVALUATION_BATCH))
     return {
-        "accuracy": correct,
+        "accuracy": accuracy(probs, labels),
         "balanced_accuracy": balanced_accuracy(probs, labels),
         "majority_rate": majority_rate(labels),
-        "node_ratio": 1.0,
-        "edge_ratio": 1.0,
-        "full_accuracy": correct,
-        "judge_accuracy": None,  # nothing is chosen, so there is nothing to judge
-        "judge_full_accuracy": None,
-        "judge_random_accuracy": None,
+        "node_ratio": float(predictions.node_ratio.mean()),
+        "edge_ratio": float(predictions.edge_ratio.mean()),
+        "full_accuracy": accuracy(whole, labels),
+        **(_UNJUDGED if judge is None else judge.figures(predictions, graphs)),
         "coverage": coverage,
         "set_size": set_size,
         "alpha": alpha,
-        **(dict.fromkeys(TRUTH_FIGURES) if graphs.node_truth is not None else {}),
+        **truth_figures(predictions, graphs),
         "test_graphs": len(labels),
     }
 
 
-def build_classifier(config: RunConfig, task: Task) -> Classifier:
-    """A classifier with fresh weights."""
-    return Classifier(
-        len(task.feature_names),
-        len(task.class_names),
-        config.network,
-        "none" if config.model == "mlp" else config.conv,
-        len(task.edge_feature_names),
-    )
-
-
-def load_run(out: Path) -> tuple[RunConfig, Task, TrainedModel]:
-    """The configuration, task and model of a finished run."""
-    config, known = read_identity(out)
-    try:
-        task = Task(**{name: _tupled(value) for name, value in known.items()})
-    except TypeError:
-        raise UserError(f"{out} was made by another version of this program") from None
-    if not (out / MODEL).exists():
-        raise UserError(f"the run in {out} has not finished; go on with --resume")
-    weights = load_state(out / MODEL)
-    try:
-        classifier = build_classifier(config, task)
-        scaler = FeatureScaler(len(task.feature_names))
-        classifier.load_state_dict(weights["classifier"])
-        scaler.load_state_dict(weights["scaler"])
-        scores = weights["calibration_scores"]
-    except (KeyError, RuntimeError, TypeError) as error:
-        raise UserError(f"{out / MODEL} does not fit {CONFIG} ({type(error).__name__})") from None
-    return config, task, TrainedModel(classifier, scaler, scores)
-
-
-def _tupled(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+_UNJUDGED = dict.fromkeys(("judge_accuracy", "judge_full_accuracy", "judge_random_accuracy"))
+"""Of a model that chooses nothing, and on graphs that no judge was trained for."""
 
 
 def _metrics(out: Path) -> dict[str, Any]:
@@ -245,22 +268,6 @@ def _metrics(out: Path) -> dict[str, Any]:
     if not isinstance(metrics, dict) or "accuracy" not in metrics:
         raise UserError(f"{out / METRICS} is damaged; delete it and go on with --resume")
     return metrics
-
-
-def _weights(model: TrainedModel) -> Mapping[str, Any]:
-    return {
-        "classifier": model.classifier.state_dict(),
-        "scaler": model.scaler.state_dict(),
-        "calibration_scores": model.calibration_scores,
-    }
-
-
-def _true_scores(classifier: Classifier, graphs: GraphStore) -> Tensor:
-    """LAC score of the true label of every calibration graph."""
-    if not len(graphs):
-        return torch.empty(0)
-    probs = predict_proba(classifier, graphs.batches(EVALUATION_BATCH))
-    return lac_scores(probs).gather(-1, graphs.y[:, None]).squeeze(-1).cpu()
 
 
 def _listed(names: tuple[str, ...]) -> str:

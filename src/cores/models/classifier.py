@@ -1,5 +1,7 @@
 """The classifier f_theta: encoder, readout, linear layer to the classes."""
 
+from dataclasses import dataclass
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -7,9 +9,22 @@ from torch_geometric.data import Batch
 from torch_geometric.nn import global_add_pool, global_mean_pool
 
 from cores.config import NetworkConfig
+from cores.graphs import Subgraph
 from cores.models.encoder import Encoder, Layer
 
 READOUTS = {"mean": global_mean_pool, "add": global_add_pool}
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a model says of a batch, and what it looked at."""
+
+    probs: Float[Tensor, "graphs classes"]
+    subgraph: Subgraph
+    """What the model saw."""
+    node_scores: Float[Tensor, " nodes"] | None = None
+    """How much the model wants to keep each node of the whole batch; None if it does not choose."""
+    edge_scores: Float[Tensor, " edges"] | None = None
 
 
 class Classifier(nn.Module):
@@ -47,3 +62,7 @@ class Classifier(nn.Module):
         ]
         logits: Tensor = self.head(torch.cat(pooled, dim=-1))  # [B, K]
         return logits
+
+    def predict(self, batch: Batch) -> Prediction:
+        """Class probabilities from the whole graphs."""
+        return Prediction(self(batch).softmax(dim=-1), Subgraph.whole(batch))

@@ -9,14 +9,37 @@ from cores.config import RunConfig, from_dict, merged, to_dict
 from cores.errors import UserError
 
 # The structure-blind baseline takes the shape and the rates of the GNN it is compared with.
-_FILES = {"gnn": "gnn.toml", "mlp": "gnn.toml"}
+_FILES = {
+    "gnn": "gnn.toml",
+    "mlp": "gnn.toml",
+    "cores-node": "cores_node.toml",
+    "cores-edge": "cores_edge.toml",
+}
 
 
 @cache
 def published(model: str) -> dict[str, dict[str, Any]]:
-    """Published settings of a model: dataset, then conv, then groups of settings."""
+    """Published settings of a model: dataset, then conv, then groups of settings.
+
+    Beside the settings stands what the paper reports, under names that begin with ``reported_``.
+    """
     text = resources.files("cores.settings").joinpath(_FILES[model]).read_text(encoding="utf-8")
-    return tomllib.loads(text)
+    sections: dict[str, dict[str, Any]] = tomllib.loads(text)
+    common = sections.pop("common", None)
+    if common is None:
+        return sections
+    plain = published("gnn")
+    return {
+        dataset: {
+            conv: merged(merged(_settings(plain[dataset][conv]), common), section)
+            for conv, section in convs.items()
+        }
+        for dataset, convs in sections.items()
+    }
+
+
+def _settings(section: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in section.items() if not name.startswith("reported_")}
 
 
 PAPER_DATASETS = tuple(published("gnn"))
@@ -34,12 +57,11 @@ def preset_config(
         "preset": preset,
     }
     if preset == "paper":
-        section = published(model).get(dataset, {}).get(conv)
+        section = published(model).get(dataset, {}).get(conv) if model in _FILES else None
         if section is None:
             raise UserError(
                 f"the paper has no settings for {model} with {conv} on {dataset}; "
                 "use --preset default"
             )
-        groups = {name: value for name, value in section.items() if name != "reported_accuracy"}
-        base = merged(base, groups)
+        base = merged(base, _settings(section))
     return from_dict(RunConfig, merged(base, changes))

@@ -79,7 +79,7 @@ def train(
         stopping=stopping,
         random=random,
     )
-    weights = _inverse_frequencies(train_graphs.y) if config.class_weights else None
+    weights = inverse_frequencies(train_graphs.y) if config.class_weights else None
     selection_batches = list(selection_graphs.batches(EVALUATION_BATCH))
 
     for epoch in journal.epochs(config.epochs):
@@ -110,10 +110,10 @@ def train(
     return journal, stopping
 
 
-def _inverse_frequencies(labels: Tensor) -> Tensor:
+def inverse_frequencies(labels: Tensor) -> Tensor:
     """Weight of every class so that all classes weigh the same in sum, 1 on average.
 
-    >>> _inverse_frequencies(torch.tensor([0, 0, 0, 1]))
+    >>> inverse_frequencies(torch.tensor([0, 0, 0, 1]))
     tensor([0.6667, 2.0000])
     """
     counts = torch.bincount(labels)

@@ -1,0 +1,75 @@
+"""Chosen subgraphs against ground truth: did the model keep what decides the class?"""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torchmetrics.functional.classification import binary_auroc
+
+from cores.data.store import GraphStore
+from cores.evaluation.predictions import Predictions
+
+
+def truth_figures(predictions: Predictions, graphs: GraphStore) -> dict[str, float | None]:
+    """ROC-AUC of the scores, precision and recall of the kept nodes; nothing without ground truth.
+
+    Pooled over the nodes or edges of the graphs that have an explanation. All null for a model that
+    does not choose.
+    """
+    if graphs.node_truth is None:
+        return {}
+    figures: dict[str, float | None] = dict.fromkeys(("node_auc", "node_precision", "node_recall"))
+    if graphs.edge_truth is not None:
+        figures["edge_auc"] = None
+    if predictions.node_scores is None:
+        return figures
+    truth, explained = _explained(graphs.node_truth, graphs.node_ptr)
+    figures["node_auc"] = roc_auc(predictions.node_scores[explained], truth)
+    touched = _touched(predictions, graphs)[explained]
+    figures["node_precision"] = _share(truth[touched])
+    figures["node_recall"] = _share(touched[truth])
+    if graphs.edge_truth is not None and predictions.edge_scores is not None:
+        truth, explained = _explained(graphs.edge_truth, graphs.edge_ptr)
+        figures["edge_auc"] = roc_auc(predictions.edge_scores[explained], truth)
+    return figures
+
+
+def roc_auc(scores: Float[Tensor, " items"], truth: Bool[Tensor, " items"]) -> float | None:
+    """Probability that a true item scores above a false one, ties counting half.
+
+    >>> roc_auc(torch.tensor([0.9, 0.4, 0.4, 0.1]), torch.tensor([True, True, False, False]))
+    0.875
+    >>> roc_auc(torch.tensor([0.9, 0.4]), torch.tensor([True, True])) is None
+    True
+    """
+    if truth.all() or not truth.any():
+        return None
+    return float(binary_auroc(scores.double(), truth.long()))
+
+
+def _explained(
+    truth: Bool[Tensor, " items"], ptr: Tensor
+) -> tuple[Bool[Tensor, " explained"], Bool[Tensor, " items"]]:
+    """The truth on graphs that have any, and which items those are."""
+    counts = ptr.diff().to(truth.device)
+    owner = torch.arange(len(counts), device=truth.device).repeat_interleave(counts)
+    marked = torch.bincount(owner[truth], minlength=len(counts)) > 0
+    explained = marked[owner]
+    return truth[explained], explained
+
+
+def _touched(predictions: Predictions, graphs: GraphStore) -> Bool[Tensor, " nodes"]:
+    """Nodes that are kept; where every node is, those that still have an edge."""
+    kept = ~predictions.removed_nodes
+    if not kept.all():
+        return kept
+    owner = torch.arange(len(graphs), device=kept.device).repeat_interleave(
+        graphs.num_edges.to(kept.device)
+    )
+    ends = graphs.edge_index + graphs.node_ptr.to(kept.device)[owner]  # [2, E]
+    touched = torch.zeros_like(kept)
+    touched[ends[:, ~predictions.removed_edges].flatten()] = True
+    return touched
+
+
+def _share(marks: Bool[Tensor, " items"]) -> float | None:
+    return float(marks.double().mean()) if len(marks) else None

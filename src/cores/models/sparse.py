@@ -1,0 +1,67 @@
+"""A classifier that sees only the subgraph its policy chose."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch_geometric.data import Batch
+
+from cores.graphs import Elements, Subgraph
+from cores.models.classifier import Classifier, Prediction
+from cores.models.policy import Policy
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a policy keeps of a batch."""
+
+    elements: Elements
+    removed: Bool[Tensor, " elements"]
+    """After a graph that lost everything was restored."""
+    keep_probability: Float[Tensor, " elements"]
+    subgraph: Subgraph
+
+
+class SparseClassifier(nn.Module):
+    """f_theta(G_s), G_s = pi_phi(G): nothing of what was removed reaches the classifier."""
+
+    def __init__(self, policy: Policy, classifier: Classifier) -> None:
+        super().__init__()
+        self.policy = policy
+        self.classifier = classifier
+
+    def choose(self, batch: Batch, sample: bool = False) -> Choice:
+        """The mode of the policy (removed where that is more likely than not), or a sample."""
+        probability = self.policy.probabilities(self.policy(batch))  # [M]
+        threshold = torch.rand_like(probability) if sample else 0.5
+        elements = Elements.of(batch, self.policy.removal)
+        removed, _ = elements.restored(probability > threshold)
+        return Choice(elements, removed, 1 - probability, elements.subgraph(removed))
+
+    def forward(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
+        """Logits from the mode's subgraphs."""
+        logits: Tensor = self.classifier(self.choose(batch).subgraph.batch)
+        return logits
+
+    def predict(self, batch: Batch, sample: bool = False) -> Prediction:
+        """Class probabilities from the chosen subgraphs, and how much was to be kept."""
+        choice = self.choose(batch, sample)
+        probs = self.classifier(choice.subgraph.batch).softmax(dim=-1)
+        nodes, edges = self._scores(choice)
+        return Prediction(probs, choice.subgraph, nodes, edges)
+
+    def _scores(self, choice: Choice) -> tuple[Tensor, Tensor]:
+        """Probability that each node and edge of the batch is kept.
+
+        Where only nodes are removed, an edge is kept with both of its ends; where only edges are, a
+        node is worth as much as the best of its edges.
+        """
+        elements, keep = choice.elements, choice.keep_probability
+        batch = elements.batch
+        nodes = elements.per_node(keep, 1.0)  # [N]
+        edges = elements.per_pair(keep, 1.0)[batch.edge_pair]  # [E]
+        if elements.removal == "edge":
+            best = torch.zeros_like(nodes).scatter_reduce(0, batch.edge_index[1], edges, "amax")
+            return best, edges
+        return nodes, edges * nodes[batch.edge_index].prod(dim=0)

@@ -1,0 +1,185 @@
+"""The policy: one decision per element, the same whatever the order of the nodes."""
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from cores.config import NetworkConfig
+from cores.data.store import GraphStore
+from cores.data.synthetic import ba_motifs
+from cores.graphs import Elements
+from cores.models.classifier import Classifier
+from cores.models.policy import Critic, Policy
+from cores.models.sparse import SparseClassifier
+
+ROUGH = NetworkConfig(hidden_dim=8, num_layers=2, dropout=0.5, batch_norm=True, gat_heads=2)
+REMOVALS = ("node", "edge", "both")
+
+
+def policy(removal: str, floor: float = 0.0, start: float = 0.27, layer: str = "gin") -> Policy:
+    torch.manual_seed(0)
+    return Policy(3, ROUGH, layer, removal, start, floor)
+
+
+def random_graphs(count: int = 4, seed: int = 0) -> GraphStore:
+    """Motifs with random node features."""
+    graphs = ba_motifs(num_graphs=count, base_size=8, seed=seed)
+    torch.manual_seed(seed)
+    return GraphStore(
+        x=torch.randn(graphs.x.size(0), 3),
+        edge_index=graphs.edge_index,
+        y=graphs.y,
+        node_ptr=graphs.node_ptr,
+        edge_ptr=graphs.edge_ptr,
+    )
+
+
+def alone(graph: Data) -> GraphStore:
+    """A store of one graph."""
+    return GraphStore(
+        x=graph.x,
+        edge_index=graph.edge_index,
+        y=graph.y,
+        node_ptr=torch.tensor([0, graph.x.size(0)]),
+        edge_ptr=torch.tensor([0, graph.edge_index.size(1)]),
+    )
+
+
+def model(removal: str, floor: float = 0.02) -> SparseClassifier:
+    torch.manual_seed(1)
+    return SparseClassifier(policy(removal, floor), Classifier(3, 2, ROUGH, "gin")).eval()
+
+
+@pytest.mark.parametrize("removal", REMOVALS)
+@pytest.mark.parametrize("layer", ["gin", "gcn", "gat"])
+def test_renaming_the_nodes_renames_the_decisions(removal: str, layer: str) -> None:
+    graph = random_graphs(2).graph(0)
+    order = torch.randperm(graph.num_nodes, generator=torch.Generator().manual_seed(3))
+    renamed = Data(x=graph.x[order], edge_index=order.argsort()[graph.edge_index], y=graph.y)
+    chooser = policy(removal, layer=layer)
+    batches = [alone(each).batch(torch.arange(1)) for each in (graph, renamed)]
+    one, other = (chooser(batch) for batch in batches)
+    elements = [Elements.of(batch, removal) for batch in batches]
+    nodes = [
+        each.per_node(logits, 0.0) for each, logits in zip(elements, (one, other), strict=True)
+    ]
+    assert torch.allclose(nodes[0][order], nodes[1], atol=1e-5)
+    edges = [
+        each.per_pair(logits, 0.0)[batch.edge_pair]
+        for each, logits, batch in zip(elements, (one, other), batches, strict=True)
+    ]
+    assert torch.allclose(edges[0], edges[1], atol=1e-5)  # edges were listed in the same order
+
+
+@pytest.mark.parametrize("removal", ["edge", "both"])
+def test_both_directions_of_an_edge_share_their_fate(removal: str) -> None:
+    batch = random_graphs(5).batch(torch.arange(5))
+    torch.manual_seed(0)
+    for _ in range(5):
+        gone = model(removal).choose(batch, sample=True).subgraph.removed_edges
+        fates = {}
+        for (a, b), removed in zip(batch.edge_index.T.tolist(), gone.tolist(), strict=True):
+            assert fates.setdefault(frozenset((a, b)), removed) == removed
+        assert 0 < int(gone.sum()) < len(gone)
+
+
+@pytest.mark.parametrize("removal", REMOVALS)
+def test_probabilities_log_probabilities_and_entropies_agree_with_torch(removal: str) -> None:
+    batch = random_graphs().batch(torch.arange(4))
+    for floor in (0.0, 0.1):
+        chooser = policy(removal, floor)
+        logits = chooser(batch)
+        reference = torch.distributions.Bernoulli(probs=chooser.probabilities(logits))
+        removed = torch.rand(6, len(logits)) < 0.5
+        assert torch.allclose(
+            chooser.log_prob(logits, removed), reference.log_prob(removed.float()), atol=1e-5
+        )
+        assert torch.allclose(chooser.entropy(logits), reference.entropy(), atol=1e-5)
+
+
+def test_no_probability_is_beyond_the_floor() -> None:
+    extreme = torch.tensor([-100.0, 0.0, 100.0])
+    assert policy("node", 0.02).probabilities(extreme).tolist() == pytest.approx([0.02, 0.5, 0.98])
+
+
+def test_removal_starts_where_it_is_told() -> None:
+    chooser = policy("node", start=0.27)
+    torch.nn.init.zeros_(chooser.node_head.weight)
+    batch = random_graphs().batch(torch.arange(4))
+    assert torch.allclose(chooser(batch).sigmoid(), torch.tensor(0.27))
+
+
+@pytest.mark.parametrize("removal", REMOVALS)
+def test_with_the_mask_held_fixed_what_was_removed_cannot_be_seen(removal: str) -> None:
+    graphs = random_graphs(6)
+    batch, chooser = graphs.batch(torch.arange(6)), model(removal)
+    elements = Elements.of(batch, removal)
+    torch.manual_seed(5)
+    removed, _ = elements.restored(torch.rand(len(elements.owner)) < 0.5)
+    before = elements.subgraph(removed)
+    logits = chooser.classifier(before.batch)
+    batch.x[before.removed_nodes] = 1e6  # features of removed nodes
+    gone = before.removed_edges
+    batch.edge_index[:, gone] = batch.edge_index[:, gone].flip(0)  # wiring of removed edges
+    after = Elements.of(batch, removal).subgraph(removed)
+    assert torch.equal(chooser.classifier(after.batch), logits)
+    assert bool(before.removed_nodes.any()) == (removal != "edge")
+    assert gone.any()
+
+
+@pytest.mark.parametrize("removal", REMOVALS)
+def test_a_graph_that_lost_everything_is_restored_and_told(removal: str) -> None:
+    batch = random_graphs(3).batch(torch.arange(3))
+    elements = Elements.of(batch, removal)
+    removed = elements.owner == 1  # all of the second graph
+    removed[0] = True  # and something of the first
+    after, empty = elements.restored(removed)
+    assert empty.tolist() == [False, True, False]
+    assert elements.kept_ratio(after).tolist()[1:] == [1, 1]
+    assert after[0]
+    assert after.sum() == 1
+
+
+def test_both_restores_a_graph_without_nodes_even_if_edges_were_to_stay() -> None:
+    batch = random_graphs(2).batch(torch.arange(1))
+    elements = Elements.of(batch, "both")
+    removed = torch.arange(len(elements.owner)) < batch.num_nodes
+    after, empty = elements.restored(removed)
+    assert empty.tolist() == [True]
+    assert not after.any()
+
+
+def test_an_edge_policy_leaves_a_graph_without_edges_alone() -> None:
+    no_edges = torch.empty(2, 0, dtype=torch.int64)
+    lonely = alone(Data(x=torch.ones(2, 3), edge_index=no_edges, y=torch.tensor([0])))
+    choice = model("edge").choose(lonely.batch(torch.arange(1)))
+    assert choice.elements.kept_ratio(choice.removed).tolist() == [1]
+    assert model("edge")(lonely.batch(torch.arange(1))).shape == (1, 2)
+
+
+def test_the_mode_is_the_likelier_decision_on_every_element() -> None:
+    batch, chooser = random_graphs(6).batch(torch.arange(6)), model("node", 0.0)
+    choice = chooser.choose(batch)
+    mode, _ = choice.elements.restored(chooser.policy(batch) > 0)
+    assert torch.equal(choice.removed, mode)
+
+
+def test_scores_of_nodes_and_edges_follow_from_what_is_decided() -> None:
+    batch = random_graphs(3).batch(torch.arange(3))
+    nodes = model("node").predict(batch)
+    ends = nodes.node_scores[batch.edge_index]
+    assert torch.allclose(nodes.edge_scores, ends[0] * ends[1])
+    edges = model("edge").predict(batch)
+    best = torch.stack(
+        [edges.edge_scores[batch.edge_index[1] == node].max() for node in range(batch.num_nodes)]
+    )
+    assert torch.equal(edges.node_scores, best)
+
+
+def test_the_critics_value_does_not_depend_on_chance_or_on_the_batch() -> None:
+    torch.manual_seed(0)
+    critic, graphs = Critic(3, ROUGH, "gin"), random_graphs()
+    together = critic(graphs.batch(torch.arange(4)))
+    assert torch.equal(together, critic(graphs.batch(torch.arange(4))))
+    alone = critic(graphs.batch(torch.tensor([2])))
+    assert torch.allclose(alone[0], together[2], atol=1e-5)

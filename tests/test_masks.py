@@ -1,0 +1,72 @@
+"""Random masks: as many elements as asked for, in connected pieces, and nothing of a policy."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cores.data.synthetic import ba_motifs
+from cores.graphs import Elements
+from cores.masks import masked, random_ratios, smooth_masks
+
+
+@given(share=st.floats(0, 1), seed=st.integers(0, 1000))
+@settings(max_examples=25, deadline=None)
+@pytest.mark.parametrize("removal", ["node", "edge"])
+def test_the_asked_share_is_kept_rounded_up_and_never_nothing(
+    removal: str, share: float, seed: int
+) -> None:
+    torch.manual_seed(seed)
+    graphs = ba_motifs(num_graphs=6, base_size=7, seed=seed)
+    elements = Elements.of(graphs.batch(torch.arange(6)), removal)
+    kept = elements.sum((~smooth_masks(elements, torch.full((6,), share))).float())
+    expected = (torch.tensor(share) * elements.count).ceil().clamp(min=1)
+    assert kept.tolist() == expected.tolist()
+
+
+def test_with_both_no_edge_is_kept_without_its_ends() -> None:
+    torch.manual_seed(0)
+    batch = ba_motifs(num_graphs=8, seed=1).batch(torch.arange(8))
+    elements = Elements.of(batch, "both")
+    kept = ~smooth_masks(elements, torch.full((8,), 0.4))
+    nodes, pairs = elements.per_node(kept, True), elements.per_pair(kept, True)
+    assert nodes[batch.pair_index[:, pairs]].all()
+    assert 0.1 < elements.kept_ratio(~kept).mean() < 0.6
+
+
+def test_masks_are_smoother_than_independent_ones() -> None:
+    """Of the edges between kept nodes there are more than a draw without the graph would leave."""
+    torch.manual_seed(0)
+    batch = ba_motifs(num_graphs=200, seed=0).batch(torch.arange(200))
+    elements = Elements.of(batch, "node")
+    kept = ~smooth_masks(elements, torch.full((200,), 0.4))
+    edges_left = kept[batch.edge_index].all(dim=0).double().mean()
+    assert edges_left > 1.5 * 0.4**2
+
+
+def test_a_motif_alone_is_among_the_masks() -> None:
+    """The classifier must know what the policy may leave: five nodes that are exactly the motif."""
+    torch.manual_seed(0)
+    batch = ba_motifs(num_graphs=1000, seed=0).batch(torch.arange(1000))
+    elements = Elements.of(batch, "node")
+    kept = ~smooth_masks(elements, torch.full((1000,), 0.2))
+    whole_motif = elements.sum((kept & batch.node_truth).float()) == 5
+    assert 0.005 < whole_motif.double().mean() < 0.5
+
+
+def test_every_graph_gets_its_own_ratio_between_nothing_and_all() -> None:
+    torch.manual_seed(0)
+    batch = ba_motifs(num_graphs=500, seed=0).batch(torch.arange(500))
+    ratios = random_ratios(Elements.of(batch, "node"))
+    assert ratios.min() < 0.15
+    assert ratios.max() > 0.95
+    assert ratios.std() > 0.15
+
+
+def test_masked_batches_keep_their_labels_and_their_number_of_graphs() -> None:
+    graphs = ba_motifs(num_graphs=12, seed=0)
+    whole = list(graphs.batches(5))
+    for before, after in zip(whole, masked(whole, "edge"), strict=True):
+        assert after.num_graphs == before.num_graphs
+        assert torch.equal(after.y, before.y)
+        assert after.edge_index.size(1) < before.edge_index.size(1)

@@ -1,0 +1,210 @@
+"""Algorithm 1 on a world with a known answer, and the pieces it is made of."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from cores.config import DietConfig, RewardConfig, RunConfig, from_dict
+from cores.conformal import conformal_quantile, lac_scores
+from cores.data.store import GraphStore
+from cores.data.synthetic import ba_motifs
+from cores.graphs import Elements
+from cores.models.classifier import Classifier
+from cores.models.policy import Critic, Policy
+from cores.models.sparse import SparseClassifier
+from cores.ppo import Rollout, collect
+from cores.training import bilevel
+from cores.training.bilevel import (
+    Learner,
+    Trial,
+    decided_reward,
+    diet,
+    reward_quantile,
+    reward_sets,
+    roll_out,
+    trial_reward,
+)
+from cores.training.state import RandomState
+
+CPU = torch.device("cpu")
+
+
+def config(**changes: Any) -> RunConfig:
+    settings = {
+        "model": "cores-node",
+        "network": {"hidden_dim": 16, "num_layers": 2},
+        "training": {"epochs": 8, "batch_size": 16, "learning_rate": 0.01},
+        "ppo": {"batch_size": 16, "samples": 4},
+    }
+    return from_dict(RunConfig, settings | changes)
+
+
+def model_of(settings: RunConfig, features: int = 10) -> SparseClassifier:
+    policy = Policy(features, settings.network, "gin", settings.removal, 0.27, settings.ppo.floor)
+    return SparseClassifier(policy, Classifier(features, 2, settings.network, "gin")).eval()
+
+
+def learner_of(model: SparseClassifier, settings: RunConfig, count: int = 24) -> Learner:
+    graphs = ba_motifs(num_graphs=count, seed=0)
+    others = ba_motifs(num_graphs=count, seed=1)
+    return Learner(model.classifier, graphs, others, settings)
+
+
+def trial(probs: list[list[float]], kept: list[float], labels: list[int]) -> Trial:
+    """One sample of graphs with two nodes each."""
+    count = len(labels)
+    graphs = GraphStore(
+        x=torch.ones(2 * count, 1),
+        edge_index=torch.empty(2, 0, dtype=torch.int64),
+        y=torch.tensor(labels),
+        node_ptr=2 * torch.arange(count + 1),
+        edge_ptr=torch.zeros(count + 1, dtype=torch.int64),
+    )
+    elements = Elements.of(graphs.batch(torch.arange(count)), "node")
+    nothing = torch.zeros(1, 2 * count, dtype=torch.bool)
+    return Trial(
+        Rollout(elements, nothing, torch.zeros(1, 2 * count)),
+        torch.tensor([probs]),
+        torch.tensor([kept]),
+        torch.tensor([[False] * (count - 1) + [True]]),
+    )
+
+
+def test_a_trial_is_paid_by_eq_7_less_the_penalty_for_removing_everything() -> None:
+    probs = [[0.9, 0.1], [0.55, 0.45], [0.1, 0.9], [0.9, 0.1]]
+    given = trial(probs, kept=[0.3, 0.3, 0.3, 1.0], labels=[0, 0, 0, 0])
+    settings = RewardConfig(lam=0.4, desired_ratio=0.3, penalty_size=1.5)
+    reward = trial_reward(given, torch.tensor(0.6), settings)[0]
+    sure = 0.4 * 0.9 + 0.6 * 0.95
+    expected = [sure, 0.55 / 2, -0.95, 0.4 * 0.9 - 1.5]
+    assert reward.tolist() == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("empty_set", "expected"),
+    [("wrong", [False, False]), ("unsure", [True, True]), ("predicted", [True, False])],
+)
+def test_what_stands_in_for_a_set_without_labels(empty_set: str, expected: list[bool]) -> None:
+    settings = RewardConfig(empty_set=empty_set)
+    probs = torch.tensor([[0.6, 0.4], [0.99, 0.01]])
+    sets = reward_sets(probs, torch.tensor(0.1), settings)
+    assert sets.tolist() == [expected, [True, False]]
+
+
+def test_the_selection_criterion_rewards_being_right_and_sparse_together() -> None:
+    settings = RewardConfig(lam=0.5, desired_ratio=0.3)
+    probs = torch.tensor([[0.8, 0.2]] * 3)
+    labels, ratio = torch.tensor([0, 0, 1]), torch.tensor([0.3, 1.0, 0.3])
+    expected = [0.5 + 0.5 * 0.95, 0.5, -0.95]
+    assert decided_reward(probs, labels, ratio, settings).tolist() == pytest.approx(expected)
+
+
+def test_the_papers_quantile_comes_from_the_training_part() -> None:
+    settings = config(reward={"referees": 0, "score": "lac"}, ppo={"floor": 0.0})
+    torch.manual_seed(0)
+    model = model_of(settings)
+    torch.nn.init.constant_(model.policy.node_head.bias, -50.0)  # removes nothing
+    torch.nn.init.zeros_(model.policy.node_head.weight)
+    student = learner_of(model, settings)
+    trials = list(roll_out(model, student, settings.ppo, RandomState(0, CPU)))
+    q_hat = reward_quantile(model, student, [student], trials, settings)
+    batch = student.train_graphs.batch(torch.arange(24))
+    scores = lac_scores(model(batch).softmax(-1)).gather(-1, batch.y[:, None])[:, 0]
+    assert torch.allclose(q_hat, conformal_quantile(scores, settings.alpha))
+
+
+def test_with_referees_the_quantile_comes_from_the_graphs_they_reward() -> None:
+    settings = config()
+    torch.manual_seed(0)
+    model, other = model_of(settings), model_of(settings)
+    student, referee = learner_of(model, settings), learner_of(other, settings)
+    trials = list(roll_out(model, referee, settings.ppo, RandomState(0, CPU)))
+    q_hat = reward_quantile(model, student, [referee], trials, settings)
+    scores = torch.cat(
+        [
+            lac_scores(probs).gather(-1, each.rollout.elements.batch.y[:, None])[:, 0]
+            for each in trials
+            for probs in each.probs
+        ]
+    )
+    assert len(scores) == 24 * settings.ppo.samples
+    assert torch.equal(q_hat, conformal_quantile(scores, settings.alpha))
+
+
+def test_at_mix_1_the_classifier_never_sees_what_the_policy_chose() -> None:
+    """Its lessons are the same whatever the policy is."""
+    settings = config()
+    lessons = []
+    for bias in (-50.0, 50.0):
+        random = RandomState(0, CPU)
+        torch.manual_seed(0)
+        model = model_of(settings)
+        torch.nn.init.constant_(model.policy.node_head.bias, bias)
+        learner = learner_of(model, settings)
+        torch.manual_seed(1)
+        lessons.append([batch.x.size(0) for batch in diet(model, learner, settings, False, random)])
+    assert lessons[0] == lessons[1]
+
+
+def test_at_mix_0_the_classifier_sees_only_what_the_policy_chose() -> None:
+    settings = replace(config(ppo={"floor": 0.0}), diet=DietConfig(mix=0.0))
+    model = model_of(settings)
+    torch.nn.init.zeros_(model.policy.node_head.weight)
+    learner, random = learner_of(model, settings), RandomState(0, CPU)
+    whole = sum(batch.x.size(0) for batch in learner.train_graphs.batches(16))
+
+    def seen(bias: float, warm_up: bool) -> int:
+        torch.nn.init.constant_(model.policy.node_head.bias, bias)
+        return sum(batch.x.size(0) for batch in diet(model, learner, settings, warm_up, random))
+
+    assert seen(-50.0, warm_up=False) == whole
+    assert seen(0.0, warm_up=False) < 0.6 * whole
+    assert seen(0.0, warm_up=True) == whole  # no policy yet: whole graphs
+
+
+def test_the_returned_classifier_rests_after_the_warm_up_and_no_referee_meets_its_own_graphs() -> (
+    None
+):
+    settings = config()
+    torch.manual_seed(0)
+    model, other = model_of(settings), model_of(settings)
+    student, referee = learner_of(model, settings), learner_of(other, settings)
+    weights: list[torch.Tensor] = []
+
+    def remember(epoch: int, figures: dict[str, float]) -> None:
+        weights.append(model.classifier.head.weight.detach().clone())
+
+    selection = ba_motifs(num_graphs=12, seed=2)
+    bilevel.train(
+        model, None, student, [referee], selection, settings, RandomState(0, CPU), report=remember
+    )
+    assert not torch.equal(weights[2], weights[3])
+    assert all(torch.equal(weights[3], later) for later in weights[4:])
+
+
+@pytest.mark.parametrize("removal", ["cores-node", "cores-edge", "cores-both"])
+@pytest.mark.parametrize("critic", [False, True])
+def test_every_kind_of_removal_trains_with_and_without_a_critic(removal: str, critic: bool) -> None:
+    changes = {"ratio": "joint", "baseline": "critic", "samples": 1} if critic else {}
+    settings = config(model=removal, ppo={"batch_size": 16, **changes}, training={"epochs": 2})
+    torch.manual_seed(0)
+    model = model_of(settings)
+    student = learner_of(model, settings)
+    value = Critic(10, settings.network, "gin") if critic else None
+    before = [each.clone() for each in model.policy.parameters()]
+    selection = ba_motifs(num_graphs=12, seed=2)
+    settings = replace(settings, diet=DietConfig(mix=0.0, warm_up=0.0))
+    bilevel.train(model, value, student, [student], selection, settings, RandomState(0, CPU))
+    after = list(model.policy.parameters())
+    assert any(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+def test_rollouts_use_as_many_graphs_as_asked() -> None:
+    settings = config(ppo={"env_steps": 10, "batch_size": 4})
+    model = model_of(settings)
+    trials = list(roll_out(model, learner_of(model, settings), settings.ppo, RandomState(0, CPU)))
+    assert [each.kept_ratio.size(1) for each in trials] == [4, 4, 2]
+    first = collect(model.policy, trials[0].rollout.elements.batch, 3)
+    assert first.removed.shape == (3, len(first.elements.owner))
