@@ -73,24 +73,26 @@ def evaluate(options: Namespace) -> dict[str, Any]:
 def reproduce(options: Namespace) -> dict[str, Any]:
     """Run a table of the paper."""
     from cores.data.datasets import canonical_name
-    from cores.experiments.paper import COMPARISONS, comparison
+    from cores.experiments.paper import ABLATIONS, TARGETS, runs_of
     from cores.experiments.results import merge_rows, run_row, with_keys
     from cores.experiments.runner import Outcome, run_all
-    from cores.reports.tables import plain_gnn
+    from cores.reports.tables import tables_of
     from cores.settings import PAPER_DATASETS
 
-    if options.target not in COMPARISONS:
-        raise UserError(
-            f"unknown target {options.target!r}; {nearest(options.target, COMPARISONS)}"
-        )
+    if options.target not in TARGETS:
+        raise UserError(f"unknown target {options.target!r}; {nearest(options.target, TARGETS)}")
     names = PAPER_DATASETS if options.datasets is None else _names(options.datasets)
     models = _names(options.models)
+    if options.target in ABLATIONS and (
+        plain := [name for name in models if not name.startswith("cores")]
+    ):
+        raise UserError(f"{options.target} needs models with a reward, got {plain[0]}")
     known = get_args(Model)
     if unknown := [name for name in models if name not in known]:
         raise UserError(f"unknown model {unknown[0]!r}; {nearest(unknown[0], known)}")
     if options.workers < 1:
         raise UserError(f"--workers must be positive, got {options.workers}")
-    configs = comparison(
+    configs = runs_of(
         options.target,
         [canonical_name(name) for name in names],
         models,
@@ -123,7 +125,8 @@ def reproduce(options: Namespace) -> dict[str, Any]:
         )
     asked = with_keys(rows, configs)
     if not options.json:
-        display.print_markdown(plain_gnn(asked, COMPARISONS[options.target], options.preset))
+        for table in tables_of(asked, options.target, options.preset):
+            display.print_markdown(table)
     if failures:
         name, reason = next(iter(failures.items()))
         raise UserError(

@@ -169,7 +169,8 @@ def _reproduce() -> ArgumentParser:
     parser.add_argument(
         "target",
         metavar="TARGET",
-        help="comparison-gin, comparison-gcn or comparison-gat.",
+        help="comparison-gin, comparison-gcn or comparison-gat (tables of models by datasets), "
+        "ablation-d or ablation-lambda (figures 3 and 4, for models cores-node, cores-edge).",
     )
     parser.add_argument(
         "--datasets",

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cores.experiments.paper import ABLATIONS, COMPARISONS
 from cores.experiments.results import Row, Spread, matching, spread
 from cores.settings import published
 
@@ -19,12 +20,14 @@ def percent(value: Spread | None) -> str:
     return f"{100 * value.mean:.1f}{deviation}"
 
 
-def reported(dataset: str, conv: str) -> Spread | None:
-    """What the paper reports for the plain GNN."""
-    section = published("gnn").get(dataset)
+def reported(
+    dataset: str, conv: str, model: str = "gnn", figure: str = "accuracy"
+) -> Spread | None:
+    """What the paper reports."""
+    section = published(model).get(dataset)
     if section is None:
         return None
-    figures = section[conv]["reported_accuracy"]
+    figures = section[conv][f"reported_{figure}"]
     return Spread(figures["mean"] / 100, figures["std"] / 100, 5)
 
 
@@ -84,3 +87,153 @@ def plain_gnn_cells(rows: Sequence[Row], conv: str, preset: str) -> list[Cell]:
         if ours is not None:
             cells.append(Cell(dataset, ours, reported(dataset, conv)))
     return cells
+
+
+SPARSE_MODELS = ("cores-node", "cores-edge")
+"""The models of the paper that remove something."""
+HONEST = 0.05
+"""How far the judge may stay behind the model."""
+
+
+@dataclass(frozen=True)
+class SparseCell:
+    """CORES on one dataset, ours and the paper's."""
+
+    dataset: str
+    accuracy: Spread
+    kept: Spread
+    judge: Spread
+    their_accuracy: Spread
+    their_kept: Spread
+
+    @property
+    def shortfalls(self) -> list[str]:
+        """What is not reached: accuracy, kept ratio, judge."""
+        least = self.their_accuracy.mean - (self.their_accuracy.std or 0.0)
+        found = {
+            "accuracy": self.accuracy.mean < least,
+            "kept ratio": self.kept.mean > self.their_kept.mean,
+            "judge": self.judge.mean < self.accuracy.mean - HONEST,
+        }
+        return [name for name, missed in found.items() if missed]
+
+
+def sparse_cells(rows: Sequence[Row], model: str, conv: str) -> list[SparseCell]:
+    """The datasets of the paper for which there are runs of a CORES model, in the paper's order."""
+    kept = _kept_figure(model)
+    cells = []
+    for dataset in published("gnn"):
+        mine = matching(rows, {"dataset": dataset, "conv": conv, "model": model})
+        found = [spread(mine, figure) for figure in ("accuracy", kept, "judge_accuracy")]
+        theirs = [reported(dataset, conv, model, figure) for figure in ("accuracy", kept)]
+        if None not in found and None not in theirs:
+            cells.append(SparseCell(dataset, *found, *theirs))  # type: ignore[arg-type]  # no None
+    return cells
+
+
+def sparse(rows: Sequence[Row], model: str, conv: str) -> str:
+    """CORES beside the paper's, with its judge and the plain GNN on the same test graphs."""
+    names = (
+        *("dataset", "runs", "accuracy", "paper", "kept", "paper", "judge", "judge random"),
+        *("judge whole", "own, whole", "balanced", "majority", "plain GNN", "short of"),
+    )
+    lines = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
+    for cell in sparse_cells(rows, model, conv):
+        here = {"dataset": cell.dataset, "conv": conv}
+        mine = matching(rows, {**here, "model": model})
+        plain = matching(rows, {**here, "model": "gnn"})
+        columns = [
+            cell.dataset,
+            str(cell.accuracy.runs),
+            *(percent(cell.accuracy), percent(cell.their_accuracy)),
+            *(percent(cell.kept), percent(cell.their_kept)),
+            percent(cell.judge),
+            percent(spread(mine, "judge_random_accuracy")),
+            percent(spread(mine, "judge_full_accuracy")),
+            percent(spread(mine, "full_accuracy")),
+            percent(spread(mine, "balanced_accuracy")),
+            percent(spread(mine, "majority_rate")).split(" ")[0],
+            percent(spread(plain, "accuracy")),
+            ", ".join(cell.shortfalls) or "–",
+        ]
+        lines.append(f"| {' | '.join(columns)} |")
+    return "\n".join(lines)
+
+
+def tables_of(rows: Sequence[Row], target: str, preset: str) -> list[str]:
+    """A table for every kind of model that there are runs of."""
+    models = {row["model"] for row in rows}
+    if target in ABLATIONS:
+        return [ablation(rows, target)] if rows else []
+    conv = COMPARISONS[target]
+    plain = [plain_gnn(rows, conv, preset)] if "gnn" in models else []
+    return plain + [sparse(rows, model, conv) for model in SPARSE_MODELS if model in models]
+
+
+def ablation(rows: Sequence[Row], target: str) -> str:
+    """Kept ratio and accuracy over one setting of the reward (Figures 3 and 4).
+
+    *Rank* is Spearman's correlation of the setting with the mean kept ratio, *span* how many points
+    of kept ratio lie between its first and last value.
+    """
+    setting, values = ABLATIONS[target].setting, ABLATIONS[target].values
+    heads = [f"{setting} {value:g}" for value in values]
+    lines = [
+        f"| dataset | model | figure | {' | '.join(heads)} | rank | span |",
+        "|---" * (len(values) + 5) + "|",
+    ]
+    for dataset, model in sorted({(row["dataset"], row["model"]) for row in rows}):
+        mine = matching(rows, {"dataset": dataset, "model": model})
+        for figure, name in ((_kept_figure(model), "kept"), ("accuracy", "accuracy")):
+            found = [
+                spread([row for row in mine if float(row[setting]) == value], figure)
+                for value in values
+            ]
+            rank, span = "", ""
+            if name == "kept" and None not in found:
+                means = [each.mean for each in found if each is not None]
+                rank = f"{_spearman(values, means):.2f}"
+                span = f"{100 * (means[-1] - means[0]):.1f}"
+            cells = (dataset, model, name, *map(percent, found), rank, span)
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _spearman(first: Sequence[float], second: Sequence[float]) -> float:
+    """Correlation of the ranks; values without ties.
+
+    >>> _spearman([0.1, 0.2, 0.3], [5.0, 7.0, 6.0])
+    0.5
+    """
+    ranks = [[sorted(each).index(value) for value in each] for each in (first, second)]
+    gaps = sum((a - b) ** 2 for a, b in zip(*ranks, strict=True))
+    count = len(first)
+    return 1 - 6 * gaps / (count * (count * count - 1))
+
+
+def stuck(rows: Sequence[Row]) -> int:
+    """Runs that keep nearly everything or nearly nothing of what they may remove."""
+    ratios = [float(row[_kept_figure(row["model"])]) for row in rows]
+    return sum(not 0.02 <= ratio <= 0.98 for ratio in ratios)
+
+
+def motifs(rows: Sequence[Row]) -> str:
+    """CORES where the true reason is known."""
+    figures = (
+        *("accuracy", "node_ratio", "edge_ratio", "node_auc", "edge_auc", "node_recall"),
+        *("node_precision", "judge_accuracy", "seconds"),
+    )
+    lines = [
+        f"| dataset | model | seed | {' | '.join(figures)} |",
+        "|---" * (len(figures) + 3) + "|",
+    ]
+    for row in rows:
+        shown = [f"{float(row[each]):.3g}" if row[each] else "–" for each in figures]
+        names = (row["dataset"], row["model"], row["seed"])
+        lines.append(f"| {' | '.join((*names, *shown))} |")
+    return "\n".join(lines)
+
+
+def _kept_figure(model: str) -> str:
+    """The ratio a model is measured by: of what it removes."""
+    return "edge_ratio" if model == "cores-edge" else "node_ratio"
