@@ -27,7 +27,7 @@ COLUMNS = {
     "node_auc": "AUC",
 }
 DIETS: dict[str, dict[str, Any]] = {
-    "policy's subgraphs (mix 0)": {"diet": {"mix": 0.0}, "reward": {"referees": 0}},
+    "policy's subgraphs (mix 0, no referees)": {"diet": {"mix": 0.0}, "reward": {"referees": 0}},
     "random masks (default)": {},
 }
 
@@ -45,7 +45,7 @@ def main() -> None:
         settings = {"dataset": options.dataset, "model": "cores-node", **changes, **epochs}
         with tempfile.TemporaryDirectory() as folder:
             metrics = train_run(from_dict(RunConfig, settings), Path(folder) / "run")
-        figures = [f"{metrics[name]:.2f}" for name in COLUMNS]
+        figures = ["–" if metrics[name] is None else f"{metrics[name]:.2f}" for name in COLUMNS]
         print(f"| {diet} | {' | '.join(figures)} |", flush=True)
 
 

@@ -49,6 +49,23 @@ def test_a_graph_that_lost_all_its_nodes_stays_in_the_batch() -> None:
     assert subgraph.edge_index.tolist() == EDGES.tolist()
 
 
+def test_labels_and_pointers_are_never_taken_for_edges() -> None:
+    """Whatever their length happens to be."""
+    one_edge = torch.tensor([[0, 1], [1, 0]])
+    for count in (1, 2):
+        graphs = [
+            Data(x=torch.ones(3, 1), edge_index=one_edge[:, : 2 // count], y=torch.tensor([1]))
+            for _ in range(count)
+        ]
+        batch = Batch.from_data_list(graphs)
+        for removed in (False, True):
+            edges = remove_edges(batch, torch.full((batch.num_edges,), removed))
+            nodes = remove_nodes(batch, torch.full((batch.num_nodes,), removed))
+            for subgraph in (edges, nodes):
+                assert subgraph.num_graphs == count
+                assert subgraph.y.tolist() == [1] * count
+
+
 def test_removing_edges_keeps_all_nodes() -> None:
     removed = torch.zeros(12, dtype=torch.bool)
     removed[[0, 1, 10, 11]] = True

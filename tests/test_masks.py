@@ -20,7 +20,7 @@ def test_the_asked_share_is_kept_rounded_up_and_never_nothing(
     graphs = ba_motifs(num_graphs=6, base_size=7, seed=seed)
     elements = Elements.of(graphs.batch(torch.arange(6)), removal)
     kept = elements.sum((~smooth_masks(elements, torch.full((6,), share))).float())
-    expected = (torch.tensor(share) * elements.count).ceil().clamp(min=1)
+    expected = (torch.tensor(share) * elements.count - 1e-4).ceil().clamp(min=1)
     assert kept.tolist() == expected.tolist()
 
 
@@ -31,7 +31,9 @@ def test_with_both_no_edge_is_kept_without_its_ends() -> None:
     kept = ~smooth_masks(elements, torch.full((8,), 0.4))
     nodes, pairs = elements.per_node(kept, True), elements.per_pair(kept, True)
     assert nodes[batch.pair_index[:, pairs]].all()
-    assert 0.1 < elements.kept_ratio(~kept).mean() < 0.6
+    ratio = elements.kept_ratio(~kept)
+    assert ratio.max() < 0.42
+    assert ratio.mean() > 0.3
 
 
 def test_masks_are_smoother_than_independent_ones() -> None:

@@ -37,7 +37,8 @@ class PartsConfig:
     """Who may look at which graphs: shares of the whole dataset; train gets what is left."""
 
     policy: float = 0.2
-    """Share the policy is rolled out on (the paper's validation split)."""
+    """Share the policy is rolled out on (the paper's validation split); with referees it joins the
+    training part, and both are dealt out anew."""
     selection: float = 0.1
     """Share for early stopping and choice of weights; 0: the policy part, as in the paper."""
     calibration: float = 0.1
@@ -213,7 +214,7 @@ class PPOConfig:
     entropy_coef: float = 0.01
     """Weight of the entropy bonus at the start."""
     final_entropy_coef: float = 1e-4
-    """Weight of the entropy bonus at the end, reached geometrically."""
+    """Weight of the entropy bonus at the end, reached geometrically (linearly if one is 0)."""
     value_coef: float = 0.5
     """Weight of the critic's loss."""
     max_grad_norm: float = 0.5
@@ -265,7 +266,8 @@ class RunConfig:
     seed: int = 0
     """Seed of initial weights, batch order and dropout."""
     alpha: float = 0.1
-    """Error rate of the prediction sets: they miss the true label at most this often."""
+    """Error rate of the prediction sets: they miss the true label at most this often. CORES also
+    takes it for the sets of its reward."""
     parts: PartsConfig = field(default_factory=PartsConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
@@ -283,11 +285,21 @@ class RunConfig:
             self.conv != "gat" or width % heads == 0,
             f"network.hidden_dim must be a multiple of gat_heads, got {width} and {heads}",
         )
+        _require(
+            self.removal is None or self.diet.mix < 1 or self.warm_up_epochs > 0,
+            "at --mix 1 the classifier learns in the warm-up only: raise diet.warm_up or --epochs, "
+            f"got {self.diet.warm_up} of {self.training.epochs}",
+        )
 
     @property
     def removal(self) -> Removal | None:
         """What the model removes; None for a model that sees the whole graph."""
         return _REMOVALS.get(self.model)
+
+    @property
+    def warm_up_epochs(self) -> int:
+        """Epochs before the policy of a CORES model begins."""
+        return int(self.diet.warm_up * self.training.epochs)
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from torch_geometric.data import Batch
 
 from cores.config import Removal
 
+_PER_GRAPH = ("y", "ptr")
 _PAIRS = ("pair_index", "edge_pair")
 """Attributes of a batch that name its undirected edges; a subgraph does not carry them."""
 
@@ -94,7 +95,15 @@ class Elements:
     def kept_ratio(
         self, removed: Bool[Tensor, "*samples elements"]
     ) -> Float[Tensor, "*samples graphs"]:
-        """rho: share of each graph's elements that is kept; 1 for a graph without any."""
+        """rho: share of each graph's elements that is kept; 1 for a graph without any.
+
+        Where nodes and edges are removed, an edge is gone with either of its ends.
+        """
+        if self.removal == "both":
+            nodes = removed[..., : self.batch.x.size(0)]
+            pairs = removed[..., self.batch.x.size(0) :]
+            gone = pairs | nodes[..., self.batch.pair_index].any(dim=-2)
+            removed = torch.cat([nodes, gone], dim=-1)
         return 1 - self.mean(removed.float())
 
     def restored(
@@ -181,7 +190,9 @@ def _filtered(batch: Batch, nodes: Tensor | None, edges: Tensor, **replaced: Ten
     for name, value in batch.to_dict().items():
         if name in chosen or name in _PAIRS:
             continue
-        if batch.is_edge_attr(name):
+        if name in _PER_GRAPH:  # PyG goes by length, which may happen to be that of the edges
+            pass
+        elif batch.is_edge_attr(name):
             value = value[edges]
         elif nodes is not None and batch.is_node_attr(name):
             value = value[nodes]

@@ -16,6 +16,8 @@ from torch_geometric.data import Batch
 from cores.config import Removal
 from cores.graphs import Elements
 
+RECIPE = 2
+"""Counts the changes to these masks: what was learnt from other masks is something else."""
 MOST_ROUNDS = 8
 """Each graph's random values are averaged over neighbours 0 to this many times.
 
@@ -46,28 +48,38 @@ def smooth_masks(
 ) -> Bool[Tensor, " elements"]:
     """Removes a random part of every graph, smooth over it, down to the given share.
 
-    At least one element of a graph is kept. Where nodes and edges are removed, some of the share
-    goes to the nodes and the rest to the edges between those that are left.
+    At least one element of a graph is kept. Where nodes and edges are removed, a little less may be
+    kept than was asked for: an edge needs its ends.
     """
     batch = elements.batch
     values = _smooth_values(batch)  # [N]
+    wanted = _rounded_up(kept_ratio * elements.count)  # [B]
     if elements.removal == "node":
-        return ~_largest(values, elements.owner, kept_ratio)
+        return ~_largest(values, elements.owner, wanted)
     ends = values[batch.pair_index]  # [2, P]
     owner = batch.batch[batch.pair_index[0]]  # [P]
     noise = _deviation(values, batch)[owner] * torch.rand_like(ends[0])
     pair_values = ends.amin(dim=0) + noise / 2  # [P]
     if elements.removal == "edge":
-        return ~_largest(pair_values, owner, kept_ratio)
-    node_share = kept_ratio ** torch.rand_like(kept_ratio)
-    nodes = _largest(values, batch.batch, node_share)
-    pairs = _largest(pair_values, owner, kept_ratio / node_share)
-    return ~torch.cat([nodes, pairs & nodes[batch.pair_index].all(dim=0)])
+        return ~_largest(pair_values, owner, wanted)
+    # Between half and all of what is kept are nodes; edges between them make up the rest.
+    total = torch.bincount(batch.batch, minlength=batch.num_graphs)
+    share = (1 + torch.rand_like(kept_ratio)) / 2
+    nodes_wanted = _rounded_up(share * wanted).clamp(max=total)
+    nodes = _largest(values, batch.batch, nodes_wanted)
+    joined = nodes[batch.pair_index].all(dim=0)  # [P]
+    pairs = _largest(pair_values.where(joined, -torch.inf), owner, wanted - nodes_wanted)
+    return ~torch.cat([nodes, pairs & joined])
+
+
+def _rounded_up(numbers: Float[Tensor, " graphs"]) -> Int[Tensor, " graphs"]:
+    """At least one; a ratio k / n times n is k, not k + 1, whatever floats make of it."""
+    return (numbers - 1e-4).ceil().long().clamp(min=1)
 
 
 def _smooth_values(batch: Batch) -> Float[Tensor, " nodes"]:
     """A random value per node, averaged over its neighbours a random number of times per graph."""
-    source, target = batch.edge_index
+    source, target = torch.cat([batch.pair_index, batch.pair_index.flip(0)], dim=1)
     values = torch.rand(batch.x.size(0), device=batch.x.device)
     rounds = torch.randint(MOST_ROUNDS + 1, (batch.num_graphs,), device=values.device)[batch.batch]
     share = 1 / (1 + torch.bincount(target, minlength=len(values)))  # [N]
@@ -86,18 +98,18 @@ def _deviation(values: Float[Tensor, " nodes"], batch: Batch) -> Float[Tensor, "
 def _largest(
     values: Float[Tensor, " elements"],
     owner: Int[Tensor, " elements"],
-    share: Float[Tensor, " graphs"],
+    number: Int[Tensor, " graphs"],
 ) -> Bool[Tensor, " elements"]:
-    """Marks the given share of each graph's elements, rounded up, the largest values first.
+    """Marks so many of each graph's elements, the largest values first.
 
     >>> owner = torch.tensor([0, 0, 0, 1])
-    >>> _largest(torch.tensor([0.1, 0.9, 0.5, 0.3]), owner, torch.tensor([0.5, 0.5])).tolist()
+    >>> _largest(torch.tensor([0.1, 0.9, 0.5, 0.3]), owner, torch.tensor([2, 1])).tolist()
     [False, True, True, True]
     """
-    count = torch.bincount(owner, minlength=len(share))
+    count = torch.bincount(owner, minlength=len(number))
     order = values.argsort(descending=True)
     order = order[owner[order].argsort(stable=True)]  # by graph, the largest first
     place = torch.empty_like(owner)
     place[order] = torch.arange(len(owner), device=owner.device)
     rank = place - (count.cumsum(0) - count)[owner]
-    return rank < (share * count).ceil().clamp(min=1)[owner]
+    return rank < number[owner]

@@ -1,12 +1,14 @@
 """Runs of CORES: what they hold and measure, equal seeds, and going on after an interruption."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cores.config import RunConfig, from_dict
+from cores.errors import UserError
 from cores.experiments import judge as judges
 from cores.experiments.run import evaluate_run, predict_test_graphs, train_run
 from cores.settings import preset_config
@@ -107,6 +109,20 @@ def test_a_run_of_a_plain_model_keeps_its_name_whatever_the_settings_of_a_policy
     assert one.key == other.key
     assert config("cores-node").key != config("cores-node", reward={"lam": 0.9}).key
     assert "ppo" not in one.settings
+
+
+def test_a_classifier_that_would_never_learn_is_refused() -> None:
+    with pytest.raises(UserError, match="at --mix 1 the classifier learns in the warm-up only"):
+        config(training={"epochs": 1})
+
+
+def test_edges_cannot_be_removed_where_there_are_none(
+    tmp_path: Path, write_files: Callable[..., Path], tu_files: dict[str, str]
+) -> None:
+    bare = write_files("bare", {**tu_files, "toy_A.txt": "", "toy_edge_labels.txt": ""})
+    with pytest.raises(UserError, match=r"no graph of .* has an edge to remove"):
+        train_run(config("cores-edge", dataset=str(bare)), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.slow

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from cores.data.datasets import Dataset, load_dataset
-from cores.errors import UserError
 from cores.evaluation.predictions import Predictions
 from cores.experiments import judge as judges
 from cores.experiments.judge import judge_of
@@ -62,11 +61,20 @@ def test_making_a_judge_does_not_disturb_the_random_numbers_of_a_run(
     assert torch.equal(torch.rand(4), expected)
 
 
-def test_a_damaged_judge_is_named(small: Callable[..., Dataset], tmp_path: Path) -> None:
+def test_a_damaged_judge_is_trained_anew(small: Callable[..., Dataset], tmp_path: Path) -> None:
     judge_of(small(), 1, "gin", "node", CPU)
     (path,) = cached(tmp_path)
+    whole = path.read_bytes()
     path.write_bytes(b"not a judge")
-    with pytest.raises(UserError, match=r"the judge in .* is damaged; delete that file"):
+    judge_of(small(), 1, "gin", "node", CPU)
+    assert path.read_bytes() == whole
+
+
+def test_a_cache_that_cannot_be_written_does_not_cost_the_run(
+    small: Callable[..., Dataset], tmp_path: Path
+) -> None:
+    (tmp_path / "cache").write_text("a file where the folder should be")
+    with pytest.warns(UserWarning, match="the judge is not kept"):
         judge_of(small(), 1, "gin", "node", CPU)
 
 
@@ -88,6 +96,7 @@ def test_it_looks_at_the_subgraphs_at_the_whole_and_at_random_ones(
     )
     figures = judge.figures(everything, graphs)
     assert figures["judge_accuracy"] == figures["judge_full_accuracy"]
-    if removal != "both":  # where all is kept, a random mask is the whole graph as well
+    # where all is kept, a random mask of nodes or of edges is the whole graph as well
+    if removal != "both":
         assert figures["judge_random_accuracy"] == figures["judge_full_accuracy"]
     assert judge.figures(everything, graphs) == figures  # seeded

@@ -54,6 +54,12 @@ def test_the_order_of_the_nodes_does_not_matter(layer: str, edge_features: bool)
     assert torch.allclose(one, other, atol=1e-6)
 
 
+def test_batch_norm_survives_a_batch_that_was_masked_down_to_one_node() -> None:
+    encoder = Encoder(3, NetworkConfig(hidden_dim=8, num_layers=2), "gin").train()
+    alone = encoder(torch.ones(1, 3), torch.empty(2, 0, dtype=torch.int64))
+    assert alone.isfinite().all()
+
+
 @pytest.mark.parametrize("layer", ["gin", "gcn", "gat", "none"])
 def test_a_graphs_logits_do_not_depend_on_its_batch(layer: str) -> None:
     torch.manual_seed(0)

@@ -21,6 +21,15 @@ def policy(removal: str, floor: float = 0.0, start: float = 0.27, layer: str = "
     return Policy(3, ROUGH, layer, removal, start, floor)
 
 
+def trained(removal: str, floor: float = 0.0, layer: str = "gin") -> Policy:
+    """A policy whose decisions differ from element to element."""
+    chooser = policy(removal, floor, layer=layer)
+    for name, weight in chooser.named_parameters():
+        if name.endswith("head.weight"):
+            torch.nn.init.normal_(weight)
+    return chooser
+
+
 def random_graphs(count: int = 4, seed: int = 0) -> GraphStore:
     """Motifs with random node features."""
     graphs = ba_motifs(num_graphs=count, base_size=8, seed=seed)
@@ -47,7 +56,7 @@ def alone(graph: Data) -> GraphStore:
 
 def model(removal: str, floor: float = 0.02) -> SparseClassifier:
     torch.manual_seed(1)
-    return SparseClassifier(policy(removal, floor), Classifier(3, 2, ROUGH, "gin")).eval()
+    return SparseClassifier(trained(removal, floor), Classifier(3, 2, ROUGH, "gin")).eval()
 
 
 @pytest.mark.parametrize("removal", REMOVALS)
@@ -56,7 +65,7 @@ def test_renaming_the_nodes_renames_the_decisions(removal: str, layer: str) -> N
     graph = random_graphs(2).graph(0)
     order = torch.randperm(graph.num_nodes, generator=torch.Generator().manual_seed(3))
     renamed = Data(x=graph.x[order], edge_index=order.argsort()[graph.edge_index], y=graph.y)
-    chooser = policy(removal, layer=layer)
+    chooser = trained(removal, layer=layer)
     batches = [alone(each).batch(torch.arange(1)) for each in (graph, renamed)]
     one, other = (chooser(batch) for batch in batches)
     elements = [Elements.of(batch, removal) for batch in batches]
@@ -87,7 +96,7 @@ def test_both_directions_of_an_edge_share_their_fate(removal: str) -> None:
 def test_probabilities_log_probabilities_and_entropies_agree_with_torch(removal: str) -> None:
     batch = random_graphs().batch(torch.arange(4))
     for floor in (0.0, 0.1):
-        chooser = policy(removal, floor)
+        chooser = trained(removal, floor)
         logits = chooser(batch)
         reference = torch.distributions.Bernoulli(probs=chooser.probabilities(logits))
         removed = torch.rand(6, len(logits)) < 0.5
@@ -103,10 +112,27 @@ def test_no_probability_is_beyond_the_floor() -> None:
 
 
 def test_removal_starts_where_it_is_told() -> None:
-    chooser = policy("node", start=0.27)
-    torch.nn.init.zeros_(chooser.node_head.weight)
     batch = random_graphs().batch(torch.arange(4))
-    assert torch.allclose(chooser(batch).sigmoid(), torch.tensor(0.27))
+    batch.x *= 100  # whatever the scale of the features
+    for removal in REMOVALS:
+        assert torch.allclose(policy(removal, start=0.27)(batch).sigmoid(), torch.tensor(0.27))
+
+
+def test_a_saturated_policy_still_has_a_gradient_that_is_a_number() -> None:
+    logits = torch.tensor([-200.0, 20.0, 200.0], requires_grad=True)
+    policy("node", floor=0.0).entropy(logits).sum().backward()
+    assert logits.grad is not None
+    assert logits.grad.isfinite().all()
+
+
+def test_with_both_an_edge_that_lost_an_end_is_not_kept() -> None:
+    batch = random_graphs(2).batch(torch.arange(1))
+    elements = Elements.of(batch, "both")
+    removed = torch.zeros(len(elements.owner), dtype=torch.bool)
+    removed[0] = True  # a node, not its edges
+    subgraph = elements.subgraph(removed).batch
+    kept = subgraph.num_nodes + subgraph.edge_index.size(1) / 2
+    assert elements.kept_ratio(removed).item() == pytest.approx(kept / len(elements.owner))
 
 
 @pytest.mark.parametrize("removal", REMOVALS)

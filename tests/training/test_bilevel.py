@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 import torch
 
-from cores.config import DietConfig, RewardConfig, RunConfig, from_dict
+from cores.config import DietConfig, PPOConfig, RewardConfig, RunConfig, from_dict
 from cores.conformal import conformal_quantile, lac_scores
 from cores.data.store import GraphStore
 from cores.data.synthetic import ba_motifs
+from cores.errors import UserError
 from cores.graphs import Elements
 from cores.models.classifier import Classifier
 from cores.models.policy import Critic, Policy
@@ -199,6 +200,25 @@ def test_every_kind_of_removal_trains_with_and_without_a_critic(removal: str, cr
     bilevel.train(model, value, student, [student], selection, settings, RandomState(0, CPU))
     after = list(model.policy.parameters())
     assert any(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+def test_a_policy_that_is_no_longer_a_number_is_told() -> None:
+    settings = config()
+    model = model_of(settings)
+    torch.nn.init.constant_(model.policy.encoder.input.bias, float("nan"))
+    student = learner_of(model, settings)
+    selection = ba_motifs(num_graphs=12, seed=2)
+    with pytest.raises(UserError, match=r"lower ppo.learning_rate"):
+        bilevel.train(model, None, student, [student], selection, settings, RandomState(0, CPU))
+
+
+@pytest.mark.parametrize(("first", "last", "middle"), [(0.01, 1e-4, 1e-3), (0.01, 0.0, 0.005)])
+def test_the_entropy_bonus_fades_to_its_last_value(
+    first: float, last: float, middle: float
+) -> None:
+    settings = PPOConfig(entropy_coef=first, final_entropy_coef=last)
+    faded = [bilevel._entropy_annealed(settings, each).entropy_coef for each in (0.0, 0.5, 1.0)]
+    assert faded == pytest.approx([first, middle, last])
 
 
 def test_rollouts_use_as_many_graphs_as_asked() -> None:

@@ -86,7 +86,10 @@ def reproduce(options: Namespace) -> dict[str, Any]:
     if options.target in ABLATIONS and (
         plain := [name for name in models if not name.startswith("cores")]
     ):
-        raise UserError(f"{options.target} needs models with a reward, got {plain[0]}")
+        raise UserError(
+            f"{options.target} needs models with a reward, got {plain[0]}; "
+            "add --models cores-node,cores-edge"
+        )
     known = get_args(Model)
     if unknown := [name for name in models if name not in known]:
         raise UserError(f"unknown model {unknown[0]!r}; {nearest(unknown[0], known)}")

@@ -104,8 +104,11 @@ class Dataset:
     def fingerprint(self) -> str:
         """Twelve hexadecimal digits that change with any feature, edge or label."""
         digest = hashlib.sha256()
-        for tensor in (self.graphs.x, self.graphs.edge_index, self.graphs.y, self.graphs.node_ptr):
+        graphs = self.graphs
+        for tensor in (graphs.x, graphs.edge_index, graphs.y, graphs.node_ptr, graphs.edge_ptr):
             digest.update(tensor.contiguous().numpy().tobytes())
+        if graphs.edge_attr is not None:
+            digest.update(graphs.edge_attr.contiguous().numpy().tobytes())
         return digest.hexdigest()[:12]
 
 

@@ -8,6 +8,7 @@ user's cache folder.
 
 import hashlib
 import json
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +27,7 @@ from cores.evaluation.metrics import accuracy
 from cores.evaluation.predictions import EVALUATION_BATCH, Predictions, predict_proba
 from cores.files import cache_folder, make_folder
 from cores.graphs import Elements
-from cores.masks import MOST_ROUNDS, masked, smooth_masks
+from cores.masks import RECIPE, masked, smooth_masks
 from cores.models.classifier import Classifier
 from cores.training.schedule import Cosine
 from cores.training.state import load_state, save_state
@@ -93,13 +94,9 @@ def judge_of(
         ).to(device)
         judge = Judge(classifier, FeatureScaler(dataset.graphs.num_features), removal)
         path = _cached(dataset, split, conv, removal, device)
-        if path.exists():
-            _restore(judge, path)
-        else:
+        if not _restored(judge, path):
             _train(judge, dataset, split)
-            make_folder(path.parent)
-            parts = {"classifier": classifier, "scaler": judge.scaler}
-            save_state(path, {name: part.state_dict() for name, part in parts.items()})
+            _keep(judge, path)
     judge.scaler.to(device)
     return judge
 
@@ -117,19 +114,34 @@ def _cached(
         "network": to_dict(NETWORK),
         "parts": to_dict(PARTS),
         "training": [EPOCHS, BATCH_SIZE, LEARNING_RATE, FINAL_RATE, WEIGHT_DECAY, SEED],
-        "rounds": MOST_ROUNDS,
+        "scaler": [dataset.continuous, dataset.clipped],
+        "masks": RECIPE,
     }
     key = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:16]
     return cache_folder() / "judges" / f"{Path(dataset.name).stem}-{removal}-{key}.safetensors"
 
 
-def _restore(judge: Judge, path: Path) -> None:
+def _restored(judge: Judge, path: Path) -> bool:
+    """Whether a judge was found in the cache; a damaged one is trained anew."""
+    if not path.exists():
+        return False
     try:
         state = load_state(path)
         judge.classifier.load_state_dict(state["classifier"])
         judge.scaler.load_state_dict(state["scaler"])
     except (UserError, KeyError, RuntimeError, TypeError):
-        raise UserError(f"the judge in {path} is damaged; delete that file") from None
+        return False
+    return True
+
+
+def _keep(judge: Judge, path: Path) -> None:
+    """Into the cache; a run must not fail at its end because that cannot be written."""
+    parts = {"classifier": judge.classifier, "scaler": judge.scaler}
+    try:
+        make_folder(path.parent)
+        save_state(path, {name: part.state_dict() for name, part in parts.items()})
+    except UserError as error:
+        warnings.warn(f"the judge is not kept for the next run: {error}", stacklevel=2)
 
 
 def _train(judge: Judge, dataset: Dataset, split: int) -> None:

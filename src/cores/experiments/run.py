@@ -66,6 +66,8 @@ def train_run(
     where = choose_device(device)
     dataset = load_dataset(config.dataset, data_root)
     split = split_graphs(dataset.graphs.y, config.split, config.parts, dataset.class_names)
+    if config.removal == "edge" and not int(dataset.graphs.num_edges.sum()):
+        raise UserError(f"no graph of {dataset.name} has an edge to remove; use --model cores-node")
     if config.removal is not None:  # the judge will want to divide the graphs its own way
         split_graphs(dataset.graphs.y, config.split, judges.PARTS, dataset.class_names)
     train_index = _training_graphs(config, split)
@@ -163,6 +165,7 @@ def _learners(
     if config.reward.referees == 0:
         return student, [student]
     dealt = index[torch.randperm(len(index), generator=random.batches)]
+    dealt = dealt[graphs.y.cpu()[dealt].argsort(stable=True)]  # class by class: each fold has some
     folds = [dealt[first :: config.reward.referees] for first in range(config.reward.referees)]
     referees = [
         Learner(

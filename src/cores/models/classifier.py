@@ -49,6 +49,7 @@ class Classifier(nn.Module):
         super().__init__()
         self.encoder = Encoder(num_features, config, layer, num_edge_features)
         self.pooling = config.pooling
+        self.num_classes = num_classes
         self.head = nn.Linear(len(config.pooling) * config.hidden_dim, num_classes)
         nn.init.xavier_uniform_(self.head.weight)
         nn.init.zeros_(self.head.bias)

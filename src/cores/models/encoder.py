@@ -79,6 +79,17 @@ class BlindLayer(nn.Module):
         return out
 
 
+class NodeNorm(nn.BatchNorm1d):
+    """Batch norm over nodes; a batch of a single node is normalised by what was seen before."""
+
+    def forward(self, h: Tensor) -> Tensor:
+        """Normalise every unit."""
+        if self.training and h.size(0) == 1:
+            mean, var = self.running_mean, self.running_var
+            return F.batch_norm(h, mean, var, self.weight, self.bias, eps=self.eps)
+        return super().forward(h)
+
+
 LAYERS: dict[str, type[nn.Module]] = {
     "gin": GINLayer,
     "gcn": GCNLayer,
@@ -120,7 +131,7 @@ class Encoder(nn.Module):
             LAYERS[layer](config, edge_dim) for _ in range(config.num_layers)
         )
         self.norms = nn.ModuleList(
-            nn.BatchNorm1d(width) if config.batch_norm else nn.Identity()
+            NodeNorm(width) if config.batch_norm else nn.Identity()
             for _ in range(config.num_layers)
         )
         self.output = nn.Linear(width, width)

@@ -20,8 +20,8 @@ class Policy(nn.Module):
     Deviation D8: a node's logit reads its embedding and its own features beside it. With GIN's
     epsilon near 0 an embedding tells what is around a node, itself included, but not which of it
     the node is. An edge's logit comes from the sum of its ends, so that it has no direction. The
-    network has neither dropout nor batch norm: an action's probability must not depend on chance or
-    on the other graphs in the batch, else the first ratio of PPO is not 1.
+    network has neither dropout nor batch norm (Deviation D13): an action's probability must not
+    depend on chance or on the other graphs in the batch, else the first ratio of PPO is not 1.
 
     Args:
         num_features: Columns of the node features.
@@ -85,8 +85,10 @@ class Policy(nn.Module):
 
     def entropy(self, logits: Float[Tensor, " elements"]) -> Float[Tensor, " elements"]:
         """Entropy of every element's decision, in nats."""
+        if not self.floor:  # from the logits: the gradient of p log p is not finite at p = 0
+            return F.softplus(logits) - logits * logits.sigmoid()
         p = self.probabilities(logits)
-        return -(torch.xlogy(p, p) + torch.xlogy(1 - p, 1 - p))
+        return -(p * p.log() + (1 - p) * torch.log1p(-p))
 
 
 class Critic(nn.Module):
@@ -113,8 +115,12 @@ class Critic(nn.Module):
 
 
 def _head(width: int, start: float) -> nn.Linear:
-    """One unit that starts at the given probability, whatever the graph."""
+    """One unit that starts at the given probability, whatever the graph.
+
+    Its weights start at zero: embeddings are sums over neighbours, and random weights on large sums
+    would start some graphs with probabilities that no gradient moves.
+    """
     head = nn.Linear(width, 1)
-    nn.init.xavier_uniform_(head.weight)
+    nn.init.zeros_(head.weight)
     nn.init.constant_(head.bias, math.log(start / (1 - start)))
     return head

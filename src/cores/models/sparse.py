@@ -60,8 +60,10 @@ class SparseClassifier(nn.Module):
         elements, keep = choice.elements, choice.keep_probability
         batch = elements.batch
         nodes = elements.per_node(keep, 1.0)  # [N]
-        edges = elements.per_pair(keep, 1.0)[batch.edge_pair]  # [E]
+        pairs = elements.per_pair(keep, 1.0)  # [P]
+        edges = pairs[batch.edge_pair]  # [E]
         if elements.removal == "edge":
-            best = torch.zeros_like(nodes).scatter_reduce(0, batch.edge_index[1], edges, "amax")
+            ends = batch.pair_index.flatten()
+            best = torch.zeros_like(nodes).scatter_reduce(0, ends, pairs.repeat(2), "amax")
             return best, edges
         return nodes, edges * nodes[batch.edge_index].prod(dim=0)

@@ -51,9 +51,10 @@ def _draw(axis: Any, index: int, graphs: GraphStore, predictions: Predictions, t
     ]
     drawn = nx.empty_graph(graph.num_nodes)  # first the nodes: colours go by their number
     drawn.add_edges_from(pairs)
-    # Few nodes, so the layout with the fewest crossings can be afforded; large ones get springs.
-    place = nx.kamada_kawai_layout if graph.num_nodes <= 150 else nx.spring_layout
-    where = place(drawn)
+    if graph.num_nodes <= 60:  # few crossings, but its time grows with the cube
+        where = nx.kamada_kawai_layout(drawn)
+    else:
+        where = nx.spring_layout(drawn, seed=0)
     nx.draw_networkx_edges(drawn, where, ax=axis, edge_color=REMOVED, width=1.0)
     nx.draw_networkx_edges(drawn, where, ax=axis, edgelist=kept_pairs, edge_color=KEPT, width=2.6)
     colours = [KEPT if kept else REMOVED for kept in kept_nodes.tolist()]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from cores.experiments.paper import ABLATIONS, COMPARISONS
 from cores.experiments.results import Row, Spread, matching, spread
-from cores.settings import published
+from cores.settings import PUBLISHED_MODELS, published
 
 
 def percent(value: Spread | None) -> str:
@@ -23,8 +23,8 @@ def percent(value: Spread | None) -> str:
 def reported(
     dataset: str, conv: str, model: str = "gnn", figure: str = "accuracy"
 ) -> Spread | None:
-    """What the paper reports."""
-    section = published(model).get(dataset)
+    """What the paper reports; None where it does not."""
+    section = published(model).get(dataset) if model in PUBLISHED_MODELS else None
     if section is None:
         return None
     figures = section[conv][f"reported_{figure}"]
@@ -89,8 +89,8 @@ def plain_gnn_cells(rows: Sequence[Row], conv: str, preset: str) -> list[Cell]:
     return cells
 
 
-SPARSE_MODELS = ("cores-node", "cores-edge")
-"""The models of the paper that remove something."""
+SPARSE_MODELS = ("cores-node", "cores-edge", "cores-both")
+"""The models that remove something; the paper has the first two."""
 HONEST = 0.05
 """How far the judge may stay behind the model."""
 
@@ -103,31 +103,34 @@ class SparseCell:
     accuracy: Spread
     kept: Spread
     judge: Spread
-    their_accuracy: Spread
-    their_kept: Spread
+    their_accuracy: Spread | None
+    """None where the paper has no such figure, like the next."""
+    their_kept: Spread | None
 
     @property
     def shortfalls(self) -> list[str]:
-        """What is not reached: accuracy, kept ratio, judge."""
-        least = self.their_accuracy.mean - (self.their_accuracy.std or 0.0)
-        found = {
-            "accuracy": self.accuracy.mean < least,
-            "kept ratio": self.kept.mean > self.their_kept.mean,
-            "judge": self.judge.mean < self.accuracy.mean - HONEST,
-        }
-        return [name for name, missed in found.items() if missed]
+        """What is not reached, of the paper's accuracy less its deviation, its ratio, the judge."""
+        found = {"judge": self.judge.mean < self.accuracy.mean - HONEST}
+        if self.their_accuracy is not None:
+            least = self.their_accuracy.mean - (self.their_accuracy.std or 0.0)
+            found["accuracy"] = self.accuracy.mean < least
+        if self.their_kept is not None:
+            found["kept ratio"] = self.kept.mean > self.their_kept.mean
+        return sorted(name for name, missed in found.items() if missed)
 
 
 def sparse_cells(rows: Sequence[Row], model: str, conv: str) -> list[SparseCell]:
-    """The datasets of the paper for which there are runs of a CORES model, in the paper's order."""
+    """The datasets for which there are runs of a CORES model, the paper's first."""
     kept = _kept_figure(model)
+    measured = {row["dataset"] for row in rows}
     cells = []
-    for dataset in published("gnn"):
+    for dataset in (*published("gnn"), *sorted(measured - published("gnn").keys())):
         mine = matching(rows, {"dataset": dataset, "conv": conv, "model": model})
-        found = [spread(mine, figure) for figure in ("accuracy", kept, "judge_accuracy")]
-        theirs = [reported(dataset, conv, model, figure) for figure in ("accuracy", kept)]
-        if None not in found and None not in theirs:
-            cells.append(SparseCell(dataset, *found, *theirs))  # type: ignore[arg-type]  # no None
+        accuracy, share = spread(mine, "accuracy"), spread(mine, kept)
+        judge = spread(mine, "judge_accuracy")
+        if accuracy is not None and share is not None and judge is not None:
+            theirs = [reported(dataset, conv, model, figure) for figure in ("accuracy", kept)]
+            cells.append(SparseCell(dataset, accuracy, share, judge, *theirs))
     return cells
 
 
@@ -192,23 +195,27 @@ def ablation(rows: Sequence[Row], target: str) -> str:
             rank, span = "", ""
             if name == "kept" and None not in found:
                 means = [each.mean for each in found if each is not None]
-                rank = f"{_spearman(values, means):.2f}"
+                correlation = _spearman(values, means)
+                rank = "–" if correlation is None else f"{correlation:.2f}"
                 span = f"{100 * (means[-1] - means[0]):.1f}"
             cells = (dataset, model, name, *map(percent, found), rank, span)
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def _spearman(first: Sequence[float], second: Sequence[float]) -> float:
-    """Correlation of the ranks; values without ties.
+def _spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """Correlation of the ranks; None where one side is constant.
 
     >>> _spearman([0.1, 0.2, 0.3], [5.0, 7.0, 6.0])
     0.5
+    >>> _spearman([0.1, 0.2, 0.3], [1.0, 1.0, 1.0]) is None
+    True
     """
-    ranks = [[sorted(each).index(value) for value in each] for each in (first, second)]
-    gaps = sum((a - b) ** 2 for a, b in zip(*ranks, strict=True))
-    count = len(first)
-    return 1 - 6 * gaps / (count * (count * count - 1))
+    from scipy.stats import spearmanr  # slow to import
+
+    if len(set(first)) == 1 or len(set(second)) == 1:
+        return None
+    return float(spearmanr(first, second).statistic)
 
 
 def stuck(rows: Sequence[Row]) -> int:

@@ -16,6 +16,8 @@ _FILES = {
     "cores-edge": "cores_edge.toml",
 }
 
+PUBLISHED_MODELS = tuple(_FILES)
+
 
 @cache
 def published(model: str) -> dict[str, dict[str, Any]]:

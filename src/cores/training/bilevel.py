@@ -54,12 +54,12 @@ def train(
     """Train classifier and policy in turns, then put the chosen weights into the model.
 
     ``student`` teaches the model's classifier. ``referees`` reward the policy: the student itself,
-    alone (the paper), or others, and then the classifier that is returned never met the policy.
+    alone (the paper), or others, and then the classifier that is returned never rewards it.
     An epoch is better than another by the mean of :func:`decided_reward` over the selection part.
     With a folder, the run is recorded there and goes on from where it was killed.
     """
     policy, epochs = model.policy, config.training.epochs
-    warm_up = int(config.diet.warm_up * epochs)
+    warm_up = config.warm_up_epochs
     optimizer = _policy_optimizer(model, critic, config.ppo)
     schedule = _policy_schedule(optimizer, config, epochs - warm_up)
     learners = [student, *(each for each in referees if each is not student)]
@@ -87,6 +87,7 @@ def train(
                 each.fit(diet(model, each, config, epoch <= warm_up, random)) for each in learners
             ]  # lines 3-7, Eq. (6)
             figures["loss"] = losses[0]
+            _check_finite("loss", sum(losses), epoch, "training")
         if epoch > warm_up:
             trials = [
                 trial for each in referees for trial in roll_out(model, each, config.ppo, random)
@@ -100,8 +101,9 @@ def train(
             ppo.update(policy, critic, buffer, optimizer, _entropy_annealed(config.ppo, progress))
             # lines 15-19, Eq. (5)
             figures |= _rollout_figures(buffer, trials, q_hat)
+            size = float(sum(each.detach().abs().sum() for each in policy.parameters()))
+            _check_finite("size of the policy's weights", size, epoch, "ppo")
         figures |= selection_figures(model, selection_batches, config.reward)
-        _check(figures, epoch)
         for each in learners:
             each.schedule.step(figures["selection_accuracy"])
         if epoch > warm_up:
@@ -130,7 +132,11 @@ class Learner:
         self.classifier = classifier.eval()  # but for its lessons: a referee has no dropout
         self.train_graphs = train_graphs
         self.policy_graphs = policy_graphs
-        self.class_weights = inverse_frequencies(train_graphs.y) if settings.class_weights else None
+        self.class_weights = (
+            inverse_frequencies(train_graphs.y, classifier.num_classes)
+            if settings.class_weights
+            else None
+        )
         self.optimizer = Adam(
             classifier.parameters(),
             lr=settings.learning_rate,
@@ -139,8 +145,7 @@ class Learner:
         )
         self.schedule: Schedule
         if config.diet.mix == 1:
-            lessons = max(1, int(config.diet.warm_up * settings.epochs))
-            self.schedule = Cosine(self.optimizer, lessons, FINAL_CLASSIFIER_RATE)
+            self.schedule = Cosine(self.optimizer, config.warm_up_epochs, FINAL_CLASSIFIER_RATE)
         else:
             self.schedule = plateau(
                 self.optimizer,
@@ -341,13 +346,9 @@ def _rollout_figures(
     return figures
 
 
-def _check(figures: dict[str, float], epoch: int) -> None:
-    for name, group in (("loss", "training"), ("selection_reward", "ppo")):
-        if not math.isfinite(figures.get(name, 0.0)):
-            raise UserError(
-                f"the {name.replace('_', ' ')} is {figures[name]} in epoch {epoch}; "
-                f"lower {group}.learning_rate"
-            )
+def _check_finite(name: str, value: float, epoch: int, group: str) -> None:
+    if not math.isfinite(value):
+        raise UserError(f"the {name} is {value} in epoch {epoch}; lower {group}.learning_rate")
 
 
 def _policy_optimizer(
@@ -368,7 +369,13 @@ def _policy_schedule(optimizer: Optimizer, config: RunConfig, epochs: int) -> Sc
 
 
 def _entropy_annealed(config: PPOConfig, progress: float) -> PPOConfig:
-    """The settings with the entropy bonus part of the way from first to last, geometrically."""
+    """The settings with the entropy bonus part of the way from first to last.
+
+    Geometrically, or along a line where one of them is 0.
+    """
     first, last = config.entropy_coef, config.final_entropy_coef
-    weight = first ** (1 - progress) * last**progress if first > 0 and last > 0 else first
+    if first > 0 and last > 0:
+        weight = first ** (1 - progress) * last**progress
+    else:
+        weight = first + (last - first) * progress
     return replace(config, entropy_coef=weight)

@@ -16,6 +16,7 @@ from cores.data.store import GraphStore
 from cores.errors import UserError
 from cores.evaluation.metrics import accuracy
 from cores.evaluation.predictions import EVALUATION_BATCH, predict_proba
+from cores.models.classifier import Classifier
 from cores.training.journal import Journal
 from cores.training.state import RandomState
 from cores.training.stopping import EarlyStopping
@@ -44,7 +45,7 @@ def fit_epoch(
 
 
 def train(
-    classifier: nn.Module,
+    classifier: Classifier,
     train_graphs: GraphStore,
     selection_graphs: GraphStore,
     config: TrainingConfig,
@@ -79,7 +80,9 @@ def train(
         stopping=stopping,
         random=random,
     )
-    weights = inverse_frequencies(train_graphs.y) if config.class_weights else None
+    weights = None
+    if config.class_weights:
+        weights = inverse_frequencies(train_graphs.y, classifier.num_classes)
     selection_batches = list(selection_graphs.batches(EVALUATION_BATCH))
 
     for epoch in journal.epochs(config.epochs):
@@ -110,11 +113,11 @@ def train(
     return journal, stopping
 
 
-def inverse_frequencies(labels: Tensor) -> Tensor:
+def inverse_frequencies(labels: Tensor, num_classes: int) -> Tensor:
     """Weight of every class so that all classes weigh the same in sum, 1 on average.
 
-    >>> inverse_frequencies(torch.tensor([0, 0, 0, 1]))
+    >>> inverse_frequencies(torch.tensor([0, 0, 0, 1]), num_classes=2)
     tensor([0.6667, 2.0000])
     """
-    counts = torch.bincount(labels)
-    return len(labels) / (len(counts) * counts.float())
+    counts = torch.bincount(labels, minlength=num_classes)
+    return len(labels) / (num_classes * counts.clamp(min=1).float())
