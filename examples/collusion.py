@@ -1,7 +1,7 @@
-"""Collusion, shown and cured: the paper's diet for the classifier, and ours, on BA-2Motifs.
+"""Collusion: the paper's diet for the classifier, and ours, on BA-2Motifs.
 
-With ``mix`` 0 the classifier learns from the policy's subgraphs and rewards it: the two agree on a
-private code. With the default it learns from random masks and others reward the policy. Both rows
+With ``mix`` 0 the classifier learns from the policy's subgraphs and rewards it: the two can agree
+on a private code. With the default it learns from random masks and others reward the policy. Both rows
 are measured on the same test graphs, whose motif is known; docs/honesty.md says how to read them.
 
     python examples/collusion.py            # a few minutes on one core
@@ -34,7 +34,7 @@ DIETS: dict[str, dict[str, Any]] = {
 
 def main() -> None:
     """Train both and print their figures side by side."""
-    parser = argparse.ArgumentParser(description="Collusion, shown and cured, on BA-2Motifs.")
+    parser = argparse.ArgumentParser(description="Two diets for the classifier, on BA-2Motifs.")
     parser.add_argument("--quick", action="store_true", help="a few epochs only")
     parser.add_argument("--dataset", default="motifs", help="motifs (generated) or BA_2Motifs")
     options = parser.parse_args()
