@@ -1,8 +1,9 @@
 """Collusion: the paper's diet for the classifier, and ours, on BA-2Motifs.
 
 With ``mix`` 0 the classifier learns from the policy's subgraphs and rewards it: the two can agree
-on a private code. With the default it learns from random masks and others reward the policy. Both rows
-are measured on the same test graphs, whose motif is known; docs/honesty.md says how to read them.
+on a private code. With the default it learns from random masks and others reward the policy. Both
+rows are measured on the same test graphs, whose motif is known; docs/honesty.md says how to read
+them.
 
     python examples/collusion.py            # a few minutes on one core
     python examples/collusion.py --quick    # a minute, too short to convince anybody
