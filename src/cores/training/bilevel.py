@@ -22,7 +22,7 @@ from cores.conformal import aps_scores, conformal_quantile, lac_scores, predicti
 from cores.data.store import GraphStore
 from cores.errors import UserError
 from cores.evaluation.metrics import accuracy
-from cores.evaluation.predictions import EVALUATION_BATCH
+from cores.evaluation.predictions import EVALUATION_BATCH, true_scores
 from cores.masks import masked
 from cores.models.classifier import Classifier
 from cores.models.policy import Critic
@@ -257,7 +257,7 @@ def reward_quantile(
         pairs = [
             (probs, trial.rollout.elements.batch.y) for trial in trials for probs in trial.probs
         ]
-    scores = [scores_of(probs).gather(-1, labels[:, None]).squeeze(-1) for probs, labels in pairs]
+    scores = [true_scores(scores_of(probs), labels) for probs, labels in pairs]
     return conformal_quantile(torch.cat(scores), config.alpha)
 
 

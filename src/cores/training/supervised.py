@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.optim import Adam, Optimizer
-from torch.optim.lr_scheduler import ReduceLROnPlateau
 from torch_geometric.data import Batch
 
 from cores.config import TrainingConfig
@@ -18,6 +17,7 @@ from cores.evaluation.metrics import accuracy
 from cores.evaluation.predictions import EVALUATION_BATCH, predict_proba
 from cores.models.classifier import Classifier
 from cores.training.journal import Journal
+from cores.training.schedule import plateau
 from cores.training.state import RandomState
 from cores.training.stopping import EarlyStopping
 
@@ -64,12 +64,8 @@ def train(
         weight_decay=config.weight_decay,
         fused=True,
     )
-    schedule = ReduceLROnPlateau(
-        optimizer,
-        mode="max",
-        factor=config.schedule_factor,
-        patience=config.schedule_patience,
-        min_lr=min(config.min_learning_rate, config.learning_rate),
+    schedule = plateau(
+        optimizer, config.schedule_factor, config.schedule_patience, config.min_learning_rate
     )
     stopping = EarlyStopping(classifier, config.patience)
     journal = Journal(
