@@ -21,9 +21,8 @@ RECIPE = 2
 MOST_ROUNDS = 8
 """Each graph's random values are averaged over neighbours 0 to this many times.
 
-With few rounds the pieces are smaller than a motif: at 3, a classifier that tells the motifs of
-BA-2Motifs apart within their graphs guesses when it is shown a motif alone; at 16 the pieces are
-larger, and the policy keeps more than the motif.
+With few rounds the pieces are smaller than a motif, and a classifier does not know a motif that
+stands alone; with many they are larger, and a policy has less reason to keep the motif only.
 """
 
 
