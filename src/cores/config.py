@@ -192,7 +192,7 @@ class PPOConfig:
     """
 
     env_steps: int = 256
-    """Graphs rolled out per epoch, drawn at random; all, if there are fewer."""
+    """Graphs each referee rewards on per epoch, drawn at random; all, if there are fewer."""
     samples: int = 8
     """Actions sampled per graph."""
     ppo_epochs: int = 4
