@@ -153,14 +153,14 @@ class RewardConfig:
 
     lam: float = 0.5
     """Lambda: weight of performance against sparsity on graphs that are predicted surely."""
-    desired_ratio: float = 0.3
+    desired_ratio: float = 0.35
     """d: the kept ratio at which the sparsity reward reaches 0.95."""
     score: Literal["lac", "aps"] = "lac"
     """Conformal score of the reward's sets; aps: Eq. 4 (Deviation D11: lac by default)."""
     empty_set: Literal["predicted", "unsure", "wrong"] = "predicted"
     """What a set without labels stands for: the predicted label, all labels (unsure), or nothing
     (wrong: as Eq. 7 is written)."""
-    referees: int = 2
+    referees: int = 3
     """Classifiers that reward the policy, each on graphs it has not learnt from; 0: the returned
     classifier does it on the policy part, with a quantile from the training part (the paper)."""
     penalty_size: float = 1.0
@@ -191,7 +191,7 @@ class PPOConfig:
     does none of that.
     """
 
-    env_steps: int = 256
+    env_steps: int = 160
     """Graphs each referee rewards on per epoch, drawn at random; all, if there are fewer."""
     samples: int = 8
     """Actions sampled per graph."""

@@ -98,7 +98,7 @@ def test_the_selection_criterion_rewards_being_right_and_sparse_together() -> No
     settings = RewardConfig(lam=0.5, desired_ratio=0.3)
     probs = torch.tensor([[0.8, 0.2]] * 3)
     labels, ratio = torch.tensor([0, 0, 1]), torch.tensor([0.3, 1.0, 0.3])
-    expected = [0.5 + 0.5 * 0.95, 0.5, -0.95]
+    expected = [0.5 * 0.8 + 0.5 * 0.95, 0.5 * 0.8, -0.95]
     assert decided_reward(probs, labels, ratio, settings).tolist() == pytest.approx(expected)
 
 

@@ -303,16 +303,15 @@ def decided_reward(
     kept_ratio: Float[Tensor, " graphs"],
     config: RewardConfig,
 ) -> Float[Tensor, " graphs"]:
-    """Eq. (7) of predictions taken at their word: the predicted label is the set, and is certain.
+    """Eq. (7) with the predicted label alone as the prediction set.
 
-    It values accuracy and sparsity as the run's lambda and d do, and needs no quantile, so that
-    epochs can be compared.
+    It values accuracy, certainty and sparsity as the run's lambda and d do, and needs no quantile,
+    so that epochs can be compared.
     """
-    decided = one_hot(probs.argmax(-1), probs.size(-1)).to(probs.dtype)
     return conformal_reward(
-        performance_reward(decided, labels),
+        performance_reward(probs, labels),
         sparsity_reward(kept_ratio, config.desired_ratio),
-        decided.bool(),
+        one_hot(probs.argmax(-1), probs.size(-1)).bool(),
         labels,
         config.lam,
     )
