@@ -7,7 +7,7 @@ directions of an undirected edge are one element, so they share their fate.
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 from torch_geometric.data import Batch
 
@@ -119,6 +119,11 @@ class Elements:
         else:
             empty = self.kept_ratio(removed) == 0
         return removed & ~empty[..., self.owner], empty
+
+    def flattened(self, values: Shaped[Tensor, "samples elements"]) -> Shaped[Tensor, " copies"]:
+        """The values of several samples as those of one batch that holds a copy for each sample."""
+        nodes = 0 if self.removal == "edge" else self.batch.x.size(0)
+        return torch.cat([values[:, :nodes].flatten(), values[:, nodes:].flatten()])
 
     def per_node(self, values: Tensor, otherwise: float | bool) -> Tensor:
         """The values of the nodes; the same value for all where nodes are not decided on."""

@@ -228,3 +228,16 @@ def test_rollouts_use_as_many_graphs_as_asked() -> None:
     assert [each.kept_ratio.size(1) for each in trials] == [4, 4, 2]
     first = collect(model.policy, trials[0].rollout.elements.batch, 3)
     assert first.removed.shape == (3, len(first.elements.owner))
+
+
+@pytest.mark.parametrize("removal", ["node", "edge", "both"])
+def test_a_trial_holds_what_the_referee_makes_of_every_sample(removal: str) -> None:
+    settings = config(model=f"cores-{removal}", ppo={"env_steps": 6, "batch_size": 6})
+    model = model_of(settings)
+    referee = learner_of(model, settings)
+    (trial,) = roll_out(model, referee, settings.ppo, RandomState(0, CPU))
+    elements = trial.rollout.elements
+    removed, _ = elements.restored(trial.rollout.removed)
+    for probs, each in zip(trial.probs, removed, strict=True):
+        alone = referee.classifier(elements.subgraph(each).batch).softmax(dim=-1)
+        assert torch.allclose(probs, alone, atol=1e-6)

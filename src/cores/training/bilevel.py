@@ -23,6 +23,7 @@ from cores.data.store import GraphStore
 from cores.errors import UserError
 from cores.evaluation.metrics import accuracy
 from cores.evaluation.predictions import EVALUATION_BATCH, true_scores
+from cores.graphs import Elements
 from cores.masks import masked
 from cores.models.classifier import Classifier
 from cores.models.policy import Critic
@@ -219,12 +220,12 @@ def roll_out(
     for index in chosen.split(config.batch_size):
         rollout = ppo.collect(model.policy, graphs.batch(index), config.samples)
         removed, restored = rollout.elements.restored(rollout.removed)
-        logits = [
-            referee.classifier(rollout.elements.subgraph(each).batch) for each in removed
-        ]  # [S] of [B, K]
+        copies = Elements.of(graphs.batch(index.repeat(config.samples)), model.policy.removal)
+        subgraph = copies.subgraph(rollout.elements.flattened(removed))
+        logits = referee.classifier(subgraph.batch)  # [S * B, K]
         yield Trial(
             rollout,
-            torch.stack(logits).softmax(dim=-1),
+            logits.softmax(dim=-1).unflatten(0, restored.shape),
             rollout.elements.kept_ratio(removed),
             restored,
         )
