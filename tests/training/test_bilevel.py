@@ -241,3 +241,21 @@ def test_a_trial_holds_what_the_referee_makes_of_every_sample(removal: str) -> N
     for probs, each in zip(trial.probs, removed, strict=True):
         alone = referee.classifier(elements.subgraph(each).batch).softmax(dim=-1)
         assert torch.allclose(probs, alone, atol=1e-6)
+
+
+def test_weights_from_before_the_policy_settled_are_not_returned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings = config(training={"epochs": 12, "batch_size": 16}, diet={"warm_up": 0.34})
+    rewards = iter([0.0] * 4 + [0.9, 0.9, 0.1, 0.2, 0.1, 0.1, 0.1, 0.1])
+
+    def told(*_: object) -> dict[str, float]:
+        return {"selection_accuracy": 1.0, "selection_reward": next(rewards)}
+
+    monkeypatch.setattr(bilevel, "selection_figures", told)
+    model = model_of(settings)
+    student = learner_of(model, settings)
+    _, stopping = bilevel.train(
+        model, None, student, [student], student.policy_graphs, settings, RandomState(0, CPU)
+    )
+    assert stopping.best_epoch == 8  # epochs 5 and 6 are the first quarter of the policy's eight

@@ -39,6 +39,8 @@ from cores.training.supervised import Report, fit_epoch, inverse_frequencies
 SCORES = {"lac": lac_scores, "aps": aps_scores}
 FINAL_CLASSIFIER_RATE, FINAL_POLICY_RATE = 0.05, 0.1
 """Where the cosine schedules end, as shares of the rates they start from."""
+SETTLING = 0.25
+"""Share of the policy's epochs, the first, whose weights are never returned."""
 
 
 def train(
@@ -56,11 +58,13 @@ def train(
 
     ``student`` teaches the model's classifier. ``referees`` reward the policy: the student itself,
     alone (the paper), or others, and then the classifier that is returned never rewards it.
-    An epoch is better than another by the mean of :func:`decided_reward` over the selection part.
+    An epoch is better than another by the mean of :func:`decided_reward` over the selection part;
+    those in which the policy is settling do not count.
     With a folder, the run is recorded there and goes on from where it was killed.
     """
     policy, epochs = model.policy, config.training.epochs
     warm_up = config.warm_up_epochs
+    settled = warm_up + int(SETTLING * (epochs - warm_up))
     optimizer = _policy_optimizer(model, critic, config.ppo)
     schedule = _policy_schedule(optimizer, config, epochs - warm_up)
     learners = [student, *(each for each in referees if each is not student)]
@@ -109,6 +113,7 @@ def train(
             each.schedule.step(figures["selection_accuracy"])
         if epoch > warm_up:
             schedule.step(figures["selection_reward"])
+        if epoch > settled:
             stopping.step((figures["selection_reward"],), epoch)  # line 20
         journal.record(**figures)
         if report is not None:
