@@ -28,7 +28,10 @@ COLUMNS = {
     "node_auc": "AUC",
 }
 DIETS: dict[str, dict[str, Any]] = {
-    "policy's subgraphs (mix 0, no referees)": {"diet": {"mix": 0.0}, "reward": {"referees": 0}},
+    "policy's subgraphs (mix 0)": {
+        "diet": {"mix": 0.0, "warm_up": 0.05},
+        "reward": {"referees": 0},
+    },
     "random masks (default)": {},
 }
 

@@ -21,6 +21,7 @@ ORDER = (
         "masks",
         "data",
         "models",
+        "baselines",
         "conformal",
         "reward",
         "ppo",

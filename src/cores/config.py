@@ -15,13 +15,34 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from cores.errors import UserError, nearest
 
-Model = Literal["gnn", "mlp", "cores-node", "cores-edge", "cores-both"]
+Model = Literal[
+    "gnn",
+    "mlp",
+    "cores-node",
+    "cores-edge",
+    "cores-both",
+    "sagpool",
+    "gpool",
+    "diffpool",
+    "sugar",
+    "gsat",
+    "random",
+]
 Removal = Literal["node", "edge", "both"]
 Conv = Literal["gin", "gcn", "gat"]
 Preset = Literal["default", "paper"]
 Pooling = Literal["mean", "add"]
 
 _REMOVALS: dict[str, Removal] = {"cores-node": "node", "cores-edge": "edge", "cores-both": "both"}
+_KEEPS_SOME_NODES = ("sagpool", "gpool", "sugar", "random")
+_GROUPS = {
+    **dict.fromkeys(_REMOVALS, ("diet", "reward", "ppo")),
+    **dict.fromkeys(("sagpool", "gpool", "random"), ("pool",)),
+    "diffpool": ("diffpool",),
+    "sugar": ("sugar",),
+    "gsat": ("gsat",),
+}
+"""Groups of settings that only some models use."""
 
 TEST_SHARE = 0.1
 """Share of the graphs held out for the reported numbers, the same for every model."""
@@ -249,6 +270,124 @@ class PPOConfig:
 
 
 @dataclass(frozen=True)
+class PoolConfig:
+    """Models that keep a given share of every graph's nodes: sagpool, gpool, random."""
+
+    ratio: float = 0.5
+    """Share of the nodes that is kept, rounded up."""
+    multiplier: float = 1.0
+    """Factor on the gates of the kept nodes (sagpool, gpool)."""
+
+    def __post_init__(self) -> None:
+        _require(0 < self.ratio <= 1, f"pool.ratio must lie in (0, 1], got {self.ratio}")
+        _require(
+            0 < self.multiplier < math.inf,
+            f"pool.multiplier must be positive, got {self.multiplier}",
+        )
+
+
+@dataclass(frozen=True)
+class DiffPoolConfig:
+    """Clusters of DiffPool and its auxiliary losses."""
+
+    clusters: int = 16
+    """Clusters that the nodes are assigned to."""
+    link_weight: float = 1.0
+    """Weight of the link-prediction loss."""
+    entropy_weight: float = 1.0
+    """Weight of the entropy of the assignments."""
+
+    def __post_init__(self) -> None:
+        _require(
+            2 <= self.clusters <= 4096,
+            f"diffpool.clusters must lie in [2, 4096], got {self.clusters}",
+        )
+        for name in ("link_weight", "entropy_weight"):
+            value = getattr(self, name)
+            _require(0 <= value < math.inf, f"diffpool.{name} must not be negative, got {value}")
+
+
+@dataclass(frozen=True)
+class SugarConfig:
+    """SUGAR: the subgraphs it samples, and how it learns the share k that is kept."""
+
+    subgraphs: int = 12
+    """Subgraphs per graph, around its best-connected nodes."""
+    size: int = 6
+    """Nodes per subgraph, the first that a breadth-first search meets."""
+    overlap: int = 1
+    """Subgraphs that share more nodes than this are joined in the sketch."""
+    first_ratio: float = 0.5
+    """k at the start."""
+    step: float = 0.05
+    """How far k moves at a time."""
+    explore: float = 0.1
+    """Share of the moves that are made at random."""
+    rate: float = 0.5
+    """Step size of the Q-learning."""
+    discount: float = 0.9
+    """What the value of the next state counts."""
+    information_weight: float = 0.1
+    """Weight of the self-supervised loss."""
+
+    def __post_init__(self) -> None:
+        for name in ("subgraphs", "size"):
+            value = getattr(self, name)
+            _require(1 <= value <= 1024, f"sugar.{name} must lie in [1, 1024], got {value}")
+        _require(self.overlap >= 0, f"sugar.overlap must not be negative, got {self.overlap}")
+        for name in ("first_ratio", "step", "rate"):
+            value = getattr(self, name)
+            _require(0 < value <= 1, f"sugar.{name} must lie in (0, 1], got {value}")
+        for name in ("explore", "discount"):
+            value = getattr(self, name)
+            _require(0 <= value <= 1, f"sugar.{name} must lie in [0, 1], got {value}")
+        _require(
+            self.step <= self.first_ratio,
+            f"sugar.step must not exceed first_ratio, got {self.step} and {self.first_ratio}",
+        )
+        _require(
+            0 <= self.information_weight < math.inf,
+            f"sugar.information_weight must not be negative, got {self.information_weight}",
+        )
+
+
+@dataclass(frozen=True)
+class GSATConfig:
+    """GSAT: stochastic attention, and how little it may tell."""
+
+    attention: Literal["node", "edge"] = "node"
+    """What is weighed; with nodes, an edge weighs the product of its ends."""
+    first_r: float = 0.9
+    """r at the start: attention that keeps to Bern(r) costs nothing."""
+    last_r: float = 0.5
+    """r from the middle of training on."""
+    information_weight: float = 1.0
+    """Weight of the divergence from Bern(r)."""
+    temperature: float = 1.0
+    """Of the relaxed Bernoulli draws in training."""
+    dropout: float = 0.3
+    """Dropout rate before the attention's last layer."""
+
+    def __post_init__(self) -> None:
+        for name in ("first_r", "last_r"):
+            value = getattr(self, name)
+            _require(0 < value < 1, f"gsat.{name} must lie in (0, 1), got {value}")
+        _require(
+            self.last_r <= self.first_r,
+            f"gsat.last_r must not exceed first_r, got {self.last_r} and {self.first_r}",
+        )
+        _require(
+            0 <= self.information_weight < math.inf,
+            f"gsat.information_weight must not be negative, got {self.information_weight}",
+        )
+        _require(
+            0 < self.temperature < math.inf,
+            f"gsat.temperature must be positive, got {self.temperature}",
+        )
+        _require(0 <= self.dropout < 1, f"gsat.dropout must lie in [0, 1), got {self.dropout}")
+
+
+@dataclass(frozen=True)
 class RunConfig:
     """One training run: what decides its numbers, and nothing else (no paths, no device)."""
 
@@ -256,7 +395,9 @@ class RunConfig:
     """A dataset's name (`cores datasets`), or the path of a zip or folder in TU format."""
     model: Model = "gnn"
     """gnn: the plain graph neural network; mlp: the same network blind to edges; cores-node,
-    cores-edge, cores-both: CORES removing nodes, undirected edges, or both."""
+    cores-edge, cores-both: CORES removing nodes, undirected edges, or both; sagpool, gpool,
+    diffpool, sugar, gsat: the models it is compared with; random: a control that keeps a random
+    part."""
     conv: Conv = "gin"
     """Message-passing layer."""
     preset: Preset = "default"
@@ -274,6 +415,10 @@ class RunConfig:
     diet: DietConfig = field(default_factory=DietConfig)
     reward: RewardConfig = field(default_factory=RewardConfig)
     ppo: PPOConfig = field(default_factory=PPOConfig)
+    pool: PoolConfig = field(default_factory=PoolConfig)
+    diffpool: DiffPoolConfig = field(default_factory=DiffPoolConfig)
+    sugar: SugarConfig = field(default_factory=SugarConfig)
+    gsat: GSATConfig = field(default_factory=GSATConfig)
 
     def __post_init__(self) -> None:
         _require(self.split >= 1, f"--split counts from 1, got {self.split}")
@@ -293,8 +438,13 @@ class RunConfig:
 
     @property
     def removal(self) -> Removal | None:
-        """What the model removes; None for a model that sees the whole graph."""
+        """What the policy removes; None for a model without a policy."""
         return _REMOVALS.get(self.model)
+
+    @property
+    def judged(self) -> Removal | None:
+        """What the model's judge has learnt to do without; None for one that sees whole graphs."""
+        return "node" if self.model in _KEEPS_SOME_NODES else self.removal
 
     @property
     def warm_up_epochs(self) -> int:
@@ -304,7 +454,8 @@ class RunConfig:
     @property
     def settings(self) -> dict[str, Any]:
         """The settings as plain data, without the groups that the model does not use."""
-        unused = () if self.removal else ("diet", "reward", "ppo")
+        used = _GROUPS.get(self.model, ())
+        unused = {name for groups in _GROUPS.values() for name in groups} - set(used)
         return {name: value for name, value in to_dict(self).items() if name not in unused}
 
     @property

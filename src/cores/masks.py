@@ -9,7 +9,7 @@ pieces survive together.
 from collections.abc import Iterable, Iterator
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 from torch_geometric.data import Batch
 
@@ -52,26 +52,26 @@ def smooth_masks(
     """
     batch = elements.batch
     values = _smooth_values(batch)  # [N]
-    wanted = _rounded_up(kept_ratio * elements.count)  # [B]
+    wanted = rounded_up(kept_ratio * elements.count)  # [B]
     if elements.removal == "node":
-        return ~_largest(values, elements.owner, wanted)
+        return ~largest(values, elements.owner, wanted)
     ends = values[batch.pair_index]  # [2, P]
     owner = batch.batch[batch.pair_index[0]]  # [P]
     noise = _deviation(values, batch)[owner] * torch.rand_like(ends[0])
     pair_values = ends.amin(dim=0) + noise / 2  # [P]
     if elements.removal == "edge":
-        return ~_largest(pair_values, owner, wanted)
+        return ~largest(pair_values, owner, wanted)
     # Between half and all of what is kept are nodes; edges between them make up the rest.
     total = torch.bincount(batch.batch, minlength=batch.num_graphs)
     share = (1 + torch.rand_like(kept_ratio)) / 2
-    nodes_wanted = _rounded_up(share * wanted).clamp(max=total)
-    nodes = _largest(values, batch.batch, nodes_wanted)
+    nodes_wanted = rounded_up(share * wanted).clamp(max=total)
+    nodes = largest(values, batch.batch, nodes_wanted)
     joined = nodes[batch.pair_index].all(dim=0)  # [P]
-    pairs = _largest(pair_values.where(joined, -torch.inf), owner, wanted - nodes_wanted)
+    pairs = largest(pair_values.where(joined, -torch.inf), owner, wanted - nodes_wanted)
     return ~torch.cat([nodes, pairs & joined])
 
 
-def _rounded_up(numbers: Float[Tensor, " graphs"]) -> Int[Tensor, " graphs"]:
+def rounded_up(numbers: Float[Tensor, " graphs"]) -> Int[Tensor, " graphs"]:
     """At least one; a ratio k / n times n is k, not k + 1, whatever floats make of it."""
     return (numbers - 1e-4).ceil().long().clamp(min=1)
 
@@ -94,15 +94,15 @@ def _deviation(values: Float[Tensor, " nodes"], batch: Batch) -> Float[Tensor, "
     return nodes.mean((values - nodes.mean(values)[batch.batch]) ** 2).sqrt()
 
 
-def _largest(
-    values: Float[Tensor, " elements"],
+def largest(
+    values: Shaped[Tensor, " elements"],
     owner: Int[Tensor, " elements"],
     number: Int[Tensor, " graphs"],
 ) -> Bool[Tensor, " elements"]:
     """Marks so many of each graph's elements, the largest values first.
 
     >>> owner = torch.tensor([0, 0, 0, 1])
-    >>> _largest(torch.tensor([0.1, 0.9, 0.5, 0.3]), owner, torch.tensor([2, 1])).tolist()
+    >>> largest(torch.tensor([0.1, 0.9, 0.5, 0.3]), owner, torch.tensor([2, 1])).tolist()
     [False, True, True, True]
     """
     count = torch.bincount(owner, minlength=len(number))

@@ -92,6 +92,11 @@ def test_a_table_is_made_once_and_not_again(
     assert files == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("metrics.json")}
     _, out, _ = ask(capsys, *arguments)
     assert "MUTAG" in out
+    elsewhere = tmp_path / "elsewhere"  # as if on another machine, with the rows at hand
+    rows = ["--out", elsewhere, "--rows", tmp_path / "comparison-gin.csv"]
+    _, out, _ = ask(capsys, *arguments, *rows, "--json")
+    assert json.loads(out) == first
+    assert not list(elsewhere.iterdir())
 
 
 @pytest.mark.data

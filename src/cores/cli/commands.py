@@ -108,8 +108,10 @@ def reproduce(options: Namespace) -> dict[str, Any]:
     make_folder(rows_file.parent)
     rows = merge_rows(rows_file, [])
     make_folder(root)
+    finished = {row["key"] for row in rows}  # here or on another machine
+    missing = [config for config in configs if config.key not in finished]
     failures: dict[str, str] = {}
-    with display.runs_progress(len(configs)) as advance:
+    with display.runs_progress(len(missing)) as advance:
 
         def done(outcome: Outcome) -> None:
             if outcome.failure is None and (row := run_row(outcome.folder)) is not None:
@@ -119,7 +121,7 @@ def reproduce(options: Namespace) -> dict[str, Any]:
             advance(outcome.folder.name, outcome.failure)
 
         run_all(
-            configs,
+            missing,
             root,
             workers=options.workers,
             device=options.device,
@@ -133,7 +135,7 @@ def reproduce(options: Namespace) -> dict[str, Any]:
     if failures:
         name, reason = next(iter(failures.items()))
         raise UserError(
-            f"{len(failures)} of {len(configs)} runs failed, the first {name}: {reason}"
+            f"{len(failures)} of {len(missing)} runs failed, the first {name}: {reason}"
         )
     return {"target": options.target, "rows": asked}
 

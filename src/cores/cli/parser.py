@@ -202,7 +202,8 @@ def _reproduce() -> ArgumentParser:
         type=str | None,
         default=None,
         metavar="CSV",
-        help="File that collects a row per finished run; without, FOLDER/TARGET.csv.",
+        help="File that collects a row per finished run (without, FOLDER/TARGET.csv); a run that "
+        "has a row there is not repeated.",
     )
     _data_root(parser)
     return parser

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -11,7 +10,7 @@ from torch_geometric.data import Batch
 
 from cores.data.store import GraphStore
 from cores.graphs import Subgraph, edge_ratio, node_ratio
-from cores.models.classifier import Prediction
+from cores.models.classifier import GraphModel, Prediction
 
 EVALUATION_BATCH = 128
 """Graphs per forward pass where nothing is learnt."""
@@ -27,17 +26,6 @@ def predict_proba(
     probs = [classifier(batch).softmax(dim=-1) for batch in batches]
     classifier.train(was_training)
     return torch.cat(probs)
-
-
-@runtime_checkable
-class Model(Protocol):
-    """Anything that predicts a batch and says what it saw of it."""
-
-    def predict(self, batch: Batch) -> Prediction:
-        """Predict every graph of a batch."""
-
-    def eval(self) -> nn.Module:
-        """Turn dropout and batch statistics off."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +53,7 @@ class Predictions:
 
 
 @torch.no_grad()
-def predict(model: Model, graphs: GraphStore) -> Predictions:
+def predict(model: GraphModel, graphs: GraphStore) -> Predictions:
     """Predict every graph of a store."""
     model.eval()
     found: list[Prediction] = []
@@ -86,6 +74,14 @@ def predict(model: Model, graphs: GraphStore) -> Predictions:
         node_scores=_joined([each.node_scores for each in found]),
         edge_scores=_joined([each.edge_scores for each in found]),
     )
+
+
+@torch.no_grad()
+def predict_whole(model: GraphModel, graphs: GraphStore) -> Float[Tensor, "graphs classes"]:
+    """Class probabilities of every graph of a store when nothing is removed."""
+    model.eval()
+    logits = [model.whole(batch) for batch in graphs.batches(EVALUATION_BATCH)]
+    return torch.cat(logits).softmax(dim=-1)
 
 
 def true_scores(

@@ -1,6 +1,6 @@
 """What a run trains: built from a configuration and a task, saved and loaded with the run."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,6 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from cores.baselines.control import RandomSubgraph
+from cores.baselines.diffpool import DiffPool
+from cores.baselines.gsat import GSAT
+from cores.baselines.sugar import SUGAR
+from cores.baselines.topk import GPool, SAGPool
 from cores.config import RunConfig
 from cores.conformal import lac_scores
 from cores.data.datasets import Dataset
@@ -16,10 +21,20 @@ from cores.data.store import GraphStore
 from cores.errors import UserError
 from cores.evaluation.predictions import predict, true_scores
 from cores.experiments.folder import CONFIG, MODEL, read_identity
-from cores.models.classifier import Classifier
+from cores.models.classifier import Classifier, GraphModel
 from cores.models.policy import Critic, Policy
 from cores.models.sparse import SparseClassifier
 from cores.training.state import load_state, save_state
+
+BASELINES: dict[str, tuple[Callable[..., GraphModel], str]] = {
+    "sagpool": (SAGPool, "pool"),
+    "gpool": (GPool, "pool"),
+    "diffpool": (DiffPool, "diffpool"),
+    "sugar": (SUGAR, "sugar"),
+    "gsat": (GSAT, "gsat"),
+    "random": (RandomSubgraph, "pool"),
+}
+"""The models CORES is compared with, and the group of settings each takes."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +62,7 @@ class Task:
 class TrainedModel:
     """A model with the scaler of its inputs and the scores that calibrate its sets."""
 
-    model: Classifier | SparseClassifier
+    model: GraphModel
     scaler: FeatureScaler
     calibration_scores: Tensor
     """[n] LAC score of the true label on the calibration part; empty without one."""
@@ -64,7 +79,7 @@ class TrainedModel:
         )
 
 
-def calibration_scores(model: Classifier | SparseClassifier, graphs: GraphStore) -> Tensor:
+def calibration_scores(model: GraphModel, graphs: GraphStore) -> Tensor:
     """LAC score of the true label of every calibration graph, none without such graphs."""
     if not len(graphs):
         return torch.empty(0)
@@ -82,8 +97,18 @@ def build_classifier(config: RunConfig, task: Task) -> Classifier:
     )
 
 
-def build_model(config: RunConfig, task: Task) -> Classifier | SparseClassifier:
+def build_model(config: RunConfig, task: Task) -> GraphModel:
     """What the run's model is made of, with fresh weights."""
+    if config.model in BASELINES:
+        kind, group = BASELINES[config.model]
+        return kind(
+            len(task.feature_names),
+            len(task.class_names),
+            config.network,
+            getattr(config, group),
+            config.conv,
+            len(task.edge_feature_names),
+        )
     classifier = build_classifier(config, task)
     if config.removal is None:
         return classifier

@@ -18,12 +18,7 @@ from cores.evaluation.metrics import (
     coverage_and_size,
     majority_rate,
 )
-from cores.evaluation.predictions import (
-    EVALUATION_BATCH,
-    Predictions,
-    predict,
-    predict_proba,
-)
+from cores.evaluation.predictions import Predictions, predict, predict_whole
 from cores.experiments import judge as judges
 from cores.experiments.device import choose_device, tuned_cpu
 from cores.experiments.folder import METRICS, check_data, is_finished, locked, write_identity
@@ -68,7 +63,7 @@ def train_run(
     split = split_graphs(dataset.graphs.y, config.split, config.parts, dataset.class_names)
     if config.removal == "edge" and not int(dataset.graphs.num_edges.sum()):
         raise UserError(f"no graph of {dataset.name} has an edge to remove; use --model cores-node")
-    if config.removal is not None:  # the judge will want to divide the graphs its own way
+    if config.judged is not None:  # the judge will want to divide the graphs its own way
         split_graphs(dataset.graphs.y, config.split, judges.PARTS, dataset.class_names)
     train_index = _training_graphs(config, split)
     scaler = FeatureScaler(dataset.graphs.num_features).fit(
@@ -114,8 +109,8 @@ def train_run(
         trained.save(out)
         judge = (
             None
-            if config.removal is None
-            else judge_of(dataset, config.split, config.conv, config.removal, where)
+            if config.judged is None
+            else judge_of(dataset, config.split, config.conv, config.judged, where)
         )
         test_graphs = dataset.graphs.subset(split.test).to(where)
         metrics = {
@@ -201,8 +196,8 @@ def evaluate_run(
     judge = None
     if own:
         graphs = graphs.subset(split_graphs(graphs.y, config.split, config.parts).test)
-        if config.removal is not None:
-            judge = judge_of(data, config.split, config.conv, config.removal, where)
+        if config.judged is not None:
+            judge = judge_of(data, config.split, config.conv, config.judged, where)
     graphs = _relabelled(data, graphs, task, out)
     model.model.to(where)
     return {
@@ -243,9 +238,7 @@ def measure(
     if len(trained.calibration_scores):
         scores = trained.calibration_scores.to(probs.device)
         coverage, set_size = coverage_and_size(scores, probs, labels, alpha)
-    whole = probs
-    if isinstance(trained.model, SparseClassifier):
-        whole = predict_proba(trained.model.classifier, scaled.batches(EVALUATION_BATCH))
+    whole = predict_whole(trained.model, scaled)
     return {
         "accuracy": accuracy(probs, labels),
         "balanced_accuracy": balanced_accuracy(probs, labels),

@@ -1,10 +1,11 @@
-"""The classifier f_theta: encoder, readout, linear layer to the classes."""
+"""What every model of graphs offers, and the classifier f_theta: encoder, readout, linear layer."""
 
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional as F
 from torch_geometric.data import Batch
 from torch_geometric.nn import global_add_pool, global_mean_pool
 
@@ -27,7 +28,33 @@ class Prediction:
     edge_scores: Float[Tensor, " edges"] | None = None
 
 
-class Classifier(nn.Module):
+class GraphModel(nn.Module):
+    """Anything that classifies the graphs of a batch and says what it saw of them."""
+
+    num_classes: int
+
+    def forward(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
+        """Logits of every graph."""
+        raise NotImplementedError
+
+    def predict(self, batch: Batch) -> Prediction:
+        """Class probabilities, here from the whole graphs."""
+        return Prediction(self(batch).softmax(dim=-1), Subgraph.whole(batch))
+
+    def whole(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
+        """Logits when nothing is removed."""
+        logits: Tensor = self(batch)
+        return logits
+
+    def loss(self, batch: Batch, class_weights: Tensor | None = None) -> Float[Tensor, ""]:
+        """What training lowers: the cross-entropy, Eq. (6)."""
+        return F.cross_entropy(self(batch), batch.y, weight=class_weights)
+
+    def begin_epoch(self, progress: float) -> None:
+        """Told before every epoch which share of the epochs is over."""
+
+
+class Classifier(GraphModel):
     """Class logits of every graph in a batch.
 
     Args:
@@ -63,7 +90,3 @@ class Classifier(nn.Module):
         ]
         logits: Tensor = self.head(torch.cat(pooled, dim=-1))  # [B, K]
         return logits
-
-    def predict(self, batch: Batch) -> Prediction:
-        """Class probabilities from the whole graphs."""
-        return Prediction(self(batch).softmax(dim=-1), Subgraph.whole(batch))

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float
-from torch import Tensor, nn
+from torch import Tensor
 from torch_geometric.data import Batch
 
 from cores.graphs import Elements, Subgraph
-from cores.models.classifier import Classifier, Prediction
+from cores.models.classifier import Classifier, GraphModel, Prediction
 from cores.models.policy import Policy
 
 
@@ -23,13 +23,14 @@ class Choice:
     subgraph: Subgraph
 
 
-class SparseClassifier(nn.Module):
+class SparseClassifier(GraphModel):
     """f_theta(G_s), G_s = pi_phi(G): nothing of what was removed reaches the classifier."""
 
     def __init__(self, policy: Policy, classifier: Classifier) -> None:
         super().__init__()
         self.policy = policy
         self.classifier = classifier
+        self.num_classes = classifier.num_classes
 
     def choose(self, batch: Batch, sample: bool = False) -> Choice:
         """The mode of the policy (removed where that is more likely than not), or a sample."""
@@ -50,6 +51,11 @@ class SparseClassifier(nn.Module):
         probs = self.classifier(choice.subgraph.batch).softmax(dim=-1)
         nodes, edges = self._scores(choice)
         return Prediction(probs, choice.subgraph, nodes, edges)
+
+    def whole(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
+        """Logits of the classifier on whole graphs."""
+        logits: Tensor = self.classifier(batch)
+        return logits
 
     def _scores(self, choice: Choice) -> tuple[Tensor, Tensor]:
         """Probability that each node and edge of the batch is kept.

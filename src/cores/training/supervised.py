@@ -1,11 +1,11 @@
-"""Supervised training of the classifier on whole graphs: the plain GNN, and the inner Eq. (6)."""
+"""Supervised training: the plain GNN, the baselines, and the inner Eq. (6)."""
 
 import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 from torch.optim import Adam, Optimizer
 from torch_geometric.data import Batch
@@ -15,7 +15,7 @@ from cores.data.store import GraphStore
 from cores.errors import UserError
 from cores.evaluation.metrics import accuracy
 from cores.evaluation.predictions import EVALUATION_BATCH, predict_proba
-from cores.models.classifier import Classifier
+from cores.models.classifier import GraphModel
 from cores.training.journal import Journal
 from cores.training.schedule import plateau
 from cores.training.state import RandomState
@@ -26,16 +26,16 @@ Report = Callable[[int, dict[str, float]], None]
 
 
 def fit_epoch(
-    classifier: nn.Module,
+    model: GraphModel,
     batches: Iterable[Batch],
     optimizer: Optimizer,
     class_weights: Tensor | None = None,
 ) -> float:
-    """One epoch of gradient steps on the cross-entropy, Eq. (6); returns the mean loss."""
-    classifier.train()
-    total, graphs = torch.zeros((), device=next(classifier.parameters()).device), 0
+    """One epoch of gradient steps, Eq. (6); returns the mean loss."""
+    model.train()
+    total, graphs = torch.zeros((), device=next(model.parameters()).device), 0
     for batch in batches:
-        loss = F.cross_entropy(classifier(batch), batch.y, weight=class_weights)
+        loss = model.loss(batch, class_weights)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -45,7 +45,7 @@ def fit_epoch(
 
 
 def train(
-    classifier: Classifier,
+    model: GraphModel,
     train_graphs: GraphStore,
     selection_graphs: GraphStore,
     config: TrainingConfig,
@@ -53,13 +53,13 @@ def train(
     folder: Path | None = None,
     report: Report | None = None,
 ) -> tuple[Journal, EarlyStopping]:
-    """Train until patience runs out, then put the chosen weights into the classifier.
+    """Train until patience runs out, then put the chosen weights into the model.
 
     An epoch is better than another by selection accuracy, then by a lower selection loss.
     With a folder, the run is recorded there and goes on from where it was killed.
     """
     optimizer = Adam(
-        classifier.parameters(),
+        model.parameters(),
         lr=config.learning_rate,
         weight_decay=config.weight_decay,
         fused=True,
@@ -67,10 +67,10 @@ def train(
     schedule = plateau(
         optimizer, config.schedule_factor, config.schedule_patience, config.min_learning_rate
     )
-    stopping = EarlyStopping(classifier, config.patience)
+    stopping = EarlyStopping(model, config.patience)
     journal = Journal(
         folder,
-        classifier=classifier,
+        model=model,
         optimizer=optimizer,
         schedule=schedule,
         stopping=stopping,
@@ -78,15 +78,16 @@ def train(
     )
     weights = None
     if config.class_weights:
-        weights = inverse_frequencies(train_graphs.y, classifier.num_classes)
+        weights = inverse_frequencies(train_graphs.y, model.num_classes)
     selection_batches = list(selection_graphs.batches(EVALUATION_BATCH))
 
     for epoch in journal.epochs(config.epochs):
         if stopping.exhausted:
             break
+        model.begin_epoch((epoch - 1) / config.epochs)
         batches = train_graphs.batches(config.batch_size, random.batches)
-        loss = fit_epoch(classifier, batches, optimizer, weights)
-        probs = predict_proba(classifier, selection_batches)
+        loss = fit_epoch(model, batches, optimizer, weights)
+        probs = predict_proba(model, selection_batches)
         selection_accuracy = accuracy(probs, selection_graphs.y)
         selection_loss = float(F.nll_loss(probs.clamp_min(1e-12).log(), selection_graphs.y))
         if not (math.isfinite(loss) and math.isfinite(selection_loss)):

@@ -1,0 +1,1 @@
+"""The models CORES is compared with, each from its own paper."""

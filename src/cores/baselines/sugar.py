@@ -1,0 +1,306 @@
+"""SUGAR (Sun et al. 2021): subgraphs around the best-connected nodes, chosen by a learnt share."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch_geometric.data import Batch
+
+from cores.config import Conv, NetworkConfig, SugarConfig
+from cores.graphs import Subgraph
+from cores.masks import largest, rounded_up
+from cores.models.classifier import GraphModel, Prediction
+from cores.models.encoder import Encoder
+
+SETTLED_AFTER = 10
+"""Epochs over which the share must stay within one step for the Q-learning to end."""
+NOWHERE = -torch.inf
+
+
+class SUGAR(GraphModel):
+    """Encodes small subgraphs, keeps a share k of them, and classifies the sketch they form.
+
+    The share k is not a parameter: Q-learning moves it up or down after every epoch, rewarded when
+    the training accuracy rises. Two subgraphs of the sketch are joined where they share nodes. A
+    discriminator that tells a graph's own subgraphs from those of another graph adds the
+    self-supervised loss.
+
+    Args:
+        num_features: Columns of the node features.
+        num_classes: Number of labels.
+        network: Shape of the network.
+        sugar: Number and size of the subgraphs, and how k is learnt.
+        conv: Message-passing layer.
+        num_edge_features: Columns of the edge features.
+    """
+
+    _right: Tensor
+
+    def __init__(
+        self,
+        num_features: int,
+        num_classes: int,
+        network: NetworkConfig,
+        sugar: SugarConfig,
+        conv: Conv,
+        num_edge_features: int = 0,
+    ) -> None:
+        super().__init__()
+        width = network.hidden_dim
+        self.num_classes = num_classes
+        self.config = sugar
+        self.encoder = Encoder(num_features, network, conv, num_edge_features)
+        self.intra = nn.Linear(width, 1)
+        self.projection = nn.Parameter(torch.empty(width))
+        nn.init.uniform_(self.projection, -1, 1)
+        self.inter = nn.Linear(width, width)
+        self.attention = nn.Linear(2 * width, 1)
+        self.head = nn.Linear(width, num_classes)
+        self.discriminator = nn.Bilinear(width, width, 1)
+        self.share = AdaptiveShare(sugar)
+        self.register_buffer("_right", torch.zeros(2))  # graphs of this epoch: right, all
+
+    def begin_epoch(self, progress: float) -> None:
+        """Pay the last move of k by what became of the training accuracy, and move again."""
+        right, graphs = self._right.tolist()
+        if graphs:
+            self.share.step(right / graphs)
+        self._right.zero_()
+
+    def forward(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
+        """Logits of the sketched graphs."""
+        sampled = sample_subgraphs(batch, self.config.subgraphs, self.config.size)
+        z = self._encoded(batch, sampled)
+        return self._classified(sampled, z, self._chosen(sampled, z, self.share.ratio))[0]
+
+    def whole(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
+        """Logits when every sampled subgraph is kept."""
+        sampled = sample_subgraphs(batch, self.config.subgraphs, self.config.size)
+        return self._classified(sampled, self._encoded(batch, sampled), sampled.exists)[0]
+
+    def loss(self, batch: Batch, class_weights: Tensor | None = None) -> Float[Tensor, ""]:
+        """Cross-entropy, with the mutual-information loss between subgraphs and their graph."""
+        sampled = sample_subgraphs(batch, self.config.subgraphs, self.config.size)
+        z = self._encoded(batch, sampled)
+        chosen = self._chosen(sampled, z, self.share.ratio)
+        logits, states = self._classified(sampled, z, chosen)
+        self._right += torch.stack(
+            [(logits.argmax(-1) == batch.y).sum(), batch.y.new_tensor(len(batch.y))]
+        )
+        loss = F.cross_entropy(logits, batch.y, weight=class_weights)
+        return loss + self.config.information_weight * self._information_loss(states, chosen)
+
+    def predict(self, batch: Batch) -> Prediction:
+        """Class probabilities; what was seen is the union of the chosen subgraphs."""
+        sampled = sample_subgraphs(batch, self.config.subgraphs, self.config.size)
+        z = self._encoded(batch, sampled)
+        chosen = self._chosen(sampled, z, self.share.ratio)
+        probs = self._classified(sampled, z, chosen)[0].softmax(dim=-1)
+        source, target = batch.edge_index
+        seen = sampled.members & chosen[batch.batch]  # [N, n]
+        kept_edges = (seen[source] & seen[target]).any(dim=-1)  # [E]
+        subgraph = Subgraph.without(batch, ~seen.any(dim=-1), ~kept_edges)
+        worth = self._worth(z)  # [B, n]
+        lowest = worth.where(sampled.exists, torch.inf).amin() - 1  # of a node in no subgraph
+        scores = worth[batch.batch].where(sampled.members, lowest).amax(dim=-1)  # [N]
+        return Prediction(probs, subgraph, scores, scores[batch.edge_index].amin(dim=0))
+
+    def _encoded(self, batch: Batch, sampled: "Subgraphs") -> Tensor:
+        """[B, n, H]: each subgraph by itself, its nodes weighed by attention within it."""
+        attributes = batch.get("edge_attr")
+        if attributes is not None:
+            attributes = attributes[sampled.edges]
+        h = self.encoder(batch.x[sampled.nodes], sampled.edge_index, attributes)  # [M, H]
+        weighed = self.intra(h).sigmoid() * h
+        slots = sampled.exists.numel()
+        z = h.new_zeros(slots, h.size(-1)).index_add(0, sampled.slot, weighed)
+        return torch.unflatten(z, 0, sampled.exists.shape)
+
+    def _worth(self, z: Tensor) -> Tensor:
+        """[B, n]: projection of every subgraph."""
+        return torch.matmul(z, self.projection / self.projection.norm())
+
+    def _chosen(self, sampled: "Subgraphs", z: Tensor, ratio: Tensor) -> Tensor:
+        """[B, n]: the share k of the subgraphs that is worth most, at least one."""
+        worth = self._worth(z).where(sampled.exists, NOWHERE)
+        wanted = rounded_up(ratio * sampled.exists.sum(dim=-1))  # [B]
+        rank = worth.argsort(dim=-1, descending=True).argsort(dim=-1)
+        return (rank < wanted[:, None]) & sampled.exists
+
+    def _classified(self, sampled: "Subgraphs", z: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
+        """[B, K] logits and [B, n, H] states after attention between the chosen subgraphs."""
+        gated = self.inter(z * self._worth(z).tanh()[..., None])  # [B, n, H]
+        count = gated.size(1)
+        pairs = torch.cat(
+            [
+                gated[:, :, None].expand(-1, -1, count, -1),
+                gated[:, None].expand(-1, count, -1, -1),
+            ],
+            dim=-1,
+        )  # [B, n, n, 2H]
+        energy = F.leaky_relu(self.attention(pairs).squeeze(-1), 0.2)
+        itself = torch.eye(count, dtype=torch.bool, device=z.device)
+        joined = (sampled.overlap > self.config.overlap) | itself
+        joined = joined & chosen[:, None, :] & chosen[:, :, None]
+        weights = energy.where(joined, -1e9).softmax(dim=-1) * joined
+        states = F.elu(weights @ gated)  # [B, n, H]
+        logits = self.head(states) * chosen[..., None]  # every subgraph votes
+        return logits.sum(dim=1) / chosen.sum(dim=-1, keepdim=True).clamp(min=1), states
+
+    def _information_loss(self, states: Tensor, chosen: Tensor) -> Tensor:
+        """Jensen-Shannon estimate: a graph's subgraphs against those of the next graph."""
+        count = chosen.sum(dim=-1, keepdim=True).clamp(min=1)
+        summary = ((states * chosen[..., None]).sum(dim=1) / count).sigmoid()  # [B, H]
+        expanded = summary[:, None].expand_as(states).contiguous()
+        own = self.discriminator(states, expanded).squeeze(-1)  # [B, n]
+        other = self.discriminator(states.roll(1, dims=0), expanded).squeeze(-1)
+        loss = F.softplus(-own[chosen]).mean()
+        return loss + F.softplus(other[chosen.roll(1, dims=0)]).mean()
+
+
+@dataclass(frozen=True)
+class Subgraphs:
+    """Up to n subgraphs of every graph in a batch, each a copy of its nodes and edges."""
+
+    exists: Bool[Tensor, "graphs subgraphs"]
+    """A graph with fewer nodes has fewer subgraphs."""
+    nodes: Int[Tensor, " copies"]
+    """The node of the batch that each copied node is."""
+    slot: Int[Tensor, " copies"]
+    """The subgraph it is copied into, counted over the whole batch."""
+    edges: Int[Tensor, " copied_edges"]
+    """The edge of the batch that each copied edge is."""
+    edge_index: Int[Tensor, "2 copied_edges"]
+    members: Bool[Tensor, "nodes subgraphs"]
+    overlap: Float[Tensor, "graphs subgraphs subgraphs"]
+    """Nodes that two subgraphs of a graph share."""
+
+
+@torch.no_grad()
+def sample_subgraphs(batch: Batch, count: int, size: int) -> Subgraphs:
+    """Around each graph's best-connected nodes, the nodes that a breadth-first search meets first.
+
+    All searches of a batch run at once, each on a copy of its graph.
+    """
+    total = batch.x.size(0)
+    source, target = batch.edge_index
+    degree = torch.bincount(target, minlength=total)
+    wanted = torch.full((batch.num_graphs,), count, device=source.device)
+    roots = largest(degree, batch.batch, wanted).nonzero().squeeze(-1)  # [R] by graph
+    owner = batch.batch[roots]
+    place = _place_within(owner, batch.num_graphs)  # [R] 0 .. count - 1
+    exists = torch.zeros(batch.num_graphs, count, dtype=torch.bool, device=source.device)
+    exists[owner, place] = True
+
+    node_ptr = batch.ptr
+    per_graph = torch.bincount(batch.batch[source], minlength=batch.num_graphs)
+    edge_ptr = torch.cat([per_graph.new_zeros(1), per_graph.cumsum(0)])
+    nodes, search = _copied(node_ptr, owner)  # [M] node of the batch, and the search it is in
+    edges, edge_search = _copied(edge_ptr, owner)
+    first = torch.cat([nodes.new_zeros(1), node_ptr.diff()[owner].cumsum(0)])
+    shift = first[edge_search] - node_ptr[owner[edge_search]]
+    copied_edges = batch.edge_index[:, edges] + shift  # [2, F]
+
+    distance = torch.full_like(nodes, total)
+    distance[first[:-1] + roots - node_ptr[owner]] = 0
+    for _ in range(size - 1):  # a node further away is never among the first
+        reached = distance[copied_edges[0]] + 1
+        distance = distance.scatter_reduce(0, copied_edges[1], reached, "amin")
+    found = distance < total
+    order = -distance.where(found, 2 * total)
+    taken = largest(order, search, torch.full_like(owner, size)) & found  # [M]
+    number = taken.cumsum(0) - 1
+    inside = taken[copied_edges].all(dim=0)
+    slots = owner * count + place
+    members = torch.zeros(total, count, dtype=torch.bool, device=source.device)
+    members[nodes[taken], place[search[taken]]] = True
+    shared = (members[:, :, None] & members[:, None]).float()  # [N, n, n]
+    overlap = shared.new_zeros(batch.num_graphs, count, count).index_add(0, batch.batch, shared)
+    return Subgraphs(
+        exists,
+        nodes[taken],
+        slots[search[taken]],
+        edges[inside],
+        number[copied_edges[:, inside]],
+        members,
+        overlap,
+    )
+
+
+class AdaptiveShare(nn.Module):
+    """k, the share of the subgraphs that is kept, moved by Q-learning.
+
+    A state is a value of k, an action one step down or up. When k has stayed within a step for ten
+    epochs it is settled.
+    """
+
+    values: Tensor
+    """Expected reward of every state's two actions."""
+    state: Tensor
+    came_from: Tensor
+    action: Tensor
+    """The last move; -1 before the first."""
+    accuracy: Tensor
+    recent: Tensor
+    """The last ten states; -1 for those before the first."""
+
+    def __init__(self, config: SugarConfig) -> None:
+        super().__init__()
+        self.config = config
+        states = round(1 / config.step)
+        self.register_buffer("values", torch.zeros(states, 2))
+        self.register_buffer("state", torch.tensor(round(config.first_ratio * states) - 1))
+        self.register_buffer("action", torch.tensor(-1))
+        self.register_buffer("came_from", torch.tensor(0))
+        self.register_buffer("accuracy", torch.tensor(0.0))
+        self.register_buffer("recent", torch.full((SETTLED_AFTER,), -1))
+
+    @property
+    def ratio(self) -> Float[Tensor, ""]:
+        """The current k."""
+        return (self.state + 1) * self.config.step
+
+    @property
+    def settled(self) -> bool:
+        """Whether k has stopped moving."""
+        known = bool((self.recent >= 0).all())
+        return known and int(self.recent.max() - self.recent.min()) <= 1
+
+    def step(self, accuracy: float) -> None:
+        """Pay the last move by the change in accuracy, and make the next."""
+        if self.settled:
+            return
+        settings = self.config
+        if int(self.action) >= 0:
+            change = accuracy - float(self.accuracy)
+            reward = float(change > 0) - float(change < 0)
+            best = self.values[self.state].max()
+            paid = self.values[self.came_from, self.action]
+            target = reward + settings.discount * best
+            self.values[self.came_from, self.action] = paid + settings.rate * (target - paid)
+        self.accuracy.fill_(accuracy)
+        options = self.values[self.state]
+        undecided = bool(options[0] == options[1]) or float(torch.rand(())) < settings.explore
+        action = int(torch.randint(2, ())) if undecided else int(options.argmax())
+        self.came_from.copy_(self.state)
+        self.action.fill_(action)
+        self.state.copy_((self.state + 2 * action - 1).clamp(0, len(self.values) - 1))
+        self.recent.copy_(self.recent.roll(-1))
+        self.recent[-1] = self.state
+
+
+def _place_within(owner: Tensor, num_graphs: int) -> Tensor:
+    """Position of every item among those of its graph; items are sorted by graph."""
+    counts = torch.bincount(owner, minlength=num_graphs)
+    first = counts.cumsum(0) - counts
+    return torch.arange(len(owner), device=owner.device) - first[owner]
+
+
+def _copied(ptr: Tensor, owner: Tensor) -> tuple[Tensor, Tensor]:
+    """The items of each given graph, one graph after the other, and which copy each is in."""
+    counts = ptr.diff()[owner]
+    copy = torch.arange(len(owner), device=ptr.device).repeat_interleave(counts)
+    place = _place_within(copy, len(owner))
+    return ptr[owner][copy] + place, copy

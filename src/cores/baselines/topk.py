@@ -1,0 +1,168 @@
+"""SAGPool and GPool: a score per node, the best of them kept, their states gated by the score."""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch_geometric.data import Batch
+
+from cores.config import NetworkConfig, PoolConfig
+from cores.graphs import Subgraph, remove_nodes
+from cores.masks import largest, rounded_up
+from cores.models.classifier import READOUTS, Classifier, GraphModel, Prediction
+from cores.models.encoder import LAYERS, Encoder, Layer
+
+
+class TopK(GraphModel):
+    """Keeps the share ``ratio`` of every graph's nodes that scores best.
+
+    Args:
+        num_features: Columns of the node features.
+        num_classes: Number of labels.
+        network: Shape of the network.
+        pool: How many nodes are kept, and the factor on their gates.
+        layer: Message-passing layer.
+        num_edge_features: Columns of the edge features.
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        num_classes: int,
+        network: NetworkConfig,
+        pool: PoolConfig,
+        layer: Layer,
+        num_edge_features: int = 0,
+    ) -> None:
+        super().__init__()
+        self.num_classes = num_classes
+        self.ratio = pool.ratio
+        self.multiplier = pool.multiplier
+
+    def scores(self, batch: Batch) -> Float[Tensor, " nodes"]:
+        """How much each node is worth, in (-1, 1)."""
+        raise NotImplementedError
+
+    def classify(
+        self, batch: Batch, scores: Float[Tensor, " nodes"], removed: Bool[Tensor, " nodes"]
+    ) -> Float[Tensor, "graphs classes"]:
+        """Logits with a mask of removed nodes; the gates come from the scores."""
+        raise NotImplementedError
+
+    def removed(self, batch: Batch, scores: Float[Tensor, " nodes"]) -> Bool[Tensor, " nodes"]:
+        """All but the best nodes of every graph, at least one of which is kept."""
+        wanted = rounded_up(self.ratio * torch.bincount(batch.batch, minlength=batch.num_graphs))
+        return ~largest(scores, batch.batch, wanted)
+
+    def forward(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
+        """Logits from the kept nodes."""
+        scores = self.scores(batch)
+        return self.classify(batch, scores, self.removed(batch, scores))
+
+    def whole(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
+        """Logits when every node is kept; the gates stay."""
+        scores = self.scores(batch)
+        return self.classify(batch, scores, torch.zeros_like(scores, dtype=torch.bool))
+
+    def predict(self, batch: Batch) -> Prediction:
+        """Class probabilities, the kept nodes, and all scores; an edge is worth its lesser end."""
+        scores = self.scores(batch)
+        removed = self.removed(batch, scores)
+        probs = self.classify(batch, scores, removed).softmax(dim=-1)
+        no_edges = removed.new_zeros(batch.edge_index.size(1))
+        subgraph = Subgraph.without(batch, removed, no_edges)
+        return Prediction(probs, subgraph, scores, scores[batch.edge_index].amin(dim=0))
+
+
+class GPool(TopK):
+    """Hard removal (Gao and Ji 2019; Cangea et al. 2018): a node's score reads its features alone.
+
+    The classifier sees the kept nodes, gated, and the edges between them: nothing of a removed node
+    reaches it once the mask is given.
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        num_classes: int,
+        network: NetworkConfig,
+        pool: PoolConfig,
+        layer: Layer,
+        num_edge_features: int = 0,
+    ) -> None:
+        super().__init__(num_features, num_classes, network, pool, layer, num_edge_features)
+        self.embed = nn.Linear(num_features, network.hidden_dim)
+        self.projection = nn.Parameter(torch.empty(network.hidden_dim))
+        nn.init.uniform_(self.projection, -1, 1)
+        self.classifier = Classifier(num_features, num_classes, network, layer, num_edge_features)
+
+    def scores(self, batch: Batch) -> Float[Tensor, " nodes"]:
+        """tanh(h p / |p|), with an embedding h of the node's own features."""
+        h = torch.relu(self.embed(batch.x))  # [N, H]
+        return torch.tanh(h @ (self.projection / self.projection.norm()))
+
+    def classify(
+        self, batch: Batch, scores: Float[Tensor, " nodes"], removed: Bool[Tensor, " nodes"]
+    ) -> Float[Tensor, "graphs classes"]:
+        """Logits from the subgraph between the kept nodes, their features gated."""
+        subgraph = remove_nodes(batch, removed)
+        subgraph.x = subgraph.x * (self.multiplier * scores[~removed, None])
+        logits: Tensor = self.classifier(subgraph)
+        return logits
+
+
+class SAGPool(TopK):
+    """Soft removal (Lee et al. 2019, their global variant; Knyazev et al. 2019).
+
+    Embeddings and scores come from a GNN on the whole graph; only the readout is restricted to the
+    best nodes. What was removed still speaks through the embeddings and gates of what was kept.
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        num_classes: int,
+        network: NetworkConfig,
+        pool: PoolConfig,
+        layer: Layer,
+        num_edge_features: int = 0,
+    ) -> None:
+        super().__init__(num_features, num_classes, network, pool, layer, num_edge_features)
+        width = network.hidden_dim
+        self.encoder = Encoder(num_features, network, layer, num_edge_features)
+        self.attention = LAYERS[layer](network, num_edge_features if network.edge_features else 0)
+        self.score = nn.Linear(width, 1)
+        self.pooling = network.pooling
+        self.head = nn.Linear(len(network.pooling) * width, num_classes)
+        nn.init.xavier_uniform_(self.head.weight)
+        nn.init.zeros_(self.head.bias)
+
+    def scores(self, batch: Batch) -> Float[Tensor, " nodes"]:
+        """Self-attention: one more round of messages, then one unit."""
+        return self._scores(batch, self._embedded(batch))
+
+    def classify(
+        self, batch: Batch, scores: Float[Tensor, " nodes"], removed: Bool[Tensor, " nodes"]
+    ) -> Float[Tensor, "graphs classes"]:
+        """Logits from the embeddings of the kept nodes, gated."""
+        return self._read(batch, self._embedded(batch), scores, removed)
+
+    def forward(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
+        """Logits from the kept nodes; the graph is embedded once."""
+        h = self._embedded(batch)
+        scores = self._scores(batch, h)
+        return self._read(batch, h, scores, self.removed(batch, scores))
+
+    def _embedded(self, batch: Batch) -> Tensor:
+        h: Tensor = self.encoder(batch.x, batch.edge_index, batch.get("edge_attr"))  # [N, H]
+        return h
+
+    def _scores(self, batch: Batch, h: Tensor) -> Tensor:
+        attended = self.attention(h, batch.edge_index, batch.get("edge_attr"))  # [N, H]
+        return torch.tanh(self.score(attended).squeeze(-1))  # [N]
+
+    def _read(self, batch: Batch, h: Tensor, scores: Tensor, removed: Tensor) -> Tensor:
+        kept = h[~removed] * (self.multiplier * scores[~removed, None])
+        owner = batch.batch[~removed]
+        pooled = [READOUTS[each](kept, owner, size=batch.num_graphs) for each in self.pooling]
+        logits: Tensor = self.head(torch.cat(pooled, dim=-1))
+        return logits

@@ -1,0 +1,93 @@
+"""GSAT: attention that pays for what it tells, and finds a planted motif."""
+
+import pytest
+import torch
+from torch.optim import Adam
+
+from cores.baselines.gsat import GSAT, information_loss
+from cores.config import GSATConfig, NetworkConfig
+from cores.data.synthetic import ba_motifs
+from cores.evaluation.explanations import roc_auc
+from cores.evaluation.predictions import predict
+
+NETWORK = NetworkConfig(hidden_dim=16, num_layers=2)
+
+
+def model_of(attention: str = "node", conv: str = "gin", **changes: float) -> GSAT:
+    torch.manual_seed(0)
+    return GSAT(10, 2, NETWORK, GSATConfig(attention=attention, **changes), conv)
+
+
+@pytest.mark.parametrize("attention", ["node", "edge"])
+@pytest.mark.parametrize("conv", ["gin", "gcn", "gat"])
+def test_every_weight_gets_a_gradient(attention: str, conv: str) -> None:
+    batch = ba_motifs(num_graphs=4, seed=0).batch(torch.arange(4))
+    model = model_of(attention, conv)
+    model.loss(batch).backward()
+    assert all(each.grad is not None and each.grad.isfinite().all() for each in model.parameters())
+
+
+@pytest.mark.parametrize("conv", ["gin", "gcn", "gat"])
+def test_attention_of_one_changes_nothing_and_of_zero_cuts_every_message(conv: str) -> None:
+    batch = ba_motifs(num_graphs=4, seed=0).batch(torch.arange(4))
+    model = model_of("edge", conv).eval()
+    full = torch.ones(batch.pair_index.size(1))
+    assert torch.allclose(model._classify(batch, full), model.classifier(batch), atol=1e-5)
+    cut = model._classify(batch, 0 * full)
+    assert not torch.allclose(cut, model.classifier(batch), atol=1e-4)
+    if conv == "gin":
+        alone = batch.clone()
+        alone.edge_index = alone.edge_index[:, :0]
+        assert torch.allclose(cut, model.classifier(alone), atol=1e-5)
+
+
+def test_both_directions_of_an_edge_weigh_the_same() -> None:
+    batch = ba_motifs(num_graphs=4, seed=0).batch(torch.arange(4))
+    scores = model_of("edge").eval().predict(batch).edge_scores
+    pairs = torch.stack([batch.edge_pair, torch.arange(len(scores))])
+    order = pairs[0].argsort(stable=True)
+    first, second = scores[order].view(-1, 2).unbind(dim=-1)
+    assert torch.equal(first, second)
+
+
+def test_information_is_least_at_r_and_r_goes_down() -> None:
+    r = torch.tensor(0.6)
+    losses = [float(information_loss(torch.full((5,), p), r)) for p in (0.3, 0.6, 0.9)]
+    assert losses[1] == pytest.approx(0, abs=1e-6)
+    assert min(losses[0], losses[2]) > 0.1
+    model = model_of(first_r=0.9, last_r=0.5)
+    seen = []
+    for progress in (0.0, 0.25, 0.5, 0.9):
+        model.begin_epoch(progress)
+        seen.append(float(model.r))
+    assert seen == pytest.approx([0.9, 0.7, 0.5, 0.5])
+
+
+def test_evaluation_is_not_random() -> None:
+    batch = ba_motifs(num_graphs=4, seed=0).batch(torch.arange(4))
+    model = model_of().eval()
+    assert torch.equal(model.predict(batch).probs, model.predict(batch).probs)
+    assert torch.allclose(model(batch).softmax(-1), model.predict(batch).probs)
+    model.train()
+    assert not torch.equal(model(batch), model(batch))
+
+
+@pytest.mark.slow
+def test_attention_sharpens_on_a_planted_motif() -> None:
+    graphs = ba_motifs(num_graphs=200, base_size=12, seed=0)
+    model = model_of(last_r=0.5)
+    optimizer = Adam(model.parameters(), lr=5e-3)
+    order = torch.Generator().manual_seed(0)
+    before = predict(model, graphs)
+    for epoch in range(40):
+        model.begin_epoch(epoch / 40)
+        model.train()
+        for batch in graphs.batches(32, order):
+            optimizer.zero_grad()
+            model.loss(batch).backward()
+            optimizer.step()
+    after = predict(model, graphs)
+    truth = graphs.node_truth
+    assert roc_auc(after.node_scores, truth) > max(0.8, roc_auc(before.node_scores, truth))
+    gap = after.node_scores[truth].mean() - after.node_scores[~truth].mean()
+    assert gap > before.node_scores[truth].mean() - before.node_scores[~truth].mean() + 0.1

@@ -1,0 +1,140 @@
+"""SUGAR: subgraphs by breadth-first search, and a share that follows the reward."""
+
+import networkx as nx
+import pytest
+import torch
+
+from cores.baselines.sugar import SUGAR, AdaptiveShare, sample_subgraphs
+from cores.config import NetworkConfig, SugarConfig
+from cores.data.store import GraphStore
+from cores.data.synthetic import ba_motifs
+
+NETWORK = NetworkConfig(hidden_dim=8, num_layers=2)
+
+
+def model_of(conv: str = "gin", **changes: float) -> SUGAR:
+    torch.manual_seed(0)
+    return SUGAR(10, 2, NETWORK, SugarConfig(subgraphs=4, size=5, **changes), conv)
+
+
+def test_subgraphs_are_what_a_breadth_first_search_meets_first() -> None:
+    graphs = ba_motifs(num_graphs=3, seed=0)
+    batch = graphs.batch(torch.arange(3))
+    sampled = sample_subgraphs(batch, count=4, size=6)
+    assert sampled.exists.all()
+    for graph in range(3):
+        whole = nx.Graph()
+        inside = batch.batch[batch.edge_index[0]] == graph
+        whole.add_edges_from(batch.edge_index[:, inside].T.tolist())
+        degrees = dict(whole.degree())
+        roots = set()
+        for place in range(4):
+            members = sampled.nodes[sampled.slot == 4 * graph + place].tolist()
+            assert len(members) == 6
+            assert sampled.members[members, place].all()
+            distances = [
+                (node, nx.single_source_shortest_path_length(whole, node)) for node in members
+            ]
+            # around one of them, nobody outside is nearer than the furthest member
+            centres = [
+                node
+                for node, reach in distances
+                if max(reach[each] for each in members)
+                <= min(length for each, length in reach.items() if each not in members)
+            ]
+            assert centres
+            roots.add(max(centres, key=lambda node: degrees[node]))
+        assert max(degrees, key=lambda node: degrees[node]) in roots
+
+
+def test_edges_of_a_subgraph_are_those_between_its_nodes() -> None:
+    batch = ba_motifs(num_graphs=2, seed=0).batch(torch.arange(2))
+    sampled = sample_subgraphs(batch, count=3, size=5)
+    ends = sampled.nodes[sampled.edge_index]  # [2, F] in the batch's own numbers
+    assert torch.equal(ends, batch.edge_index[:, sampled.edges])
+    assert torch.equal(sampled.slot[sampled.edge_index[0]], sampled.slot[sampled.edge_index[1]])
+    expected = sum(
+        int(sampled.members[batch.edge_index, place].all(dim=0).sum()) for place in range(3)
+    )
+    assert sampled.edge_index.size(1) == expected
+
+
+def test_overlap_counts_shared_nodes() -> None:
+    batch = ba_motifs(num_graphs=2, seed=0).batch(torch.arange(2))
+    sampled = sample_subgraphs(batch, count=3, size=5)
+    for graph in range(2):
+        members = sampled.members[batch.batch == graph].float()
+        assert torch.equal(sampled.overlap[graph], members.T @ members)
+
+
+def test_small_graphs_and_graphs_without_edges_have_fewer_subgraphs() -> None:
+    graphs = GraphStore(
+        x=torch.ones(3, 10),
+        edge_index=torch.tensor([[0, 1], [1, 0]]),
+        y=torch.tensor([0, 1]),
+        node_ptr=torch.tensor([0, 2, 3]),
+        edge_ptr=torch.tensor([0, 2, 2]),
+    )
+    batch = graphs.batch(torch.arange(2))
+    sampled = sample_subgraphs(batch, count=4, size=5)
+    assert sampled.exists.sum(dim=-1).tolist() == [2, 1]
+    model = model_of()
+    model.loss(batch).backward()
+    assert model.eval().predict(batch).probs.isfinite().all()
+
+
+@pytest.mark.parametrize(("better_up", "expected"), [(True, 0.9), (False, 0.2)])
+def test_the_share_moves_with_the_reward(better_up: bool, expected: float) -> None:
+    torch.manual_seed(0)
+    share = AdaptiveShare(SugarConfig(explore=0.1, first_ratio=0.5))
+    for _ in range(200):
+        ratio = float(share.ratio)
+        share.step(ratio if better_up else 1 - ratio)
+    assert (float(share.ratio) >= expected) if better_up else (float(share.ratio) <= expected)
+
+
+def test_the_share_settles_and_is_saved_with_the_weights() -> None:
+    share = AdaptiveShare(SugarConfig())
+    share.recent.copy_(torch.tensor([9, 10] * 5))
+    share.state.fill_(10)
+    assert share.settled
+    share.step(1.0)
+    assert int(share.state) == 10
+    other = AdaptiveShare(SugarConfig())
+    other.load_state_dict(share.state_dict())
+    assert other.settled
+    assert float(other.ratio) == pytest.approx(0.55)
+
+
+def test_fewer_subgraphs_show_less_of_a_graph() -> None:
+    batch = ba_motifs(num_graphs=4, seed=0).batch(torch.arange(4))
+    model = model_of().eval()
+    shares = []
+    for state in (0, 19):
+        model.share.state.fill_(state)
+        shares.append(float((~model.predict(batch).subgraph.removed_nodes).float().mean()))
+    assert 0 < shares[0] < shares[1] < 1
+    assert torch.allclose(model.whole(batch), model(batch), atol=1e-6)  # k is 1 now
+
+
+def test_what_is_in_no_chosen_subgraph_does_not_matter() -> None:
+    batch = ba_motifs(num_graphs=4, seed=0).batch(torch.arange(4))
+    model = model_of().eval()
+    model.share.state.fill_(5)
+    before = model.predict(batch)
+    other = batch.clone()
+    outside = ~sample_subgraphs(batch, 4, 5).members.any(dim=-1)
+    other.x = torch.where(outside[:, None], other.x + 3, other.x)
+    assert outside.any()
+    assert torch.equal(model.predict(other).probs, before.probs)
+
+
+@pytest.mark.parametrize("conv", ["gin", "gcn", "gat"])
+def test_every_weight_gets_a_gradient(conv: str) -> None:
+    batch = ba_motifs(num_graphs=8, seed=0).batch(torch.arange(8))
+    model = model_of(conv)
+    model.loss(batch).backward()
+    assert all(each.grad is not None and each.grad.isfinite().all() for each in model.parameters())
+    assert float(model._right[1]) == 8
+    model.begin_epoch(0.5)
+    assert float(model._right[1]) == 0
