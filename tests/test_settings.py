@@ -62,8 +62,9 @@ def test_a_dataset_without_published_settings_is_refused() -> None:
 
 
 @pytest.mark.data
-def test_they_equal_the_published_tables(data_root: Path) -> None:
-    """Every value of the published configuration files, and the accuracy the paper reports."""
+@pytest.mark.parametrize("model", ["gnn", "sagpool", "gpool"])
+def test_they_equal_the_published_tables(model: str, data_root: Path) -> None:
+    """Every value of the published configuration files."""
     paper = data_root.parent / "paper"
     if not paper.is_dir():
         pytest.skip("needs the paper's tables beside the datasets")
@@ -72,20 +73,38 @@ def test_they_equal_the_published_tables(data_root: Path) -> None:
     compared = 0
     with (paper / "official_configs.csv").open() as file:
         for row in csv.DictReader(file):
-            if row["model"] != "gnn":
+            if row["model"] != model:
                 continue
-            section = published("gnn")[row["dataset"].removesuffix("_FM")][row["conv"]]
+            section = published(model)[row["dataset"].removesuffix("_FM")][row["conv"]]
             name, text = row["parameter"], row["value"]
             value = ast.literal_eval(text)
             if name == "split_sizes":
                 assert section["parts"]["policy"] == value[1]
             elif name in network:
                 assert section["network"][name] == value, row
+            elif name.startswith("topk_"):
+                assert section["pool"][name.removeprefix("topk_")] == value, row
             else:
                 name = name.replace("scheduler_", "schedule_")
                 assert section["training"][name] == value, row
             compared += 1
-    assert compared == 27 * 10 + 9 + 2 * 9
+    assert compared == 27 * (10 if model == "gnn" else 12) + 9 + 2 * 9
+
+
+@pytest.mark.parametrize("model", ["sagpool", "gpool"])
+@pytest.mark.parametrize("conv", CONVS)
+def test_every_published_setting_of_a_baseline_builds(model: str, conv: str) -> None:
+    for dataset in PAPER_DATASETS:
+        config = preset_config(dataset, model, conv, "paper", {})
+        assert 0 < config.pool.ratio <= 1
+        assert config.parts.selection == config.parts.calibration == 0
+
+
+@pytest.mark.parametrize("model", ["diffpool", "sugar", "gsat", "random"])
+def test_a_model_without_published_settings_has_the_default_preset_only(model: str) -> None:
+    with pytest.raises(UserError, match=f"no settings for {model} with gin on MUTAG; use --preset"):
+        preset_config("MUTAG", model, "gin", "paper", {})
+    assert preset_config("MUTAG", model, "gin", "default", {}).model == model
 
 
 @pytest.mark.data
@@ -133,14 +152,21 @@ def test_the_settings_of_cores_equal_the_published_ones(data_root: Path) -> None
 
 
 @pytest.mark.data
-def test_the_reported_accuracies_equal_the_papers(data_root: Path) -> None:
+@pytest.mark.parametrize("model", ["gnn", "sagpool", "gpool", "diffpool", "sugar"])
+def test_what_the_paper_reports_is_shipped(model: str, data_root: Path) -> None:
     paper = data_root.parent / "paper"
     if not paper.is_dir():
         pytest.skip("needs the paper's tables beside the datasets")
+    compared = 0
     for conv in CONVS:
         with (paper / f"results_{conv}.csv").open() as file:
             for row in csv.DictReader(file):
-                if row["model"] == "gnn" and row["metric"] == "accuracy" and row["std_percent"]:
-                    figures = published("gnn")[row["dataset"]][conv]["reported_accuracy"]
-                    assert figures["mean"] == float(row["mean_percent"])
-                    assert figures["std"] == float(row["std_percent"])
+                if row["model"] != model or not row["std_percent"]:
+                    continue
+                figures = published(model)[row["dataset"]][conv].get(f"reported_{row['metric']}")
+                if model == "gnn" and row["metric"] != "accuracy":
+                    continue
+                assert figures["mean"] == float(row["mean_percent"])
+                assert figures["std"] == float(row["std_percent"])
+                compared += 1
+    assert compared == {"gnn": 27, "sagpool": 27, "gpool": 81, "diffpool": 8, "sugar": 6}[model]

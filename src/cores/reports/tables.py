@@ -24,10 +24,10 @@ def reported(
     dataset: str, conv: str, model: str = "gnn", figure: str = "accuracy"
 ) -> Spread | None:
     """What the paper reports; None where it does not."""
-    section = published(model).get(dataset) if model in PUBLISHED_MODELS else None
-    if section is None:
+    sections = published(model) if model in PUBLISHED_MODELS else {}
+    figures = sections.get(dataset, {}).get(conv, {}).get(f"reported_{figure}")
+    if figures is None:
         return None
-    figures = section[conv][f"reported_{figure}"]
     return Spread(figures["mean"] / 100, figures["std"] / 100, 5)
 
 

@@ -14,6 +14,10 @@ _FILES = {
     "mlp": "gnn.toml",
     "cores-node": "cores_node.toml",
     "cores-edge": "cores_edge.toml",
+    "sagpool": "sagpool.toml",
+    "gpool": "gpool.toml",
+    "diffpool": "diffpool.toml",
+    "sugar": "sugar.toml",
 }
 
 PUBLISHED_MODELS = tuple(_FILES)
@@ -59,8 +63,8 @@ def preset_config(
         "preset": preset,
     }
     if preset == "paper":
-        section = published(model).get(dataset, {}).get(conv) if model in _FILES else None
-        if section is None:
+        section = published(model).get(dataset, {}).get(conv, {}) if model in _FILES else {}
+        if not _settings(section):
             raise UserError(
                 f"the paper has no settings for {model} with {conv} on {dataset}; "
                 "use --preset default"
