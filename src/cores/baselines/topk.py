@@ -38,15 +38,22 @@ class TopK(GraphModel):
         self.ratio = pool.ratio
         self.multiplier = pool.multiplier
 
-    def scores(self, batch: Batch) -> Float[Tensor, " nodes"]:
-        """How much each node is worth, in (-1, 1)."""
+    def scored(self, batch: Batch) -> tuple[Tensor, Float[Tensor, " nodes"]]:
+        """What the readout will use of every node, and how much the node is worth, in (-1, 1)."""
+        raise NotImplementedError
+
+    def read(
+        self, batch: Batch, states: Tensor, gates: Tensor, removed: Bool[Tensor, " nodes"]
+    ) -> Float[Tensor, "graphs classes"]:
+        """Logits from the nodes that are not removed, their states gated."""
         raise NotImplementedError
 
     def classify(
-        self, batch: Batch, scores: Float[Tensor, " nodes"], removed: Bool[Tensor, " nodes"]
+        self, batch: Batch, removed: Bool[Tensor, " nodes"]
     ) -> Float[Tensor, "graphs classes"]:
-        """Logits with a mask of removed nodes; the gates come from the scores."""
-        raise NotImplementedError
+        """Logits with a given mask in place of the best nodes."""
+        states, scores = self.scored(batch)
+        return self.read(batch, states, self.multiplier * scores, removed)
 
     def removed(self, batch: Batch, scores: Float[Tensor, " nodes"]) -> Bool[Tensor, " nodes"]:
         """All but the best nodes of every graph, at least one of which is kept."""
@@ -55,22 +62,22 @@ class TopK(GraphModel):
 
     def forward(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
         """Logits from the kept nodes."""
-        scores = self.scores(batch)
-        return self.classify(batch, scores, self.removed(batch, scores))
+        states, scores = self.scored(batch)
+        return self.read(batch, states, self.multiplier * scores, self.removed(batch, scores))
 
     def whole(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
         """Logits when every node is kept; the gates stay."""
-        scores = self.scores(batch)
-        return self.classify(batch, scores, torch.zeros_like(scores, dtype=torch.bool))
+        return self.classify(batch, torch.zeros_like(batch.batch, dtype=torch.bool))
 
     def predict(self, batch: Batch) -> Prediction:
         """Class probabilities, the kept nodes, and all scores; an edge is worth its lesser end."""
-        scores = self.scores(batch)
+        states, scores = self.scored(batch)
         removed = self.removed(batch, scores)
-        probs = self.classify(batch, scores, removed).softmax(dim=-1)
+        logits = self.read(batch, states, self.multiplier * scores, removed)
         no_edges = removed.new_zeros(batch.edge_index.size(1))
         subgraph = Subgraph.without(batch, removed, no_edges)
-        return Prediction(probs, subgraph, scores, scores[batch.edge_index].amin(dim=0))
+        edge_scores = scores[batch.edge_index].amin(dim=0)
+        return Prediction(logits.softmax(dim=-1), subgraph, scores, edge_scores)
 
 
 class GPool(TopK):
@@ -95,17 +102,17 @@ class GPool(TopK):
         nn.init.uniform_(self.projection, -1, 1)
         self.classifier = Classifier(num_features, num_classes, network, layer, num_edge_features)
 
-    def scores(self, batch: Batch) -> Float[Tensor, " nodes"]:
-        """tanh(h p / |p|), with an embedding h of the node's own features."""
+    def scored(self, batch: Batch) -> tuple[Tensor, Float[Tensor, " nodes"]]:
+        """The features, and tanh(h p / |p|) with an embedding h of the node's own features."""
         h = torch.relu(self.embed(batch.x))  # [N, H]
-        return torch.tanh(h @ (self.projection / self.projection.norm()))
+        return batch.x, torch.tanh(h @ (self.projection / self.projection.norm()))
 
-    def classify(
-        self, batch: Batch, scores: Float[Tensor, " nodes"], removed: Bool[Tensor, " nodes"]
+    def read(
+        self, batch: Batch, states: Tensor, gates: Tensor, removed: Bool[Tensor, " nodes"]
     ) -> Float[Tensor, "graphs classes"]:
         """Logits from the subgraph between the kept nodes, their features gated."""
         subgraph = remove_nodes(batch, removed)
-        subgraph.x = subgraph.x * (self.multiplier * scores[~removed, None])
+        subgraph.x = states[~removed] * gates[~removed, None]
         logits: Tensor = self.classifier(subgraph)
         return logits
 
@@ -136,32 +143,18 @@ class SAGPool(TopK):
         nn.init.xavier_uniform_(self.head.weight)
         nn.init.zeros_(self.head.bias)
 
-    def scores(self, batch: Batch) -> Float[Tensor, " nodes"]:
-        """Self-attention: one more round of messages, then one unit."""
-        return self._scores(batch, self._embedded(batch))
+    def scored(self, batch: Batch) -> tuple[Tensor, Float[Tensor, " nodes"]]:
+        """Embeddings, and self-attention: one more round of messages, then one unit."""
+        edge_attr = batch.get("edge_attr")
+        h = self.encoder(batch.x, batch.edge_index, edge_attr)  # [N, H]
+        attended = self.attention(h, batch.edge_index, edge_attr)  # [N, H]
+        return h, torch.tanh(self.score(attended).squeeze(-1))
 
-    def classify(
-        self, batch: Batch, scores: Float[Tensor, " nodes"], removed: Bool[Tensor, " nodes"]
+    def read(
+        self, batch: Batch, states: Tensor, gates: Tensor, removed: Bool[Tensor, " nodes"]
     ) -> Float[Tensor, "graphs classes"]:
         """Logits from the embeddings of the kept nodes, gated."""
-        return self._read(batch, self._embedded(batch), scores, removed)
-
-    def forward(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
-        """Logits from the kept nodes; the graph is embedded once."""
-        h = self._embedded(batch)
-        scores = self._scores(batch, h)
-        return self._read(batch, h, scores, self.removed(batch, scores))
-
-    def _embedded(self, batch: Batch) -> Tensor:
-        h: Tensor = self.encoder(batch.x, batch.edge_index, batch.get("edge_attr"))  # [N, H]
-        return h
-
-    def _scores(self, batch: Batch, h: Tensor) -> Tensor:
-        attended = self.attention(h, batch.edge_index, batch.get("edge_attr"))  # [N, H]
-        return torch.tanh(self.score(attended).squeeze(-1))  # [N]
-
-    def _read(self, batch: Batch, h: Tensor, scores: Tensor, removed: Tensor) -> Tensor:
-        kept = h[~removed] * (self.multiplier * scores[~removed, None])
+        kept = states[~removed] * gates[~removed, None]
         owner = batch.batch[~removed]
         pooled = [READOUTS[each](kept, owner, size=batch.num_graphs) for each in self.pooling]
         logits: Tensor = self.head(torch.cat(pooled, dim=-1))

@@ -1,6 +1,8 @@
 """What each command does; every function returns what ``--json`` prints."""
 
 import tomllib
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
 
@@ -73,15 +75,16 @@ def evaluate(options: Namespace) -> dict[str, Any]:
 def reproduce(options: Namespace) -> dict[str, Any]:
     """Run a table of the paper."""
     from cores.data.datasets import canonical_name
-    from cores.experiments.paper import ABLATIONS, TARGETS, runs_of
+    from cores.experiments.paper import ABLATIONS, COMPARISONS, TARGETS, TIMES, runs_of
     from cores.experiments.results import merge_rows, run_row, with_keys
     from cores.experiments.runner import Outcome, run_all
+    from cores.reports.comparison import comparison_tables
     from cores.reports.tables import tables_of
     from cores.settings import PAPER_DATASETS
 
     if options.target not in TARGETS:
         raise UserError(f"unknown target {options.target!r}; {nearest(options.target, TARGETS)}")
-    names = PAPER_DATASETS if options.datasets is None else _names(options.datasets)
+    names = list(PAPER_DATASETS) if options.datasets is None else _names(options.datasets)
     models = _names(options.models)
     if options.target in ABLATIONS and (
         plain := [name for name in models if not name.startswith("cores")]
@@ -95,9 +98,12 @@ def reproduce(options: Namespace) -> dict[str, Any]:
         raise UserError(f"unknown model {unknown[0]!r}; {nearest(unknown[0], known)}")
     if options.workers < 1:
         raise UserError(f"--workers must be positive, got {options.workers}")
+    names = [canonical_name(name) for name in names]
+    if options.target in TIMES:
+        return _reproduce_times(options, names, models)
     configs = runs_of(
         options.target,
-        [canonical_name(name) for name in names],
+        names,
         models,
         _numbers(options.splits)[: 2 if options.quick else None],
         options.preset,
@@ -130,7 +136,10 @@ def reproduce(options: Namespace) -> dict[str, Any]:
         )
     asked = with_keys(rows, configs)
     if not options.json:
-        for table in tables_of(asked, options.target, options.preset):
+        tables = tables_of(asked, options.target, options.preset)
+        if options.target in COMPARISONS and len(models) > 1:
+            tables += comparison_tables(asked, COMPARISONS[options.target])
+        for table in tables:
             display.print_markdown(table)
     if failures:
         name, reason = next(iter(failures.items()))
@@ -138,6 +147,42 @@ def reproduce(options: Namespace) -> dict[str, Any]:
             f"{len(failures)} of {len(missing)} runs failed, the first {name}: {reason}"
         )
     return {"target": options.target, "rows": asked}
+
+
+def _reproduce_times(
+    options: Namespace, datasets: Sequence[str], models: Sequence[str]
+) -> dict[str, Any]:
+    """Time models one after the other in this process: beside each other they would disturb."""
+    from cores.experiments.device import choose_device
+    from cores.experiments.paper import TIMES
+    from cores.experiments.times import merge_timings
+    from cores.experiments.timing import YARDSTICK, time_models
+    from cores.reports.times import times
+
+    action = TIMES[options.target]
+    device = choose_device(options.device)
+    rows_file = Path(options.rows or Path(options.out) / f"{options.target}.csv")
+    make_folder(rows_file.parent)
+    timings = merge_timings(rows_file, [])
+    asked = {YARDSTICK, *models}
+    with display.runs_progress(len(datasets)) as advance:
+        for dataset in datasets:
+            here = [each for each in timings if (each.action, each.dataset) == (action, dataset)]
+            if not asked <= {each.model for each in here}:
+                new = time_models(
+                    action,
+                    dataset,
+                    models,
+                    repeats=1 if options.quick else 5,
+                    data_root=_path(options.data_root),
+                    device=device,
+                )
+                timings = merge_timings(rows_file, new)
+            advance(dataset, None)
+    mine = [each for each in timings if each.dataset in datasets and each.action == action]
+    if not options.json:
+        display.print_markdown(times(mine, action))
+    return {"target": options.target, "rows": [asdict(each) for each in mine]}
 
 
 def benchmark(options: Namespace) -> dict[str, Any]:

@@ -170,7 +170,8 @@ def _reproduce() -> ArgumentParser:
         "target",
         metavar="TARGET",
         help="comparison-gin, comparison-gcn or comparison-gat (tables of models by datasets), "
-        "ablation-d or ablation-lambda (figures 3 and 4, for models cores-node, cores-edge).",
+        "ablation-d or ablation-lambda (figures 3 and 4, for models cores-node, cores-edge), "
+        "time-train or time-inference (seconds of every model beside the plain GNN's).",
     )
     parser.add_argument(
         "--datasets",

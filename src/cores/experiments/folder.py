@@ -29,14 +29,19 @@ def write_identity(
         "key": config.key,
         "task": task,
         "version": __version__,
-        "commit": _commit(),
-        "machine": "cpu" if device.type == "cpu" else torch.cuda.get_device_name(device),
+        "commit": commit(),
+        "machine": machine_of(device),
     }
     write_json(out / CONFIG, identity)
 
 
+def machine_of(device: torch.device) -> str:
+    """The kind of machine that a device is."""
+    return "cpu" if device.type == "cpu" else torch.cuda.get_device_name(device)
+
+
 @cache
-def _commit() -> str | None:
+def commit() -> str | None:
     """The commit this code stands at, where it is a checkout; CORES_COMMIT names it elsewhere."""
     here = Path(__file__).resolve().parents[3]
     if (here / ".git").exists() and shutil.which("git"):

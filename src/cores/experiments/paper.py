@@ -30,7 +30,10 @@ ABLATIONS = {
 }
 """Figures 3 and 4, with GIN."""
 
-TARGETS = (*COMPARISONS, *ABLATIONS)
+TIMES = {"time-train": "train", "time-inference": "inference"}
+"""Tables 11 and 12: what is timed."""
+
+TARGETS = (*COMPARISONS, *ABLATIONS, *TIMES)
 
 
 def runs_of(

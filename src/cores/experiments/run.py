@@ -8,7 +8,7 @@ import torch
 
 from cores.config import RunConfig
 from cores.data.datasets import Dataset, load_dataset
-from cores.data.splits import FeatureScaler, Split, split_graphs
+from cores.data.splits import FeatureScaler, split_graphs
 from cores.data.store import GraphStore
 from cores.errors import UserError
 from cores.evaluation.explanations import truth_figures
@@ -21,21 +21,17 @@ from cores.evaluation.metrics import (
 from cores.evaluation.predictions import Predictions, predict, predict_whole
 from cores.experiments import judge as judges
 from cores.experiments.device import choose_device, tuned_cpu
+from cores.experiments.fit import fit, training_graphs
 from cores.experiments.folder import METRICS, check_data, is_finished, locked, write_identity
 from cores.experiments.judge import Judge, judge_of
 from cores.experiments.model import (
     Task,
     TrainedModel,
-    build_classifier,
-    build_critic,
     build_model,
     calibration_scores,
     load_run,
 )
 from cores.files import read_json, write_json
-from cores.models.sparse import SparseClassifier
-from cores.training import bilevel, supervised
-from cores.training.bilevel import Learner
 from cores.training.state import RandomState
 from cores.training.supervised import Report
 
@@ -65,7 +61,7 @@ def train_run(
         raise UserError(f"no graph of {dataset.name} has an edge to remove; use --model cores-node")
     if config.judged is not None:  # the judge will want to divide the graphs its own way
         split_graphs(dataset.graphs.y, config.split, judges.PARTS, dataset.class_names)
-    train_index = _training_graphs(config, split)
+    train_index = training_graphs(config, split)
     scaler = FeatureScaler(dataset.graphs.num_features).fit(
         dataset.graphs.subset(train_index).x, dataset.continuous, dataset.clipped
     )
@@ -79,30 +75,7 @@ def train_run(
             return _metrics(out)
         check_data(out, task.fingerprint)
         write_identity(out, config, asdict(task), where)
-        if isinstance(model, SparseClassifier):
-            critic = build_critic(config, task)
-            student, referees = _learners(model, config, task, graphs, split, random)
-            journal, stopping = bilevel.train(
-                model,
-                None if critic is None else critic.to(where),
-                student,
-                referees,
-                graphs.subset(split.selection),
-                config,
-                random,
-                out,
-                report,
-            )
-        else:
-            journal, stopping = supervised.train(
-                model,
-                graphs.subset(train_index),
-                graphs.subset(split.selection),
-                config.training,
-                random,
-                out,
-                report,
-            )
+        journal, stopping = fit(model, config, task, graphs, split, random, out, report)
         trained = TrainedModel(
             model, scaler, calibration_scores(model, graphs.subset(split.calibration))
         )
@@ -127,51 +100,6 @@ def train_run(
         }
         write_json(out / METRICS, metrics)
     return metrics
-
-
-def _training_graphs(config: RunConfig, split: Split) -> torch.Tensor:
-    """Graphs the returned classifier learns from.
-
-    The policy part is among them for a model without a policy, unless it selects by that part, and
-    for one whose policy is rewarded by referees of its own.
-    """
-    own_referee = config.removal is not None and config.reward.referees == 0
-    if own_referee or config.parts.selection == 0:
-        return split.train
-    return torch.cat([split.train, split.policy]).sort().values
-
-
-def _learners(
-    model: SparseClassifier,
-    config: RunConfig,
-    task: Task,
-    graphs: GraphStore,
-    split: Split,
-    random: RandomState,
-) -> tuple[Learner, list[Learner]]:
-    """Who teaches the classifier, and who rewards the policy.
-
-    Without referees the classifier rewards the policy itself, on the policy part. With them, the
-    training and policy parts are dealt into as many folds; each referee learns from all folds but
-    one and rewards on that one, so no classifier ever rewards on a graph it has learnt from.
-    """
-    index = _training_graphs(config, split)
-    student = Learner(model.classifier, graphs.subset(index), graphs.subset(split.policy), config)
-    if config.reward.referees == 0:
-        return student, [student]
-    dealt = index[torch.randperm(len(index), generator=random.batches)]
-    dealt = dealt[graphs.y.cpu()[dealt].argsort(stable=True)]  # class by class: each fold has some
-    folds = [dealt[first :: config.reward.referees] for first in range(config.reward.referees)]
-    referees = [
-        Learner(
-            build_classifier(config, task).to(graphs.x.device),
-            graphs.subset(torch.cat([each for each in folds if each is not fold])),
-            graphs.subset(fold),
-            config,
-        )
-        for fold in folds
-    ]
-    return student, referees
 
 
 @tuned_cpu()

@@ -44,6 +44,14 @@ def published(model: str) -> dict[str, dict[str, Any]]:
     }
 
 
+@cache
+def published_seconds(action: str, dataset: str) -> dict[str, float]:
+    """Seconds that the paper reports by model: ``train`` an epoch, ``inference``; maybe none."""
+    text = resources.files("cores.settings").joinpath("times.toml").read_text(encoding="utf-8")
+    seconds: dict[str, float] = tomllib.loads(text)[action].get(dataset, {})
+    return seconds
+
+
 def _settings(section: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in section.items() if not name.startswith("reported_")}
 

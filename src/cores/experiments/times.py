@@ -1,0 +1,66 @@
+"""Measured seconds as rows of a CSV file. Needs no torch."""
+
+import csv
+import io
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from cores.errors import UserError
+from cores.files import write_atomically
+
+
+@dataclass(frozen=True)
+class Timing:
+    """A model's seconds for one thing at one batch size."""
+
+    dataset: str
+    model: str
+    action: str
+    """``train``: an epoch; ``inference``: one call."""
+    batch_size: int
+    seconds: float
+    """Median over the repeats."""
+    ratio: float
+    """To the plain GNN, measured in turns with it."""
+    machine: str = ""
+    commit: str = ""
+
+
+def read_timings(path: Path) -> list[Timing]:
+    """The rows of a file of seconds, none without a file; a line that does not fit is named."""
+    if not path.exists():
+        return []
+    try:
+        lines = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"cannot read {path}: {error}") from None
+    timings = []
+    for number, line in enumerate(lines, start=2):
+        try:
+            size, seconds, ratio = (line.pop(name) for name in ("batch_size", "seconds", "ratio"))
+            timings.append(
+                Timing(batch_size=int(size), seconds=float(seconds), ratio=float(ratio), **line)
+            )
+        except (KeyError, TypeError, ValueError):
+            raise UserError(f"{path}: line {number} is not a measured time") from None
+    return timings
+
+
+def merge_timings(path: Path, new: Iterable[Timing]) -> list[Timing]:
+    """Add rows to a file of seconds, a later one in place of an older; sorted."""
+    merged = {_what(each): each for each in (*read_timings(path), *new)}
+    timings = [merged[key] for key in sorted(merged)]
+    buffer = io.StringIO()
+    names = [field.name for field in fields(Timing)]
+    writer = csv.DictWriter(buffer, names, lineterminator="\n")
+    writer.writeheader()
+    for each in timings:
+        rounded = {"seconds": f"{each.seconds:.4g}", "ratio": f"{each.ratio:.4g}"}
+        writer.writerow(asdict(each) | rounded)
+    write_atomically(path, buffer.getvalue().encode())
+    return timings
+
+
+def _what(timing: Timing) -> tuple[str, str, int, str]:
+    return timing.action, timing.dataset, timing.batch_size, timing.model

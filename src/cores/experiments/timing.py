@@ -1,0 +1,114 @@
+"""Seconds of an epoch and of a prediction, model by model in one process (Tables 11 and 12).
+
+Seconds belong to a machine; the ratio to the plain GNN, measured in turns with the others, does
+not.
+"""
+
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from cores.config import RunConfig
+from cores.data.datasets import Dataset, load_dataset
+from cores.data.splits import FeatureScaler, split_graphs
+from cores.evaluation.predictions import EVALUATION_BATCH
+from cores.experiments.device import tuned_cpu
+from cores.experiments.fit import fit, training_graphs
+from cores.experiments.folder import commit, machine_of
+from cores.experiments.model import Task, build_model
+from cores.experiments.times import Timing
+from cores.settings import preset_config
+from cores.training.state import RandomState
+
+EPOCHS = 2
+"""One before the policy of CORES begins and one after; their mean counts."""
+YARDSTICK = "gnn"
+
+
+@tuned_cpu()
+def time_models(
+    action: str,
+    dataset: str,
+    models: Sequence[str],
+    *,
+    repeats: int,
+    data_root: Path | None = None,
+    device: torch.device,
+) -> list[Timing]:
+    """Time every model, the plain GNN among them, with single graphs and its natural batches."""
+    data = load_dataset(dataset, data_root)
+    names = [YARDSTICK, *(name for name in models if name != YARDSTICK)]
+    configs = [preset_config(data.name, name, "gin", "default", {}) for name in names]
+    natural = configs[0].training.batch_size if action == "train" else EVALUATION_BATCH
+    where = (machine_of(device), commit() or "")
+    timings = []
+    for batch_size in (1, natural):
+        clocks = [_clock(action, config, data, batch_size, device) for config in configs]
+        rounds = [[clock() for clock in clocks] for _ in range(repeats + 1)][1:]  # one to warm up
+        medians = [statistics.median(each) for each in zip(*rounds, strict=True)]
+        timings += [
+            Timing(data.name, name, action, batch_size, seconds, seconds / medians[0], *where)
+            for name, seconds in zip(names, medians, strict=True)
+        ]
+    return timings
+
+
+def _clock(
+    action: str, config: RunConfig, data: Dataset, batch_size: int, device: torch.device
+) -> "_Training | _Inference":
+    config = replace(
+        config,
+        training=replace(config.training, epochs=EPOCHS, batch_size=batch_size),
+        ppo=replace(config.ppo, batch_size=min(batch_size, config.ppo.batch_size)),
+    )
+    kind = _Training if action == "train" else _Inference
+    return kind(config, data, batch_size, device)
+
+
+class _Prepared:
+    """A model of a configuration on the graphs of its first split."""
+
+    def __init__(
+        self, config: RunConfig, data: Dataset, batch_size: int, device: torch.device
+    ) -> None:
+        self.config, self.task, self.device = config, Task.of(data), device
+        self.split = split_graphs(data.graphs.y, config.split, config.parts, data.class_names)
+        learnt = data.graphs.subset(training_graphs(config, self.split))
+        scaler = FeatureScaler(data.graphs.num_features).fit(
+            learnt.x, data.continuous, data.clipped
+        )
+        self.graphs = replace(data.graphs, x=scaler(data.graphs.x)).to(device)
+        self.random = RandomState(config.seed, device)
+        self.model = build_model(config, self.task).to(device)
+        chosen = torch.randperm(len(data.graphs), generator=torch.Generator().manual_seed(0))
+        self.batch = self.graphs.batch(chosen[:batch_size])
+
+    def _synchronised(self) -> float:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
+        return time.perf_counter()
+
+
+class _Training(_Prepared):
+    def __call__(self) -> float:
+        """Seconds of an epoch, selection included."""
+        started = self._synchronised()
+        fit(self.model, self.config, self.task, self.graphs, self.split, self.random)
+        return (self._synchronised() - started) / EPOCHS
+
+
+class _Inference(_Prepared):
+    CALLS = 20
+
+    @torch.no_grad()
+    def __call__(self) -> float:
+        """Seconds of a prediction, explanation included; the mean of a few calls."""
+        self.model.eval()
+        started = self._synchronised()
+        for _ in range(self.CALLS):
+            self.model.predict(self.batch)
+        return (self._synchronised() - started) / self.CALLS

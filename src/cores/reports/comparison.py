@@ -1,0 +1,170 @@
+"""All models beside each other: accuracy, average rank, what is kept, and the paper's figures."""
+
+from collections.abc import Sequence
+
+from cores.experiments.results import Row, Spread, matching, spread
+from cores.reports.tables import Cell, percent, reported
+from cores.settings import PAPER_DATASETS
+
+NAMES = {
+    "gnn": "GNN",
+    "mlp": "MLP",
+    "sagpool": "SAGPool",
+    "diffpool": "DiffPool",
+    "gsat": "GSAT",
+    "sugar": "SUGAR",
+    "gpool": "GPool",
+    "random": "random",
+    "cores-node": "CORES nodes",
+    "cores-edge": "CORES edges",
+    "cores-both": "CORES both",
+}
+"""Full models first, then those that keep a part."""
+KEEPING = ("sagpool", "sugar", "gpool", "random", "cores-node", "cores-edge", "cores-both")
+COMPARED = ("sagpool", "diffpool", "sugar", "gpool")
+"""The baselines that the paper reports."""
+
+
+def accuracies(rows: Sequence[Row], conv: str, figure: str = "accuracy") -> str:
+    """A figure of every model on every dataset; for accuracies, the average ranks below it.
+
+    A model ranks on a dataset by its mean among the models that ran on it, 1 being the best; ties
+    share their ranks. The first average is over the datasets that a model ran on, as the paper
+    takes it, the second over those that all models ran on.
+    """
+    models = _models(rows)
+    cells = _cells(rows, conv, figure)
+    datasets = [name for name in _datasets(rows) if any((name, each) in cells for each in models)]
+    lines = _head(["dataset", *(NAMES[model] for model in models)])
+    for dataset in datasets:
+        found = [cells.get((dataset, model)) for model in models]
+        best = max(each.mean for each in found if each is not None)
+        shown = [
+            f"**{percent(each)}**" if each is not None and each.mean == best else percent(each)
+            for each in found
+        ]
+        lines.append(_line([dataset, *shown]))
+    if figure == "accuracy" and len(models) > 1:
+        ranks = {name: _ranks(cells, name, models) for name in datasets}
+        shared = [name for name in datasets if len(ranks[name]) == len(models)]
+        for title, names in (("rank, its datasets", datasets), ("rank, all models'", shared)):
+            averages = [
+                _mean([ranks[name][model] for name in names if model in ranks[name]])
+                for model in models
+            ]
+            lines.append(_line([f"{title} ({len(names)})", *averages]))
+    return "\n".join(lines)
+
+
+def kept(rows: Sequence[Row], conv: str) -> str:
+    """Of the models that keep a part: share of nodes and edges, and the judge's accuracy."""
+    models = [model for model in _models(rows) if model in KEEPING]
+    lines = _head(["dataset", *(f"{NAMES[each]}: nodes / edges / judge" for each in models)])
+    found = {
+        figure: _cells(rows, conv, figure)
+        for figure in ("node_ratio", "edge_ratio", "judge_accuracy")
+    }
+    for dataset in _datasets(rows):
+        shown = [
+            " / ".join(percent(cells.get((dataset, model))) for cells in found.values())
+            for model in models
+        ]
+        lines.append(_line([dataset, *shown]))
+    return "\n".join(lines)
+
+
+def paper_cells(rows: Sequence[Row], model: str, conv: str) -> list[Cell]:
+    """A baseline's accuracy beside the paper's, where both exist."""
+    cells = _cells(rows, conv, "accuracy")
+    pairs = [
+        (name, cells.get((name, model)), reported(name, conv, model)) for name in PAPER_DATASETS
+    ]
+    return [Cell(name, ours, theirs) for name, ours, theirs in pairs if ours and theirs]
+
+
+def beside_the_paper(rows: Sequence[Row], conv: str) -> str:
+    """Baselines: ours, the paper's in brackets; the last line counts what is reached.
+
+    Reached is a mean of at least the paper's minus one of its deviations.
+    """
+    cells = {model: paper_cells(rows, model, conv) for model in COMPARED}
+    models = [model for model in COMPARED if cells[model]]
+    lines = _head(["dataset", *(NAMES[model] for model in models)])
+    for dataset in PAPER_DATASETS:
+        shown = []
+        for model in models:
+            cell = next((each for each in cells[model] if each.dataset == dataset), None)
+            mark = "" if cell is None or cell.reached else " short"
+            shown.append(
+                "–" if cell is None else f"{percent(cell.ours)} ({percent(cell.theirs)}){mark}"
+            )
+        lines.append(_line([dataset, *shown]))
+    counts = [f"{sum(c.reached for c in cells[each])} of {len(cells[each])}" for each in models]
+    lines.append(_line(["reached", *counts]))
+    return "\n".join(lines)
+
+
+def comparison_tables(rows: Sequence[Row], conv: str) -> list[str]:
+    """Every table of a comparison for which there are runs."""
+    tables = [accuracies(rows, conv), accuracies(rows, conv, "balanced_accuracy")]
+    if any(row["model"] in KEEPING for row in rows):
+        tables.append(kept(rows, conv))
+    if any(row["model"] in COMPARED for row in rows):
+        tables.append(beside_the_paper(rows, conv))
+    return tables
+
+
+def _models(rows: Sequence[Row]) -> list[str]:
+    measured = {row["model"] for row in rows}
+    return [model for model in NAMES if model in measured]
+
+
+def _datasets(rows: Sequence[Row]) -> list[str]:
+    measured = {row["dataset"] for row in rows}
+    return [
+        *(name for name in PAPER_DATASETS if name in measured),
+        *sorted(measured - set(PAPER_DATASETS)),
+    ]
+
+
+def _cells(rows: Sequence[Row], conv: str, figure: str) -> dict[tuple[str, str], Spread]:
+    """The spread of a figure by dataset and model; the mlp has no conv and stands everywhere."""
+    cells = {}
+    for dataset in _datasets(rows):
+        for model in _models(rows):
+            mine = matching(rows, {"dataset": dataset, "model": model})
+            mine = [row for row in mine if row["conv"] == conv or model == "mlp"]
+            found = spread(mine, figure)
+            if found is not None:
+                cells[dataset, model] = found
+    return cells
+
+
+def _ranks(
+    cells: dict[tuple[str, str], Spread], dataset: str, models: Sequence[str]
+) -> dict[str, float]:
+    means = {model: cells[dataset, model].mean for model in models if (dataset, model) in cells}
+    return {model: rank(value, list(means.values())) for model, value in means.items()}
+
+
+def rank(value: float, among: Sequence[float]) -> float:
+    """Place of a value when the largest is 1; ties share the mean of their places.
+
+    >>> [rank(value, [0.9, 0.8, 0.8, 0.7]) for value in (0.9, 0.8, 0.7)]
+    [1.0, 2.5, 4.0]
+    """
+    better = sum(other > value for other in among)
+    equal = sum(other == value for other in among)
+    return better + (equal + 1) / 2
+
+
+def _mean(values: Sequence[float]) -> str:
+    return f"{sum(values) / len(values):.2f}" if values else "–"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _head(names: Sequence[str]) -> list[str]:
+    return [_line(names), "|---" * len(names) + "|"]

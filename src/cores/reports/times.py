@@ -1,0 +1,35 @@
+"""Seconds of every model as ratios to the plain GNN, beside the paper's (Tables 11 and 12)."""
+
+from collections.abc import Sequence
+
+from cores.experiments.times import Timing
+from cores.reports.comparison import NAMES
+from cores.settings import PAPER_DATASETS, published_seconds
+
+
+def times(timings: Sequence[Timing], action: str) -> str:
+    """A line per dataset and batch size: the GNN's milliseconds, then everybody's ratio to it.
+
+    In brackets stands the paper's ratio, which it measured with single graphs.
+    """
+    mine = [each for each in timings if each.action == action]
+    models = [model for model in NAMES if any(each.model == model for each in mine)]
+    names = ["dataset", "graphs at once", "GNN, ms", *(NAMES[each] for each in models[1:])]
+    lines = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
+    measured = {each.dataset for each in mine}
+    ordered = [name for name in PAPER_DATASETS if name in measured]
+    for dataset in [*ordered, *sorted(measured - set(ordered))]:
+        for batch_size in sorted({each.batch_size for each in mine if each.dataset == dataset}):
+            found = {
+                each.model: each
+                for each in mine
+                if (each.dataset, each.batch_size) == (dataset, batch_size)
+            }
+            theirs = published_seconds(action, dataset) if batch_size == 1 else {}
+            shown = [dataset, str(batch_size), f"{1000 * found[models[0]].seconds:.3g}"]
+            for model in models[1:]:
+                ratio = f"{found[model].ratio:.2f}" if model in found else "–"
+                paper = f" ({theirs[model] / theirs['gnn']:.1f})" if model in theirs else ""
+                shown.append(f"{ratio}{paper}")
+            lines.append(f"| {' | '.join(shown)} |")
+    return "\n".join(lines)

@@ -1,0 +1,69 @@
+"""Seconds: measured in turns, kept in a file, shown beside the paper's."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from cores.errors import UserError
+from cores.experiments.times import Timing, merge_timings, read_timings
+from cores.experiments.timing import time_models
+from cores.reports.times import times
+
+
+def test_predictions_are_timed_as_ratios_to_the_plain_gnn() -> None:
+    device = torch.device("cpu")
+    found = time_models("inference", "motifs", ["mlp", "gnn"], repeats=1, device=device)
+    assert [(each.model, each.batch_size) for each in found] == [
+        ("gnn", 1),
+        ("mlp", 1),
+        ("gnn", 128),
+        ("mlp", 128),
+    ]
+    assert found[0].ratio == found[2].ratio == 1
+    assert found[1].ratio == pytest.approx(found[1].seconds / found[0].seconds)
+    assert found[2].seconds > found[0].seconds  # 128 graphs take longer than one
+
+
+@pytest.mark.data
+def test_an_epoch_of_every_kind_of_model_is_timed(data_root: Path) -> None:
+    found = time_models(
+        "train",
+        "MUTAG",
+        ["gpool", "cores-node"],
+        repeats=1,
+        data_root=data_root,
+        device=torch.device("cpu"),
+    )
+    single, natural = found[:3], found[3:]
+    assert [each.model for each in single] == ["gnn", "gpool", "cores-node"]
+    assert {each.batch_size for each in natural} == {32}
+    assert single[0].seconds > natural[0].seconds
+    assert natural[2].ratio > 1  # the policy and its referees learn beside the classifier
+
+
+def test_a_file_of_seconds_keeps_the_latest_and_names_a_bad_line(tmp_path: Path) -> None:
+    path = tmp_path / "times.csv"
+    old = Timing("MUTAG", "gnn", "train", 1, 0.5, 1.0, "cpu", "abc")
+    new = Timing("MUTAG", "gnn", "train", 1, 0.25, 1.0, "cpu", "abc")
+    other = Timing("BZR", "gnn", "train", 1, 0.1, 1.0, "cpu", "abc")
+    merge_timings(path, [old])
+    assert merge_timings(path, [new, other]) == [other, new]
+    assert read_timings(path) == [other, new]
+    path.write_text(path.read_text().replace("0.25", "fast"))
+    with pytest.raises(UserError, match=r"times.csv: line 3 is not a measured time"):
+        read_timings(path)
+    assert read_timings(tmp_path / "none.csv") == []
+
+
+def test_the_table_shows_the_papers_ratio_beside_ours() -> None:
+    rows = [
+        Timing("MUTAG", "gnn", "inference", 1, 0.002, 1.0),
+        Timing("MUTAG", "cores-node", "inference", 1, 0.006, 3.0),
+        Timing("MUTAG", "gnn", "inference", 128, 0.02, 1.0),
+        Timing("MUTAG", "cores-node", "inference", 128, 0.03, 1.5),
+    ]
+    lines = times(rows, "inference").splitlines()
+    assert lines[0] == "| dataset | graphs at once | GNN, ms | CORES nodes |"
+    assert lines[2].startswith("| MUTAG | 1 | 2 | 3.00 (1")
+    assert lines[3] == "| MUTAG | 128 | 20 | 1.50 |"

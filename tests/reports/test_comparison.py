@@ -1,0 +1,43 @@
+"""All models beside each other: ranks, ties, what is missing, and the paper's figures."""
+
+from cores.experiments.results import COLUMNS, Row
+from cores.reports.comparison import accuracies, beside_the_paper, comparison_tables, kept
+
+
+def row(dataset: str, model: str, split: int, accuracy: float, **figures: float) -> Row:
+    named = {"dataset": dataset, "model": model, "conv": "gin", "split": str(split)}
+    values = {"accuracy": accuracy, "balanced_accuracy": accuracy, **figures}
+    return dict.fromkeys(COLUMNS, "") | named | {name: str(each) for name, each in values.items()}
+
+
+ROWS = [
+    *(row("MUTAG", "gnn", split, 0.9) for split in (1, 2)),
+    *(row("MUTAG", "sagpool", split, 0.7, node_ratio=0.8, edge_ratio=0.6) for split in (1, 2)),
+    *(row("MUTAG", "gpool", split, 0.9, node_ratio=0.5, edge_ratio=0.3) for split in (1, 2)),
+    *(row("BZR", "gnn", split, 0.8) for split in (1, 2)),
+    *(row("BZR", "gpool", split, 0.85, node_ratio=0.5, edge_ratio=0.3) for split in (1, 2)),
+]
+
+
+def test_ranks_are_averaged_over_own_and_over_shared_datasets() -> None:
+    lines = accuracies(ROWS, "gin").splitlines()
+    assert lines[0] == "| dataset | GNN | SAGPool | GPool |"
+    assert lines[2].startswith("| BZR | 80.0 ± 0.0 | – | **85.0 ± 0.0** |")
+    assert lines[3] == "| MUTAG | **90.0 ± 0.0** | 70.0 ± 0.0 | **90.0 ± 0.0** |"
+    assert lines[4] == "| rank, its datasets (2) | 1.75 | 3.00 | 1.25 |"
+    assert lines[5] == "| rank, all models' (1) | 1.50 | 3.00 | 1.50 |"
+
+
+def test_what_is_reached_is_counted_per_model() -> None:
+    text = beside_the_paper(ROWS, "gin")
+    assert "| MUTAG | 70.0 ± 0.0 (78.6 ± 5.0) short | 90.0 ± 0.0 (81.4 ± 3.9) |" in text
+    assert text.splitlines()[-1] == "| reached | 0 of 1 | 2 of 2 |"
+
+
+def test_kept_parts_are_shown_for_the_models_that_keep_some() -> None:
+    text = kept(ROWS, "gin")
+    assert "GNN" not in text.splitlines()[0]
+    assert "| MUTAG | 80.0 ± 0.0 / 60.0 ± 0.0 / – | 50.0 ± 0.0 / 30.0 ± 0.0 / – |" in text
+    assert len(comparison_tables(ROWS, "gin")) == 4
+    plain = [each for each in ROWS if each["model"] == "gnn"]
+    assert len(comparison_tables(plain, "gin")) == 2
