@@ -21,6 +21,7 @@ NAMES = {
 }
 """Full models first, then those that keep a part."""
 KEEPING = ("sagpool", "sugar", "gpool", "random", "cores-node", "cores-edge", "cores-both")
+BASELINES = ("sagpool", "diffpool", "gsat", "sugar", "gpool", "random")
 COMPARED = ("sagpool", "diffpool", "sugar", "gpool")
 """The baselines that the paper reports."""
 

@@ -56,6 +56,12 @@ def _settings(section: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in section.items() if not name.startswith("reported_")}
 
 
+WITH_SETTINGS = tuple(
+    model
+    for model in PUBLISHED_MODELS
+    if any(_settings(section) for convs in published(model).values() for section in convs.values())
+)
+"""The models whose settings the paper gives; of the others it reports results only."""
 PAPER_DATASETS = tuple(published("gnn"))
 """The paper's nine datasets, in the order of its tables."""
 
@@ -71,8 +77,8 @@ def preset_config(
         "preset": preset,
     }
     if preset == "paper":
-        section = published(model).get(dataset, {}).get(conv, {}) if model in _FILES else {}
-        if not _settings(section):
+        section = published(model).get(dataset, {}).get(conv) if model in WITH_SETTINGS else None
+        if section is None:
             raise UserError(
                 f"the paper has no settings for {model} with {conv} on {dataset}; "
                 "use --preset default"
