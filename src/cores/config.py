@@ -299,8 +299,8 @@ class DiffPoolConfig:
 
     def __post_init__(self) -> None:
         _require(
-            2 <= self.clusters <= 4096,
-            f"diffpool.clusters must lie in [2, 4096], got {self.clusters}",
+            2 <= self.clusters <= 256,
+            f"diffpool.clusters must lie in [2, 256], got {self.clusters}",
         )
         for name in ("link_weight", "entropy_weight"):
             value = getattr(self, name)
@@ -342,6 +342,10 @@ class SugarConfig:
             value = getattr(self, name)
             _require(0 <= value <= 1, f"sugar.{name} must lie in [0, 1], got {value}")
         _require(
+            abs(1 / self.step - round(1 / self.step)) < 1e-6,
+            f"sugar.step must divide 1, got {self.step}",
+        )
+        _require(
             self.step <= self.first_ratio,
             f"sugar.step must not exceed first_ratio, got {self.step} and {self.first_ratio}",
         )
@@ -358,7 +362,7 @@ class GSATConfig:
     attention: Literal["node", "edge"] = "node"
     """What is weighed; with nodes, an edge weighs the product of its ends."""
     first_r: float = 0.9
-    """r at the start: attention that keeps to Bern(r) costs nothing."""
+    """r at the start: a probability of r costs nothing."""
     last_r: float = 0.5
     """r from the middle of training on."""
     information_weight: float = 1.0

@@ -98,17 +98,32 @@ def largest(
     values: Shaped[Tensor, " elements"],
     owner: Int[Tensor, " elements"],
     number: Int[Tensor, " graphs"],
+    ties: Int[Tensor, " elements"] | None = None,
 ) -> Bool[Tensor, " elements"]:
     """Marks so many of each graph's elements, the largest values first.
+
+    Among equal values a smaller tie comes first; without ties, any.
 
     >>> owner = torch.tensor([0, 0, 0, 1])
     >>> largest(torch.tensor([0.1, 0.9, 0.5, 0.3]), owner, torch.tensor([2, 1])).tolist()
     [False, True, True, True]
     """
     count = torch.bincount(owner, minlength=len(number))
-    order = values.argsort(descending=True)
+    if ties is None:
+        order = values.argsort(descending=True)
+    else:
+        order = ties.argsort(stable=True)
+        order = order[values[order].argsort(descending=True, stable=True)]
     order = order[owner[order].argsort(stable=True)]  # by graph, the largest first
     place = torch.empty_like(owner)
     place[order] = torch.arange(len(owner), device=owner.device)
     rank = place - (count.cumsum(0) - count)[owner]
     return rank < number[owner]
+
+
+def scattered(place: Int[Tensor, " elements"]) -> Int[Tensor, " elements"]:
+    """A fixed number per place within a graph, in no visible order: breaks ties.
+
+    The same graph gets the same numbers in every batch and on every device.
+    """
+    return (place + 1) * 2654435761 % 2**32

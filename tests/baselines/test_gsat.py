@@ -1,11 +1,14 @@
 """GSAT: attention that pays for what it tells, and finds a planted motif."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch.optim import Adam
 
 from cores.baselines.gsat import GSAT, information_loss
 from cores.config import GSATConfig, NetworkConfig
+from cores.data.store import GraphStore
 from cores.data.synthetic import ba_motifs
 from cores.evaluation.explanations import roc_auc
 from cores.evaluation.predictions import predict
@@ -24,7 +27,43 @@ def test_every_weight_gets_a_gradient(attention: str, conv: str) -> None:
     batch = ba_motifs(num_graphs=4, seed=0).batch(torch.arange(4))
     model = model_of(attention, conv)
     model.loss(batch).backward()
-    assert all(each.grad is not None and each.grad.isfinite().all() for each in model.parameters())
+    for name, weight in model.named_parameters():
+        assert weight.grad is not None, name
+        assert weight.grad.isfinite().all(), name
+        assert weight.grad.abs().sum() > 0, name
+
+
+@pytest.mark.parametrize("conv", ["gin", "gcn", "gat"])
+def test_the_attention_learns_from_the_classes_alone(conv: str) -> None:
+    batch = ba_motifs(num_graphs=4, seed=0).batch(torch.arange(4))
+    model = model_of("node", conv, information_weight=0.0)
+    model.loss(batch).backward()
+    assert model.attention.weight.grad.abs().sum() > 0
+
+
+def test_a_batch_without_edges_has_a_loss() -> None:
+    graphs = GraphStore(
+        x=torch.ones(3, 10),
+        edge_index=torch.empty(2, 0, dtype=torch.int64),
+        y=torch.tensor([0, 1]),
+        node_ptr=torch.tensor([0, 2, 3]),
+        edge_ptr=torch.tensor([0, 0, 0]),
+    )
+    assert model_of("edge").loss(graphs.batch(torch.arange(2))).isfinite()
+
+
+def test_the_constraint_is_on_the_probability_not_on_the_draw() -> None:
+    batch = ba_motifs(num_graphs=4, seed=0).batch(torch.arange(4))
+    model = model_of(dropout=0.0)
+    torch.nn.init.zeros_(model.attention.weight)
+    torch.nn.init.zeros_(model.attention.bias)  # probability 0.5 everywhere
+    model.r.fill_(0.5)
+    losses = []
+    for weight in (0.0, 100.0):
+        model.config = replace(model.config, information_weight=weight)
+        torch.manual_seed(0)
+        losses.append(float(model.loss(batch).detach()))
+    assert losses[0] == pytest.approx(losses[1])
 
 
 @pytest.mark.parametrize("conv", ["gin", "gcn", "gat"])
@@ -57,10 +96,13 @@ def test_information_is_least_at_r_and_r_goes_down() -> None:
     assert min(losses[0], losses[2]) > 0.1
     model = model_of(first_r=0.9, last_r=0.5)
     seen = []
+    settled = []
     for progress in (0.0, 0.25, 0.5, 0.9):
         model.begin_epoch(progress)
         seen.append(float(model.r))
+        settled.append(model.settled)
     assert seen == pytest.approx([0.9, 0.7, 0.5, 0.5])
+    assert settled == [False, False, True, True]
 
 
 def test_evaluation_is_not_random() -> None:

@@ -93,6 +93,13 @@ def test_the_share_moves_with_the_reward(better_up: bool, expected: float) -> No
     assert (float(share.ratio) >= expected) if better_up else (float(share.ratio) <= expected)
 
 
+def test_equal_accuracies_pay_nothing() -> None:
+    share = AdaptiveShare(SugarConfig())
+    for _ in range(3):
+        share.step(0.7)
+    assert not share.values.any()
+
+
 def test_the_share_settles_and_is_saved_with_the_weights() -> None:
     share = AdaptiveShare(SugarConfig())
     share.recent.copy_(torch.tensor([9, 10] * 5))
@@ -120,21 +127,38 @@ def test_fewer_subgraphs_show_less_of_a_graph() -> None:
 def test_what_is_in_no_chosen_subgraph_does_not_matter() -> None:
     batch = ba_motifs(num_graphs=4, seed=0).batch(torch.arange(4))
     model = model_of().eval()
-    model.share.state.fill_(5)
-    before = model.predict(batch)
+    sampled = sample_subgraphs(batch, 4, 5)
+    z = torch.randn(4, 4, 8)
+    chosen = torch.tensor([[True, True, False, False]] * 4)
+    before, _ = model._classified(sampled, z, chosen)
+    after, _ = model._classified(sampled, z + 3 * ~chosen[..., None], chosen)
+    assert torch.equal(before, after)
+    moved, _ = model._classified(sampled, z + 3 * chosen[..., None], chosen)
+    assert not torch.allclose(before, moved)
+    seen = sampled.members.any(dim=-1)
     other = batch.clone()
-    outside = ~sample_subgraphs(batch, 4, 5).members.any(dim=-1)
-    other.x = torch.where(outside[:, None], other.x + 3, other.x)
-    assert outside.any()
-    assert torch.equal(model.predict(other).probs, before.probs)
+    other.x = torch.where(seen[:, None], other.x, other.x + 3)
+    assert not seen.all()
+    assert torch.equal(model.predict(other).probs, model.predict(batch).probs)
+
+
+def test_a_graph_alone_has_no_other_to_be_told_from() -> None:
+    batch = ba_motifs(num_graphs=2, seed=0).batch(torch.arange(1))
+    model = model_of(information_weight=1.0)
+    plain = model_of(information_weight=0.0)
+    assert torch.equal(model.loss(batch), plain.loss(batch))
 
 
 @pytest.mark.parametrize("conv", ["gin", "gcn", "gat"])
 def test_every_weight_gets_a_gradient(conv: str) -> None:
     batch = ba_motifs(num_graphs=8, seed=0).batch(torch.arange(8))
-    model = model_of(conv)
+    batch.x = torch.randn(batch.x.shape, generator=torch.Generator().manual_seed(0))
+    model = model_of(conv, first_ratio=1.0)
     model.loss(batch).backward()
-    assert all(each.grad is not None and each.grad.isfinite().all() for each in model.parameters())
+    for name, weight in model.named_parameters():
+        assert weight.grad is not None, name
+        assert weight.grad.isfinite().all(), name
+        assert weight.grad.abs().sum() > 0, name
     assert float(model._right[1]) == 8
     model.begin_epoch(0.5)
     assert float(model._right[1]) == 0

@@ -24,8 +24,16 @@ def test_ranks_are_averaged_over_own_and_over_shared_datasets() -> None:
     assert lines[0] == "| dataset | GNN | SAGPool | GPool |"
     assert lines[2].startswith("| BZR | 80.0 ± 0.0 | – | **85.0 ± 0.0** |")
     assert lines[3] == "| MUTAG | **90.0 ± 0.0** | 70.0 ± 0.0 | **90.0 ± 0.0** |"
-    assert lines[4] == "| rank, its datasets (2) | 1.75 | 3.00 | 1.25 |"
-    assert lines[5] == "| rank, all models' (1) | 1.50 | 3.00 | 1.50 |"
+    assert lines[4] == "| rank, own datasets | 1.75 | 3.00 | 1.25 |"
+    assert lines[5] == "| rank, 1 shared datasets | 1.50 | 3.00 | 1.50 |"
+
+
+def test_a_cell_with_missing_runs_says_so_and_does_not_count() -> None:
+    rows = [*ROWS, row("BZR", "sagpool", 1, 0.99, node_ratio=0.8, edge_ratio=0.6)]
+    lines = accuracies(rows, "gin").splitlines()
+    assert lines[2] == "| BZR | 80.0 ± 0.0 | 99.0 (1 of 2 runs) | **85.0 ± 0.0** |"
+    assert lines[4] == "| rank, own datasets | 1.75 | 3.00 | 1.25 |"
+    assert beside_the_paper(rows, "gin").splitlines()[-1] == "| reached | 0 of 1 | 2 of 2 |"
 
 
 def test_what_is_reached_is_counted_per_model() -> None:

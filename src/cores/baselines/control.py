@@ -12,7 +12,7 @@ from cores.models.classifier import Classifier, GraphModel, Prediction
 from cores.models.encoder import Layer
 
 SEED = 104729
-"""Of the masks that predictions see: the same graphs get the same masks."""
+"""Of the masks that predictions see: the same batch gets the same masks."""
 
 
 class RandomSubgraph(GraphModel):

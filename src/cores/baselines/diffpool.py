@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.data import Batch
-from torch_geometric.nn import DenseGATConv, DenseGCNConv, DenseGINConv
+from torch_geometric.nn import DenseGCNConv, DenseGINConv
 
 from cores.config import Conv, DiffPoolConfig, NetworkConfig
 from cores.graphs import Elements
@@ -19,8 +19,8 @@ class DiffPool(GraphModel):
     """Embeddings Z and soft assignments S of the nodes; then a GNN on S'Z and S'AS.
 
     The first level works on the flat batch and never makes a dense adjacency: S'AS, S'S and the
-    link-prediction loss are sums over nodes and edges. Memory grows with the number of nodes times
-    that of clusters, so DD, whose largest graph has 5,748 nodes, fits.
+    link-prediction loss are sums over nodes and edges. Memory grows with the number of nodes, not
+    with its square, so DD, whose largest graph has 5,748 nodes, fits.
 
     Args:
         num_features: Columns of the node features.
@@ -47,7 +47,7 @@ class DiffPool(GraphModel):
         self.encoder = Encoder(num_features, network, conv, num_edge_features)
         self.assigner = Encoder(num_features, network, conv, num_edge_features)
         self.assignment = nn.Linear(width, clusters)
-        self.coarse = _dense_layer(network, conv)
+        self.coarse = CoarseLayer(network, conv)
         self.norm = nn.BatchNorm1d(width) if network.batch_norm else nn.Identity()
         self.pooling = network.pooling
         self.head = nn.Linear(len(network.pooling) * width, num_classes)
@@ -71,16 +71,41 @@ class DiffPool(GraphModel):
 
     def _classify(self, batch: Batch, s: Tensor) -> Tensor:
         z = self.encoder(batch.x, batch.edge_index, batch.get("edge_attr"))  # [N, H]
-        nodes = _pooled(batch, s, z)  # [B, C, H], S'Z
-        links = _pooled(batch, s, neighbour_sum(batch, s))  # [B, C, C], S'AS
-        # The mean over neighbouring clusters, as the authors' GraphSAGE takes it: sums over a whole
-        # graph's edges would outgrow the features.
-        links = links / links.sum(dim=-1, keepdim=True).clamp(min=1)
-        h = torch.relu(self.coarse(nodes, links))  # [B, C, H]
-        h = self.norm(h.flatten(0, 1)).view_as(h)
-        pooled = [h.mean(dim=1) if each == "mean" else h.sum(dim=1) for each in self.pooling]
-        logits: Tensor = self.head(torch.cat(pooled, dim=-1))
+        nodes = pooled(batch, s, z)  # [B, C, H], S'Z
+        links = pooled(batch, s, neighbour_sum(batch, s))  # [B, C, C], S'AS
+        h = self.coarse(nodes, links)  # [B, C, H]
+        h = torch.relu(self.norm(h.flatten(0, 1)).view_as(h))
+        read = [h.mean(dim=1) if each == "mean" else h.sum(dim=1) for each in self.pooling]
+        logits: Tensor = self.head(torch.cat(read, dim=-1))
         return logits
+
+
+class CoarseLayer(nn.Module):
+    """A round of messages between clusters, along the weights S'AS.
+
+    GIN takes the mean over neighbouring clusters: sums over a whole graph's edges would outgrow the
+    features. GCN and GAT share GCN's round: all clusters are joined, by weights that attention over
+    a mask of neighbours would not see.
+    """
+
+    def __init__(self, network: NetworkConfig, conv: Conv) -> None:
+        super().__init__()
+        width = network.hidden_dim
+        self.means = conv == "gin"
+        if self.means:
+            mlp = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width))
+            self.conv: nn.Module = DenseGINConv(mlp, network.gin_eps, network.gin_train_eps)
+        else:
+            self.conv = DenseGCNConv(width, width)
+
+    def forward(self, nodes: Tensor, links: Tensor) -> Tensor:
+        """One round of messages; nodes [B, C, H], links [B, C, C]."""
+        if self.means:
+            links = links / links.sum(dim=-1, keepdim=True).clamp(min=SMALLEST)
+            out: Tensor = self.conv(nodes, links)
+        else:
+            out = self.conv(nodes, links, add_loop=False)  # S'AS has its own diagonal
+        return out
 
 
 def neighbour_sum(
@@ -101,7 +126,7 @@ def link_loss(batch: Batch, s: Float[Tensor, "nodes clusters"]) -> Float[Tensor,
     agreement = (s[source] * s[target]).sum(dim=-1)  # [E]
     zeros = s.new_zeros(batch.num_graphs)
     on_edges = zeros.index_add(0, owner, 1 - 2 * agreement)  # [B]
-    square = on_edges + _pooled(batch, s, s).square().sum(dim=(-2, -1))  # [B]
+    square = on_edges + pooled(batch, s, s).square().sum(dim=(-2, -1))  # [B]
     nodes = Elements.of(batch, "node").count.clamp(min=1)
     return (square.clamp(min=SMALLEST).sqrt() / nodes).mean()
 
@@ -111,22 +136,10 @@ def entropy_loss(s: Float[Tensor, "nodes clusters"]) -> Float[Tensor, ""]:
     return -(s * s.clamp(min=SMALLEST).log()).sum(dim=-1).mean()
 
 
-def _pooled(batch: Batch, s: Tensor, values: Tensor) -> Tensor:
-    """S' values for every graph: [B, C, units]."""
+def pooled(
+    batch: Batch, s: Float[Tensor, "nodes clusters"], values: Float[Tensor, "nodes units"]
+) -> Float[Tensor, "graphs clusters units"]:
+    """S' times the values, for every graph."""
     parts = s[:, :, None] * values[:, None, :]  # [N, C, units]
     total = parts.new_zeros(batch.num_graphs, *parts.shape[1:])
     return total.index_add(0, batch.batch, parts)
-
-
-def _dense_layer(network: NetworkConfig, conv: Conv) -> nn.Module:
-    """A round of messages on a dense adjacency."""
-    width = network.hidden_dim
-    layer: nn.Module
-    if conv == "gin":
-        mlp = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width))
-        layer = DenseGINConv(mlp, network.gin_eps, network.gin_train_eps)
-    elif conv == "gcn":
-        layer = DenseGCNConv(width, width)
-    else:
-        layer = DenseGATConv(width, width // network.gat_heads, network.gat_heads)
-    return layer

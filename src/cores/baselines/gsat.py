@@ -12,9 +12,8 @@ from cores.config import Conv, GSATConfig, NetworkConfig
 from cores.graphs import Subgraph
 from cores.models.classifier import Classifier, GraphModel, Prediction
 
-NOISE_MARGIN = 1e-10
-"""Keeps the logistic noise finite."""
-PROBABILITY_MARGIN = 1e-6
+MARGIN = 1e-6
+"""Keeps probabilities off 0 and 1, and the logistic noise finite."""
 
 
 class GSAT(GraphModel):
@@ -57,7 +56,12 @@ class GSAT(GraphModel):
     def begin_epoch(self, progress: float) -> None:
         """Take r from its first to its last value in the first half of training."""
         first, last = self.config.first_r, self.config.last_r
-        self.r.fill_(max(last, first - (first - last) * 2 * progress))
+        self.r.fill_(first + (last - first) * min(2 * progress, 1.0))
+
+    @property
+    def settled(self) -> bool:
+        """Whether r is down: attention that was hardly constrained explains little."""
+        return bool(self.r == torch.tensor(self.config.last_r))
 
     def logits(self, batch: Batch) -> Float[Tensor, " elements"]:
         """Attention logits: of the nodes, or of the undirected edges."""
@@ -78,9 +82,10 @@ class GSAT(GraphModel):
 
     def loss(self, batch: Batch, class_weights: Tensor | None = None) -> Float[Tensor, ""]:
         """Cross-entropy, with the divergence of the attention from Bern(r)."""
-        attention = self._attention(self.logits(batch))
-        loss = F.cross_entropy(self._classify(batch, attention), batch.y, weight=class_weights)
-        return loss + self.config.information_weight * information_loss(attention, self.r)
+        logits = self.logits(batch)
+        classes = self._classify(batch, self._attention(logits))
+        loss = F.cross_entropy(classes, batch.y, weight=class_weights)
+        return loss + self.config.information_weight * information_loss(logits.sigmoid(), self.r)
 
     def predict(self, batch: Batch) -> Prediction:
         """Class probabilities, and the attention as scores."""
@@ -96,7 +101,7 @@ class GSAT(GraphModel):
     def _attention(self, logits: Tensor) -> Tensor:
         if not self.training:
             return logits.sigmoid()
-        uniform = torch.rand_like(logits).clamp(NOISE_MARGIN, 1 - PROBABILITY_MARGIN)
+        uniform = torch.rand_like(logits).clamp(MARGIN, 1 - MARGIN)
         noise = uniform.log() - torch.log1p(-uniform)
         return ((logits + noise) / self.config.temperature).sigmoid()
 
@@ -121,12 +126,13 @@ class GSAT(GraphModel):
 
 
 def information_loss(
-    attention: Float[Tensor, " elements"], r: Float[Tensor, ""]
+    probability: Float[Tensor, " elements"], r: Float[Tensor, ""]
 ) -> Float[Tensor, ""]:
     """KL(Bern(p) || Bern(r)), averaged over the elements: an upper bound of what they tell.
 
     >>> round(float(information_loss(torch.tensor([0.7, 0.7]), torch.tensor(0.7))), 6)
     0.0
     """
-    p = attention.clamp(PROBABILITY_MARGIN, 1 - PROBABILITY_MARGIN)
-    return (p * (p / r).log() + (1 - p) * ((1 - p) / (1 - r)).log()).mean()
+    p = probability.clamp(MARGIN, 1 - MARGIN)
+    divergence = p * (p / r).log() + (1 - p) * ((1 - p) / (1 - r)).log()
+    return divergence.sum() / max(len(p), 1)

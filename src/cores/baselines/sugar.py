@@ -10,7 +10,7 @@ from torch_geometric.data import Batch
 
 from cores.config import Conv, NetworkConfig, SugarConfig
 from cores.graphs import Subgraph
-from cores.masks import largest, rounded_up
+from cores.masks import largest, rounded_up, scattered
 from cores.models.classifier import GraphModel, Prediction
 from cores.models.encoder import Encoder
 
@@ -56,7 +56,7 @@ class SUGAR(GraphModel):
         self.projection = nn.Parameter(torch.empty(width))
         nn.init.uniform_(self.projection, -1, 1)
         self.inter = nn.Linear(width, width)
-        self.attention = nn.Linear(2 * width, 1)
+        self.attention = nn.Linear(2 * width, 1, bias=False)  # the softmax would ignore a bias
         self.head = nn.Linear(width, num_classes)
         self.discriminator = nn.Bilinear(width, width, 1)
         self.share = AdaptiveShare(sugar)
@@ -76,7 +76,7 @@ class SUGAR(GraphModel):
         return self._classified(sampled, z, self._chosen(sampled, z, self.share.ratio))[0]
 
     def whole(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
-        """Logits when every sampled subgraph is kept."""
+        """Logits when every sampled subgraph is kept; nodes in none of them stay unseen."""
         sampled = sample_subgraphs(batch, self.config.subgraphs, self.config.size)
         return self._classified(sampled, self._encoded(batch, sampled), sampled.exists)[0]
 
@@ -102,9 +102,8 @@ class SUGAR(GraphModel):
         seen = sampled.members & chosen[batch.batch]  # [N, n]
         kept_edges = (seen[source] & seen[target]).any(dim=-1)  # [E]
         subgraph = Subgraph.without(batch, ~seen.any(dim=-1), ~kept_edges)
-        worth = self._worth(z)  # [B, n]
-        lowest = worth.where(sampled.exists, torch.inf).amin() - 1  # of a node in no subgraph
-        scores = worth[batch.batch].where(sampled.members, lowest).amax(dim=-1)  # [N]
+        worth = F.softsign(self._worth(z))  # [B, n], in (-1, 1)
+        scores = worth[batch.batch].where(sampled.members, -1).amax(dim=-1)  # [N]
         return Prediction(probs, subgraph, scores, scores[batch.edge_index].amin(dim=0))
 
     def _encoded(self, batch: Batch, sampled: "Subgraphs") -> Tensor:
@@ -126,7 +125,7 @@ class SUGAR(GraphModel):
         """[B, n]: the share k of the subgraphs that is worth most, at least one."""
         worth = self._worth(z).where(sampled.exists, NOWHERE)
         wanted = rounded_up(ratio * sampled.exists.sum(dim=-1))  # [B]
-        rank = worth.argsort(dim=-1, descending=True).argsort(dim=-1)
+        rank = worth.argsort(dim=-1, descending=True, stable=True).argsort(dim=-1)
         return (rank < wanted[:, None]) & sampled.exists
 
     def _classified(self, sampled: "Subgraphs", z: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
@@ -150,7 +149,9 @@ class SUGAR(GraphModel):
         return logits.sum(dim=1) / chosen.sum(dim=-1, keepdim=True).clamp(min=1), states
 
     def _information_loss(self, states: Tensor, chosen: Tensor) -> Tensor:
-        """Jensen-Shannon estimate: a graph's subgraphs against those of the next graph."""
+        """Jensen-Shannon estimate: a graph's subgraphs against those of the one before it."""
+        if len(states) < 2:  # nobody to compare with
+            return states.new_zeros(())
         count = chosen.sum(dim=-1, keepdim=True).clamp(min=1)
         summary = ((states * chosen[..., None]).sum(dim=1) / count).sigmoid()  # [B, H]
         expanded = summary[:, None].expand_as(states).contiguous()
@@ -188,7 +189,8 @@ def sample_subgraphs(batch: Batch, count: int, size: int) -> Subgraphs:
     source, target = batch.edge_index
     degree = torch.bincount(target, minlength=total)
     wanted = torch.full((batch.num_graphs,), count, device=source.device)
-    roots = largest(degree, batch.batch, wanted).nonzero().squeeze(-1)  # [R] by graph
+    ties = scattered(_place_within(batch.batch, batch.num_graphs))  # [N]
+    roots = largest(degree, batch.batch, wanted, ties).nonzero().squeeze(-1)  # [R] by graph
     owner = batch.batch[roots]
     place = _place_within(owner, batch.num_graphs)  # [R] 0 .. count - 1
     exists = torch.zeros(batch.num_graphs, count, dtype=torch.bool, device=source.device)
@@ -210,7 +212,7 @@ def sample_subgraphs(batch: Batch, count: int, size: int) -> Subgraphs:
         distance = distance.scatter_reduce(0, copied_edges[1], reached, "amin")
     found = distance < total
     order = -distance.where(found, 2 * total)
-    taken = largest(order, search, torch.full_like(owner, size)) & found  # [M]
+    taken = largest(order, search, torch.full_like(owner, size), ties[nodes]) & found  # [M]
     number = taken.cumsum(0) - 1
     inside = taken[copied_edges].all(dim=0)
     slots = owner * count + place
@@ -254,7 +256,7 @@ class AdaptiveShare(nn.Module):
         self.register_buffer("state", torch.tensor(round(config.first_ratio * states) - 1))
         self.register_buffer("action", torch.tensor(-1))
         self.register_buffer("came_from", torch.tensor(0))
-        self.register_buffer("accuracy", torch.tensor(0.0))
+        self.register_buffer("accuracy", torch.tensor(0.0, dtype=torch.float64))
         self.register_buffer("recent", torch.full((SETTLED_AFTER,), -1))
 
     @property

@@ -7,7 +7,7 @@ from torch_geometric.data import Batch
 
 from cores.config import NetworkConfig, PoolConfig
 from cores.graphs import Subgraph, remove_nodes
-from cores.masks import largest, rounded_up
+from cores.masks import largest, rounded_up, scattered
 from cores.models.classifier import READOUTS, Classifier, GraphModel, Prediction
 from cores.models.encoder import LAYERS, Encoder, Layer
 
@@ -39,7 +39,7 @@ class TopK(GraphModel):
         self.multiplier = pool.multiplier
 
     def scored(self, batch: Batch) -> tuple[Tensor, Float[Tensor, " nodes"]]:
-        """What the readout will use of every node, and how much the node is worth, in (-1, 1)."""
+        """What the readout will use of every node, and how much the node is worth."""
         raise NotImplementedError
 
     def read(
@@ -53,17 +53,21 @@ class TopK(GraphModel):
     ) -> Float[Tensor, "graphs classes"]:
         """Logits with a given mask in place of the best nodes."""
         states, scores = self.scored(batch)
-        return self.read(batch, states, self.multiplier * scores, removed)
+        return self.read(batch, states, self._gates(scores), removed)
 
     def removed(self, batch: Batch, scores: Float[Tensor, " nodes"]) -> Bool[Tensor, " nodes"]:
-        """All but the best nodes of every graph, at least one of which is kept."""
+        """All but the best nodes of every graph, at least one of which is kept.
+
+        Equal scores are the rule where nodes have the same features: a fixed draw decides.
+        """
         wanted = rounded_up(self.ratio * torch.bincount(batch.batch, minlength=batch.num_graphs))
-        return ~largest(scores, batch.batch, wanted)
+        place = torch.arange(len(scores), device=scores.device) - batch.ptr[batch.batch]
+        return ~largest(scores, batch.batch, wanted, scattered(place))
 
     def forward(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
         """Logits from the kept nodes."""
         states, scores = self.scored(batch)
-        return self.read(batch, states, self.multiplier * scores, self.removed(batch, scores))
+        return self.read(batch, states, self._gates(scores), self.removed(batch, scores))
 
     def whole(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
         """Logits when every node is kept; the gates stay."""
@@ -73,11 +77,14 @@ class TopK(GraphModel):
         """Class probabilities, the kept nodes, and all scores; an edge is worth its lesser end."""
         states, scores = self.scored(batch)
         removed = self.removed(batch, scores)
-        logits = self.read(batch, states, self.multiplier * scores, removed)
+        logits = self.read(batch, states, self._gates(scores), removed)
         no_edges = removed.new_zeros(batch.edge_index.size(1))
         subgraph = Subgraph.without(batch, removed, no_edges)
         edge_scores = scores[batch.edge_index].amin(dim=0)
         return Prediction(logits.softmax(dim=-1), subgraph, scores, edge_scores)
+
+    def _gates(self, scores: Tensor) -> Tensor:
+        return self.multiplier * scores.tanh()
 
 
 class GPool(TopK):
@@ -103,9 +110,9 @@ class GPool(TopK):
         self.classifier = Classifier(num_features, num_classes, network, layer, num_edge_features)
 
     def scored(self, batch: Batch) -> tuple[Tensor, Float[Tensor, " nodes"]]:
-        """The features, and tanh(h p / |p|) with an embedding h of the node's own features."""
+        """The features, and h p / |p| with an embedding h of the node's own features."""
         h = torch.relu(self.embed(batch.x))  # [N, H]
-        return batch.x, torch.tanh(h @ (self.projection / self.projection.norm()))
+        return batch.x, h @ (self.projection / self.projection.norm())
 
     def read(
         self, batch: Batch, states: Tensor, gates: Tensor, removed: Bool[Tensor, " nodes"]
@@ -148,7 +155,7 @@ class SAGPool(TopK):
         edge_attr = batch.get("edge_attr")
         h = self.encoder(batch.x, batch.edge_index, edge_attr)  # [N, H]
         attended = self.attention(h, batch.edge_index, edge_attr)  # [N, H]
-        return h, torch.tanh(self.score(attended).squeeze(-1))
+        return h, self.score(attended).squeeze(-1)
 
     def read(
         self, batch: Batch, states: Tensor, gates: Tensor, removed: Bool[Tensor, " nodes"]

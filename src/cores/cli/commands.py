@@ -154,6 +154,7 @@ def _reproduce_times(
 ) -> dict[str, Any]:
     """Time models one after the other in this process: beside each other they would disturb."""
     from cores.experiments.device import choose_device
+    from cores.experiments.folder import machine_of
     from cores.experiments.paper import TIMES
     from cores.experiments.times import merge_timings
     from cores.experiments.timing import YARDSTICK, time_models
@@ -165,15 +166,21 @@ def _reproduce_times(
     make_folder(rows_file.parent)
     timings = merge_timings(rows_file, [])
     asked = {YARDSTICK, *models}
+    repeats = 1 if options.quick else 5
     with display.runs_progress(len(datasets)) as advance:
         for dataset in datasets:
-            here = [each for each in timings if (each.action, each.dataset) == (action, dataset)]
-            if not asked <= {each.model for each in here}:
+            wanted = (action, dataset, repeats, machine_of(device))
+            done = {
+                each.model
+                for each in timings
+                if (each.action, each.dataset, each.repeats, each.machine) == wanted
+            }
+            if not asked <= done:
                 new = time_models(
                     action,
                     dataset,
                     models,
-                    repeats=1 if options.quick else 5,
+                    repeats=repeats,
                     data_root=_path(options.data_root),
                     device=device,
                 )

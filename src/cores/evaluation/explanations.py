@@ -43,7 +43,8 @@ def roc_auc(scores: Float[Tensor, " items"], truth: Bool[Tensor, " items"]) -> f
     """
     if truth.all() or not truth.any():
         return None
-    return float(binary_auroc(scores.double(), truth.long()))
+    _, places = scores.unique(return_inverse=True)  # any scores: binary_auroc wants them in [0, 1]
+    return float(binary_auroc(places.double() / len(scores), truth.long()))
 
 
 def _explained(

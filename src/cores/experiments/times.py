@@ -23,8 +23,9 @@ class Timing:
     """Median over the repeats."""
     ratio: float
     """To the plain GNN, measured in turns with it."""
-    machine: str = ""
-    commit: str = ""
+    repeats: int
+    machine: str
+    commit: str
 
 
 def read_timings(path: Path) -> list[Timing]:
@@ -38,9 +39,12 @@ def read_timings(path: Path) -> list[Timing]:
     timings = []
     for number, line in enumerate(lines, start=2):
         try:
-            size, seconds, ratio = (line.pop(name) for name in ("batch_size", "seconds", "ratio"))
             timings.append(
-                Timing(batch_size=int(size), seconds=float(seconds), ratio=float(ratio), **line)
+                Timing(
+                    *(line["dataset"], line["model"], line["action"], int(line["batch_size"])),
+                    *(float(line["seconds"]), float(line["ratio"]), int(line["repeats"])),
+                    *(line["machine"], line["commit"]),
+                )
             )
         except (KeyError, TypeError, ValueError):
             raise UserError(f"{path}: line {number} is not a measured time") from None

@@ -42,7 +42,7 @@ class GraphModel(nn.Module):
         return Prediction(self(batch).softmax(dim=-1), Subgraph.whole(batch))
 
     def whole(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
-        """Logits when nothing is removed."""
+        """Logits when nothing that the model could show is removed."""
         logits: Tensor = self(batch)
         return logits
 
@@ -51,7 +51,12 @@ class GraphModel(nn.Module):
         return F.cross_entropy(self(batch), batch.y, weight=class_weights)
 
     def begin_epoch(self, progress: float) -> None:
-        """Told before every epoch which share of the epochs is over."""
+        """Told before every epoch which share of the epochs will be over with it."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether the weights may be returned as they are now."""
+        return True
 
 
 class Classifier(GraphModel):

@@ -19,7 +19,7 @@ NAMES = {
     "cores-edge": "CORES edges",
     "cores-both": "CORES both",
 }
-"""Full models first, then those that keep a part."""
+"""The paper's order: models that see the whole graph, then those that see a part."""
 KEEPING = ("sagpool", "sugar", "gpool", "random", "cores-node", "cores-edge", "cores-both")
 BASELINES = ("sagpool", "diffpool", "gsat", "sugar", "gpool", "random")
 COMPARED = ("sagpool", "diffpool", "sugar", "gpool")
@@ -31,29 +31,30 @@ def accuracies(rows: Sequence[Row], conv: str, figure: str = "accuracy") -> str:
 
     A model ranks on a dataset by its mean among the models that ran on it, 1 being the best; ties
     share their ranks. The first average is over the datasets that a model ran on, as the paper
-    takes it, the second over those that all models ran on.
+    takes it, the second over those that all models ran on. A cell with fewer runs than the others
+    says so and does not rank.
     """
     models = _models(rows)
     cells = _cells(rows, conv, figure)
     datasets = [name for name in _datasets(rows) if any((name, each) in cells for each in models)]
+    runs = max((cell.runs for cell in cells.values()), default=0)
     lines = _head(["dataset", *(NAMES[model] for model in models)])
     for dataset in datasets:
         found = [cells.get((dataset, model)) for model in models]
-        best = max(each.mean for each in found if each is not None)
-        shown = [
-            f"**{percent(each)}**" if each is not None and each.mean == best else percent(each)
-            for each in found
-        ]
-        lines.append(_line([dataset, *shown]))
+        whole_means = [each.mean for each in found if each is not None and each.runs == runs]
+        best = max(whole_means, default=1.0)
+        lines.append(_line([dataset, *(_shown(each, runs, best) for each in found)]))
     if figure == "accuracy" and len(models) > 1:
-        ranks = {name: _ranks(cells, name, models) for name in datasets}
+        whole = {where: cell for where, cell in cells.items() if cell.runs == runs}
+        ranks = {name: _ranks(whole, name, models) for name in datasets}
         shared = [name for name in datasets if len(ranks[name]) == len(models)]
-        for title, names in (("rank, its datasets", datasets), ("rank, all models'", shared)):
+        titles = {"rank, own datasets": datasets, f"rank, {len(shared)} shared datasets": shared}
+        for title, names in titles.items():
             averages = [
                 _mean([ranks[name][model] for name in names if model in ranks[name]])
                 for model in models
             ]
-            lines.append(_line([f"{title} ({len(names)})", *averages]))
+            lines.append(_line([title, *averages]))
     return "\n".join(lines)
 
 
@@ -75,8 +76,10 @@ def kept(rows: Sequence[Row], conv: str) -> str:
 
 
 def paper_cells(rows: Sequence[Row], model: str, conv: str) -> list[Cell]:
-    """A baseline's accuracy beside the paper's, where both exist."""
+    """A baseline's accuracy beside the paper's, where both exist and no run is missing."""
     cells = _cells(rows, conv, "accuracy")
+    runs = max((cell.runs for cell in cells.values()), default=0)
+    cells = {where: cell for where, cell in cells.items() if cell.runs == runs}
     pairs = [
         (name, cells.get((name, model)), reported(name, conv, model)) for name in PAPER_DATASETS
     ]
@@ -157,6 +160,16 @@ def rank(value: float, among: Sequence[float]) -> float:
     better = sum(other > value for other in among)
     equal = sum(other == value for other in among)
     return better + (equal + 1) / 2
+
+
+def _shown(cell: Spread | None, runs: int, best: float) -> str:
+    """Mean and deviation, the best in bold, with the number of runs where some are missing."""
+    text = percent(cell)
+    if cell is None:
+        return text
+    if cell.runs < runs:
+        return f"{text} ({cell.runs} of {runs} runs)"
+    return f"**{text}**" if cell.mean == best else text
 
 
 def _mean(values: Sequence[float]) -> str:

@@ -61,7 +61,7 @@ def plain_gnn(rows: Sequence[Row], conv: str, preset: str) -> str:
 
 @dataclass(frozen=True)
 class Cell:
-    """Test accuracy of the plain GNN on one dataset, ours and the paper's."""
+    """Test accuracy of a model on one dataset, ours and the paper's."""
 
     dataset: str
     ours: Spread

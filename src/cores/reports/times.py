@@ -13,8 +13,9 @@ def times(timings: Sequence[Timing], action: str) -> str:
     In brackets stands the paper's ratio, which it measured with single graphs.
     """
     mine = [each for each in timings if each.action == action]
-    models = [model for model in NAMES if any(each.model == model for each in mine)]
-    names = ["dataset", "graphs at once", "GNN, ms", *(NAMES[each] for each in models[1:])]
+    measured_models = {each.model for each in mine} - {"gnn"}
+    models = [model for model in NAMES if model in measured_models]
+    names = ["dataset", "graphs at once", "GNN, ms", *(NAMES[each] for each in models)]
     lines = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
     measured = {each.dataset for each in mine}
     ordered = [name for name in PAPER_DATASETS if name in measured]
@@ -26,8 +27,9 @@ def times(timings: Sequence[Timing], action: str) -> str:
                 if (each.dataset, each.batch_size) == (dataset, batch_size)
             }
             theirs = published_seconds(action, dataset) if batch_size == 1 else {}
-            shown = [dataset, str(batch_size), f"{1000 * found[models[0]].seconds:.3g}"]
-            for model in models[1:]:
+            plain = f"{1000 * found['gnn'].seconds:.3g}" if "gnn" in found else "–"
+            shown = [dataset, str(batch_size), plain]
+            for model in models:
                 ratio = f"{found[model].ratio:.2f}" if model in found else "–"
                 paper = f" ({theirs[model] / theirs['gnn']:.1f})" if model in theirs else ""
                 shown.append(f"{ratio}{paper}")

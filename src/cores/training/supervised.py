@@ -84,7 +84,7 @@ def train(
     for epoch in journal.epochs(config.epochs):
         if stopping.exhausted:
             break
-        model.begin_epoch((epoch - 1) / config.epochs)
+        model.begin_epoch(epoch / config.epochs)
         batches = train_graphs.batches(config.batch_size, random.batches)
         loss = fit_epoch(model, batches, optimizer, weights)
         probs = predict_proba(model, selection_batches)
@@ -99,7 +99,8 @@ def train(
             "learning_rate": optimizer.param_groups[0]["lr"],
         }
         schedule.step(selection_accuracy)
-        stopping.step((selection_accuracy, -selection_loss), epoch)
+        if model.settled:
+            stopping.step((selection_accuracy, -selection_loss), epoch)
         journal.record(**figures)
         if report is not None:
             report(epoch, figures)
