@@ -42,7 +42,7 @@ class GraphModel(nn.Module):
         return Prediction(self(batch).softmax(dim=-1), Subgraph.whole(batch))
 
     def whole(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
-        """Logits when nothing that the model could show is removed."""
+        """Logits when all that the model can see is kept."""
         logits: Tensor = self(batch)
         return logits
 
