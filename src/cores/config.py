@@ -359,7 +359,7 @@ class SugarConfig:
 class GSATConfig:
     """GSAT: stochastic attention, and how little it may tell."""
 
-    attention: Literal["node", "edge"] = "edge"
+    attention: Literal["node", "edge"] = "node"
     """What is weighed; with nodes, an edge weighs the product of its ends."""
     first_r: float = 0.9
     """r at the start: a probability of r costs nothing."""

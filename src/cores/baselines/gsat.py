@@ -11,6 +11,7 @@ from torch_geometric.nn import InstanceNorm
 from cores.config import Conv, GSATConfig, NetworkConfig
 from cores.graphs import Subgraph
 from cores.models.classifier import Classifier, GraphModel, Prediction
+from cores.models.encoder import Encoder
 
 MARGIN = 1e-6
 """Keeps probabilities off 0 and 1, and the logistic noise finite."""
@@ -47,6 +48,8 @@ class GSAT(GraphModel):
         width = network.hidden_dim
         self.num_classes = num_classes
         self.config = gsat
+        # Of its own: batch norms shared by both would average over whole and weighed graphs.
+        self.extractor = Encoder(num_features, network, conv, num_edge_features)
         self.classifier = Classifier(num_features, num_classes, network, conv, num_edge_features)
         self.hidden = nn.Linear(width, 2 * width)
         self.norm = InstanceNorm(2 * width)
@@ -65,7 +68,7 @@ class GSAT(GraphModel):
 
     def logits(self, batch: Batch) -> Float[Tensor, " elements"]:
         """Attention logits: of the nodes, or of the undirected edges."""
-        h = self.classifier.encoder(batch.x, batch.edge_index, batch.get("edge_attr"))  # [N, H]
+        h = self.extractor(batch.x, batch.edge_index, batch.get("edge_attr"))  # [N, H]
         owner = batch.batch
         hidden = self.hidden(h)  # [N, 2H]
         if self.config.attention == "edge":  # the sum of both ends has no direction
