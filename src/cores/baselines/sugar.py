@@ -56,7 +56,8 @@ class SUGAR(GraphModel):
         self.projection = nn.Parameter(torch.empty(width))
         nn.init.uniform_(self.projection, -1, 1)
         self.inter = nn.Linear(width, width)
-        self.attention = nn.Linear(2 * width, 1, bias=False)  # the softmax would ignore a bias
+        self.attending = nn.Linear(width, 1, bias=False)  # the softmax would ignore a bias
+        self.attended = nn.Linear(width, 1, bias=False)
         self.head = nn.Linear(width, num_classes)
         self.discriminator = nn.Bilinear(width, width, 1)
         self.share = AdaptiveShare(sugar)
@@ -131,16 +132,9 @@ class SUGAR(GraphModel):
     def _classified(self, sampled: "Subgraphs", z: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
         """[B, K] logits and [B, n, H] states after attention between the chosen subgraphs."""
         gated = self.inter(z * self._worth(z).tanh()[..., None])  # [B, n, H]
-        count = gated.size(1)
-        pairs = torch.cat(
-            [
-                gated[:, :, None].expand(-1, -1, count, -1),
-                gated[:, None].expand(-1, count, -1, -1),
-            ],
-            dim=-1,
-        )  # [B, n, n, 2H]
-        energy = F.leaky_relu(self.attention(pairs).squeeze(-1), 0.2)
-        itself = torch.eye(count, dtype=torch.bool, device=z.device)
+        energy = self.attending(gated) + self.attended(gated).transpose(1, 2)  # [B, n, n]
+        energy = F.leaky_relu(energy, 0.2)
+        itself = torch.eye(gated.size(1), dtype=torch.bool, device=z.device)
         joined = (sampled.overlap > self.config.overlap) | itself
         joined = joined & chosen[:, None, :] & chosen[:, :, None]
         weights = energy.where(joined, -1e9).softmax(dim=-1) * joined
