@@ -65,3 +65,5 @@ def test_an_ablation_tells_how_far_a_setting_steers() -> None:
     line = ablation(measured, "ablation-d").splitlines()[2].split(" | ")
     assert line[:4] == ["| MUTAG", "cores-node", "kept", "30.0 ± 0.0"]
     assert line[-2:] == ["0.90", "30.0 |"]
+    line = ablation(measured[:-1], "ablation-d").splitlines()[2].split(" | ")
+    assert line[-3:] == ["60.0 (1)", "", " |"]  # no rank while a run is missing

@@ -69,7 +69,7 @@ and D13 apply. The rows come from the same command with `--preset paper`.
 _STEERING = """## How d and λ steer
 
 Default preset, GIN, five splits: kept ratio over d with λ = 0, and over λ with d = 0.1, as in the
-paper's Figures 3 and 4.
+paper's Figures 3 and 4. In brackets the number of runs where some are missing still.
 
 ```
 cores reproduce ablation-d --models cores-node,cores-edge --preset default --datasets MUTAG,BZR \\

@@ -177,7 +177,8 @@ def ablation(rows: Sequence[Row], target: str) -> str:
     """Kept ratio and accuracy over one setting of the reward (Figures 3 and 4).
 
     *Rank* is Spearman's correlation of the setting with the mean kept ratio, *span* how many points
-    of kept ratio lie between its first and last value.
+    of kept ratio lie between its first and last value; both wait until no run is missing. A cell
+    with fewer runs than there are splits says how many it has.
     """
     setting, values = ABLATIONS[target].setting, ABLATIONS[target].values
     heads = [f"{setting} {value:g}" for value in values]
@@ -185,6 +186,7 @@ def ablation(rows: Sequence[Row], target: str) -> str:
         f"| dataset | model | figure | {' | '.join(heads)} | rank | span |",
         "|---" * (len(values) + 5) + "|",
     ]
+    runs = len({row["split"] for row in rows})
     for dataset, model in sorted({(row["dataset"], row["model"]) for row in rows}):
         mine = matching(rows, {"dataset": dataset, "model": model})
         for figure, name in ((_kept_figure(model), "kept"), ("accuracy", "accuracy")):
@@ -193,12 +195,16 @@ def ablation(rows: Sequence[Row], target: str) -> str:
                 for value in values
             ]
             rank, span = "", ""
-            if name == "kept" and None not in found:
-                means = [each.mean for each in found if each is not None]
-                correlation = _spearman(values, means)
+            whole = [each.mean for each in found if each is not None and each.runs == runs]
+            if name == "kept" and len(whole) == len(values):
+                correlation = _spearman(values, whole)
                 rank = "–" if correlation is None else f"{correlation:.2f}"
-                span = f"{100 * (means[-1] - means[0]):.1f}"
-            cells = (dataset, model, name, *map(percent, found), rank, span)
+                span = f"{100 * (whole[-1] - whole[0]):.1f}"
+            shown = [
+                f"{percent(each)} ({each.runs})" if each and each.runs < runs else percent(each)
+                for each in found
+            ]
+            cells = (dataset, model, name, *shown, rank, span)
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
