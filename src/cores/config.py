@@ -162,10 +162,16 @@ class DietConfig:
     """Share of batches with random masks; the rest are the policy's subgraphs (0: the paper)."""
     warm_up: float = 0.5
     """Share of the epochs before the policy begins; at mix 1 the classifier rests after it."""
+    distilled: float = 0.8
+    """Weight of the referees' mean prediction in what the returned classifier learns to predict;
+    the rest is the label. Without referees there is only the label."""
 
     def __post_init__(self) -> None:
         _require(0 <= self.mix <= 1, f"--mix must lie in [0, 1], got {self.mix}")
         _require(0 <= self.warm_up < 1, f"diet.warm_up must lie in [0, 1), got {self.warm_up}")
+        _require(
+            0 <= self.distilled <= 1, f"diet.distilled must lie in [0, 1], got {self.distilled}"
+        )
 
 
 @dataclass(frozen=True)
@@ -176,6 +182,9 @@ class RewardConfig:
     """Lambda: weight of performance against sparsity on graphs that are predicted surely."""
     desired_ratio: float = 0.35
     """d: the kept ratio at which the sparsity reward reaches 0.95."""
+    alpha: float = 0.09
+    """Error rate of the reward's prediction sets; a smaller one calls more graphs unsure, and those
+    reward accuracy alone."""
     score: Literal["lac", "aps"] = "lac"
     """Conformal score of the reward's sets; aps: Eq. 4 (Deviation D11: lac by default)."""
     empty_set: Literal["predicted", "unsure", "wrong"] = "predicted"
@@ -193,6 +202,7 @@ class RewardConfig:
             0 < self.desired_ratio < 1,
             f"--desired-ratio must lie in (0, 1), got {self.desired_ratio}",
         )
+        _require(0 < self.alpha < 1, f"reward.alpha must lie in (0, 1), got {self.alpha}")
         _require(
             self.referees == 0 or 2 <= self.referees <= 100,
             f"reward.referees must be 0 or lie in [2, 100], got {self.referees}",
@@ -208,8 +218,8 @@ class PPOConfig:
     """The policy's optimisation (Eq. 1).
 
     Deviation D10: the defaults take a ratio per element, compare several samples of a graph, cut
-    gradients, let the entropy bonus fade and keep probabilities off 0 and 1; the ``paper`` preset
-    does none of that.
+    gradients, let the entropy bonus fade, keep probabilities off 0 and 1 and average the weights;
+    the ``paper`` preset does none of that.
     """
 
     env_steps: int = 160
@@ -246,6 +256,9 @@ class PPOConfig:
     """Probability of removal before training."""
     floor: float = 0.02
     """No removal probability comes closer to 0 or 1 than this."""
+    averaging: float = 0.9
+    """What the running mean of the policy's weights, which is returned, keeps of itself per epoch;
+    0: the weights as they are (the paper)."""
 
     def __post_init__(self) -> None:
         for name in ("env_steps", "samples", "ppo_epochs", "batch_size", "clip", "learning_rate"):
@@ -263,6 +276,7 @@ class PPOConfig:
         )
         _require(0 < self.start < 1, f"ppo.start must lie in (0, 1), got {self.start}")
         _require(0 <= self.floor < 0.5, f"ppo.floor must lie in [0, 0.5), got {self.floor}")
+        _require(0 <= self.averaging < 1, f"ppo.averaging must lie in [0, 1), got {self.averaging}")
         _require(
             self.baseline == "critic" or self.samples > 1,
             f"ppo.baseline samples needs at least two samples per graph, got {self.samples}",
@@ -411,8 +425,8 @@ class RunConfig:
     seed: int = 0
     """Seed of initial weights, batch order and dropout."""
     alpha: float = 0.1
-    """Error rate of the prediction sets: they miss the true label at most this often. CORES also
-    takes it for the sets of its reward."""
+    """Error rate of the prediction sets shown to users: they miss the true label at most this
+    often."""
     parts: PartsConfig = field(default_factory=PartsConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)

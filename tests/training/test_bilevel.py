@@ -25,6 +25,7 @@ from cores.training.bilevel import (
     reward_quantile,
     reward_sets,
     roll_out,
+    taught,
     trial_reward,
 )
 from cores.training.state import RandomState
@@ -113,7 +114,7 @@ def test_the_papers_quantile_comes_from_the_training_part() -> None:
     q_hat = reward_quantile(model, student, [student], trials, settings)
     batch = student.train_graphs.batch(torch.arange(24))
     scores = lac_scores(model(batch).softmax(-1)).gather(-1, batch.y[:, None])[:, 0]
-    assert torch.allclose(q_hat, conformal_quantile(scores, settings.alpha))
+    assert torch.allclose(q_hat, conformal_quantile(scores, settings.reward.alpha))
 
 
 def test_with_referees_the_quantile_comes_from_the_graphs_they_reward() -> None:
@@ -131,7 +132,7 @@ def test_with_referees_the_quantile_comes_from_the_graphs_they_reward() -> None:
         ]
     )
     assert len(scores) == 24 * settings.ppo.samples
-    assert torch.equal(q_hat, conformal_quantile(scores, settings.alpha))
+    assert torch.equal(q_hat, conformal_quantile(scores, settings.reward.alpha))
 
 
 def test_at_mix_1_the_classifier_never_sees_what_the_policy_chose() -> None:
@@ -163,6 +164,36 @@ def test_at_mix_0_the_classifier_sees_only_what_the_policy_chose() -> None:
     assert seen(-50.0, warm_up=False) == whole
     assert seen(0.0, warm_up=False) < 0.6 * whole
     assert seen(0.0, warm_up=True) == whole  # no policy yet: whole graphs
+
+
+def test_the_student_learns_from_labels_and_from_what_its_teachers_say_of_the_same_graphs() -> None:
+    settings = config()
+    torch.manual_seed(0)
+    teachers = [model_of(settings).classifier for _ in range(2)]
+    (batch,) = ba_motifs(num_graphs=6, seed=0).batches(6)
+    labels = torch.nn.functional.one_hot(batch.y, 2)
+    said = sum(each(batch).softmax(dim=-1) for each in teachers) / 2
+    (lesson,) = taught([batch], teachers, 0.8)
+    assert torch.allclose(lesson.y, 0.8 * said + 0.2 * labels)
+    assert not lesson.y.requires_grad
+
+
+def test_without_referees_of_its_own_a_classifier_learns_the_labels_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings = config(training={"epochs": 2, "batch_size": 16})
+    model = model_of(settings)
+    student = learner_of(model, settings)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("nobody to learn from")
+
+    monkeypatch.setattr(bilevel, "taught", refuse)
+    selection = ba_motifs(num_graphs=12, seed=2)
+    bilevel.train(model, None, student, [student], selection, settings, RandomState(0, CPU))
+    other = learner_of(model_of(settings), settings)
+    with pytest.raises(AssertionError, match="nobody"):
+        bilevel.train(model, None, student, [other], selection, settings, RandomState(0, CPU))
 
 
 def test_the_returned_classifier_rests_after_the_warm_up_and_no_referee_meets_its_own_graphs() -> (
@@ -200,6 +231,31 @@ def test_every_kind_of_removal_trains_with_and_without_a_critic(removal: str, cr
     bilevel.train(model, value, student, [student], selection, settings, RandomState(0, CPU))
     after = list(model.policy.parameters())
     assert any(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+@pytest.mark.parametrize("averaging", [0.0, 0.8])
+def test_the_returned_policy_is_a_running_mean_of_the_one_that_acts(averaging: float) -> None:
+    settings = config(
+        training={"epochs": 8, "batch_size": 16, "weights": "last"},
+        ppo={"batch_size": 16, "samples": 4, "averaging": averaging},
+    )
+    torch.manual_seed(0)
+    model = model_of(settings)
+    student = learner_of(model, settings)
+    acting: list[torch.Tensor] = []
+
+    def remember(epoch: int, figures: dict[str, float]) -> None:
+        acting.append(model.policy.node_head.weight.detach().clone())
+
+    selection = ba_motifs(num_graphs=12, seed=2)
+    bilevel.train(
+        model, None, student, [student], selection, settings, RandomState(0, CPU), report=remember
+    )
+    mean, *later = acting[settings.warm_up_epochs :]
+    for each in later:
+        mean = averaging * mean + (1 - averaging) * each
+    assert not torch.equal(acting[-2], acting[-1])
+    assert torch.allclose(model.policy.node_head.weight, mean, atol=1e-7)
 
 
 def test_a_policy_that_is_no_longer_a_number_is_told() -> None:

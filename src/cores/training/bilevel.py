@@ -7,13 +7,14 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.functional import one_hot
 from torch.optim import Adam, Optimizer
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch_geometric.data import Batch
 
 from cores import ppo
@@ -26,7 +27,7 @@ from cores.evaluation.predictions import EVALUATION_BATCH, true_scores
 from cores.graphs import Elements
 from cores.masks import masked
 from cores.models.classifier import Classifier
-from cores.models.policy import Critic
+from cores.models.policy import Critic, Policy
 from cores.models.sparse import SparseClassifier
 from cores.ppo import Experience, Rollout
 from cores.reward import conformal_reward, performance_reward, sparsity_reward
@@ -58,8 +59,9 @@ def train(
 
     ``student`` teaches the model's classifier. ``referees`` reward the policy: the student itself,
     alone (the paper), or others, and then the classifier that is returned never rewards it.
-    An epoch is better than another by the mean of :func:`decided_reward` over the selection part;
-    those in which the policy is settling do not count.
+    The policy that is returned is a running mean of the one that acts and learns. An epoch is
+    better than another by the mean of its :func:`decided_reward` over the selection part; those in
+    which the policy is settling do not count.
     With a folder, the run is recorded there and goes on from where it was killed.
     """
     policy, epochs = model.policy, config.training.epochs
@@ -68,10 +70,13 @@ def train(
     optimizer = _policy_optimizer(model, critic, config.ppo)
     schedule = _policy_schedule(optimizer, config, epochs - warm_up)
     learners = [student, *(each for each in referees if each is not student)]
-    stopping = EarlyStopping(model, config.training.patience)
+    averaged = AveragedModel(policy, multi_avg_fn=get_ema_multi_avg_fn(config.ppo.averaging))
+    steady = SparseClassifier(cast(Policy, averaged.module), model.classifier)
+    stopping = EarlyStopping(steady, config.training.patience)
     journal = Journal(
         folder,
         policy=policy,
+        averaged=averaged,
         optimizer=optimizer,
         schedule=schedule,
         stopping=stopping,
@@ -88,9 +93,13 @@ def train(
         # Deviation D5: random masks in place of the policy's subgraphs, as far as `mix` says; they
         # do not depend on the policy, so a classifier that lives on them rests after the warm-up.
         if epoch <= warm_up or config.diet.mix < 1:
-            losses = [
-                each.fit(diet(model, each, config, epoch <= warm_up, random)) for each in learners
-            ]  # lines 3-7, Eq. (6)
+            lessons = {
+                each: diet(model, each, config, epoch <= warm_up, random) for each in learners
+            }
+            if student not in referees:
+                teachers = [each.classifier for each in referees]
+                lessons[student] = taught(lessons[student], teachers, config.diet.distilled)
+            losses = [each.fit(batches) for each, batches in lessons.items()]  # lines 3-7, Eq. (6)
             figures["loss"] = losses[0]
             _check_finite("loss", sum(losses), epoch, "training")
         if epoch > warm_up:
@@ -105,10 +114,11 @@ def train(
             progress = (epoch - warm_up) / (epochs - warm_up)
             ppo.update(policy, critic, buffer, optimizer, _entropy_annealed(config.ppo, progress))
             # lines 15-19, Eq. (5)
+            averaged.update_parameters(policy)
             figures |= _rollout_figures(buffer, trials, q_hat)
             size = float(sum(each.detach().abs().sum() for each in policy.parameters()))
             _check_finite("size of the policy's weights", size, epoch, "ppo")
-        figures |= selection_figures(model, selection_batches, config.reward)
+        figures |= selection_figures(steady, selection_batches, config.reward)
         for each in learners:
             each.schedule.step(figures["selection_accuracy"])
         if epoch > warm_up:
@@ -121,6 +131,7 @@ def train(
 
     if config.training.weights == "best":
         stopping.restore_best()
+    model.load_state_dict(steady.state_dict())
     return journal, stopping
 
 
@@ -204,6 +215,22 @@ def diet(
             yield subgraph.batch
 
 
+def taught(
+    batches: Iterable[Batch], teachers: Sequence[Classifier], share: float
+) -> Iterator[Batch]:
+    """The batches with the teachers' mean prediction for a share of every label.
+
+    Deviation D14: several classifiers together are right more often, and less sure of themselves
+    where they are wrong, than one that learns the labels alone; one that learns from them is too.
+    """
+    for batch in batches:
+        with torch.no_grad():
+            opinions = torch.stack([each(batch).softmax(dim=-1) for each in teachers])
+        labels = one_hot(batch.y, opinions.size(-1))
+        batch.y = share * opinions.mean(dim=0) + (1 - share) * labels  # [B, K]
+        yield batch
+
+
 @dataclass(frozen=True)
 class Trial:
     """A policy's actions on a mini-batch, and what a referee made of the subgraphs."""
@@ -264,7 +291,7 @@ def reward_quantile(
             (probs, trial.rollout.elements.batch.y) for trial in trials for probs in trial.probs
         ]
     scores = [true_scores(scores_of(probs), labels) for probs, labels in pairs]
-    return conformal_quantile(torch.cat(scores), config.alpha)
+    return conformal_quantile(torch.cat(scores), config.reward.alpha)
 
 
 @torch.no_grad()
