@@ -120,6 +120,15 @@ class Elements:
             empty = self.kept_ratio(removed) == 0
         return removed & ~empty[..., self.owner], empty
 
+    def least(self, values: Float[Tensor, " elements"]) -> Float[Tensor, " graphs"]:
+        """Smallest value of each graph's nodes, or of its edges where only edges are removed.
+
+        Infinity for a graph without any.
+        """
+        count = len(values) if self.removal == "edge" else self.batch.x.size(0)
+        none = values.new_full((self.batch.num_graphs,), torch.inf)
+        return none.scatter_reduce(0, self.owner[:count], values[:count], "amin")
+
     def flattened(self, values: Shaped[Tensor, "samples elements"]) -> Shaped[Tensor, " copies"]:
         """The values of several samples as those of one batch that holds a copy for each sample."""
         nodes = 0 if self.removal == "edge" else self.batch.x.size(0)

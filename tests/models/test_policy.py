@@ -185,9 +185,32 @@ def test_an_edge_policy_leaves_a_graph_without_edges_alone() -> None:
 
 def test_the_mode_is_the_likelier_decision_on_every_element() -> None:
     batch, chooser = random_graphs(6).batch(torch.arange(6)), model("node", 0.0)
+    torch.nn.init.normal_(chooser.policy.node_head.weight)
     choice = chooser.choose(batch)
-    mode, _ = choice.elements.restored(chooser.policy(batch) > 0)
-    assert torch.equal(choice.removed, mode)
+    likelier = chooser.policy(batch) > 0
+    left = ~choice.elements.restored(likelier)[1][choice.elements.owner]
+    assert left.any()
+    assert torch.equal(choice.removed[left], likelier[left])
+
+
+@pytest.mark.parametrize("removal", ["node", "edge", "both"])
+def test_a_mode_that_would_remove_everything_keeps_what_is_least_likely_removed(
+    removal: str,
+) -> None:
+    batch, chooser = random_graphs(6).batch(torch.arange(6)), model(removal, 0.0)
+    for name, values in chooser.policy.named_parameters():
+        if name.endswith("_head.bias"):
+            torch.nn.init.constant_(values, 5.0)
+        elif name.endswith("_head.weight"):
+            torch.nn.init.normal_(values, std=0.05)
+    choice = chooser.choose(batch)
+    decided = choice.elements.owner if removal == "edge" else batch.batch
+    keep = choice.keep_probability[: len(decided)]
+    assert keep.max() < 0.5
+    for graph in decided.unique():
+        mine = decided == graph
+        kept = ~choice.removed[: len(decided)][mine]
+        assert torch.equal(kept, keep[mine] == keep[mine].max())
 
 
 def test_scores_of_nodes_and_edges_follow_from_what_is_decided() -> None:

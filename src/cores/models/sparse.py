@@ -18,7 +18,7 @@ class Choice:
 
     elements: Elements
     removed: Bool[Tensor, " elements"]
-    """After a graph that lost everything was restored."""
+    """Never all of a graph."""
     keep_probability: Float[Tensor, " elements"]
     subgraph: Subgraph
 
@@ -33,11 +33,17 @@ class SparseClassifier(GraphModel):
         self.num_classes = classifier.num_classes
 
     def choose(self, batch: Batch, sample: bool = False) -> Choice:
-        """The mode of the policy (removed where that is more likely than not), or a sample."""
+        """The mode of the policy, or a sample, in which a graph that lost everything is restored.
+
+        The mode is the likeliest action that leaves something: removed is what is more likely
+        removed than not, but for the element of a graph that is the least likely of all to be.
+        """
         probability = self.policy.probabilities(self.policy(batch))  # [M]
-        threshold = torch.rand_like(probability) if sample else 0.5
         elements = Elements.of(batch, self.policy.removal)
-        removed, _ = elements.restored(probability > threshold)
+        if sample:
+            removed, _ = elements.restored(probability > torch.rand_like(probability))
+        else:
+            removed = probability > elements.least(probability).clamp(min=0.5)[elements.owner]
         return Choice(elements, removed, 1 - probability, elements.subgraph(removed))
 
     def forward(self, batch: Batch) -> Float[Tensor, "graphs classes"]:

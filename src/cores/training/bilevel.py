@@ -40,7 +40,7 @@ from cores.training.supervised import Report, fit_epoch, inverse_frequencies
 SCORES = {"lac": lac_scores, "aps": aps_scores}
 FINAL_CLASSIFIER_RATE, FINAL_POLICY_RATE = 0.05, 0.1
 """Where the cosine schedules end, as shares of the rates they start from."""
-SETTLING = 0.25
+SETTLING = 0.5
 """Share of the policy's epochs, the first, whose weights are never returned."""
 
 
