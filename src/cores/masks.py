@@ -78,13 +78,21 @@ def rounded_up(numbers: Float[Tensor, " graphs"]) -> Int[Tensor, " graphs"]:
 
 def _smooth_values(batch: Batch) -> Float[Tensor, " nodes"]:
     """A random value per node, averaged over its neighbours a random number of times per graph."""
-    source, target = torch.cat([batch.pair_index, batch.pair_index.flip(0)], dim=1)
     values = torch.rand(batch.x.size(0), device=batch.x.device)
-    rounds = torch.randint(MOST_ROUNDS + 1, (batch.num_graphs,), device=values.device)[batch.batch]
+    return smoothed(
+        batch, values, torch.randint(MOST_ROUNDS + 1, (batch.num_graphs,), device=values.device)
+    )
+
+
+def smoothed(
+    batch: Batch, values: Float[Tensor, " nodes"], rounds: Int[Tensor, " graphs"]
+) -> Float[Tensor, " nodes"]:
+    """Values averaged over a node and its neighbours, up to ``MOST_ROUNDS`` times in each graph."""
+    source, target = torch.cat([batch.pair_index, batch.pair_index.flip(0)], dim=1)
     share = 1 / (1 + torch.bincount(target, minlength=len(values)))  # [N]
     for number in range(MOST_ROUNDS):
         around = values.index_add(0, target, values[source]) * share
-        values = torch.where(rounds > number, around, values)
+        values = torch.where((rounds > number)[batch.batch], around, values)
     return values
 
 
@@ -119,6 +127,13 @@ def largest(
     place[order] = torch.arange(len(owner), device=owner.device)
     rank = place - (count.cumsum(0) - count)[owner]
     return rank < number[owner]
+
+
+def place_within(owner: Int[Tensor, " items"], num_owners: int) -> Int[Tensor, " items"]:
+    """Position of every item among those of its owner; items are sorted by owner."""
+    counts = torch.bincount(owner, minlength=num_owners)
+    first = counts.cumsum(0) - counts
+    return torch.arange(len(owner), device=owner.device) - first[owner]
 
 
 def scattered(place: Int[Tensor, " elements"]) -> Int[Tensor, " elements"]:

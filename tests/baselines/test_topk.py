@@ -101,4 +101,10 @@ def test_the_control_draws_anew_in_training_and_repeats_itself_in_evaluation() -
     assert torch.equal(first.subgraph.removed_nodes, second.subgraph.removed_nodes)
     assert torch.equal(torch.get_rng_state(), state)
     assert (~first.subgraph.removed_nodes).sum() == 4 * 4
+    alone = [
+        model.predict(graphs_with_features().batch(torch.tensor([each]))).subgraph.removed_nodes
+        for each in range(4)
+    ]
+    assert torch.equal(torch.cat(alone), first.subgraph.removed_nodes)
+    assert not torch.equal(alone[0], alone[1])
     assert first.node_scores is None

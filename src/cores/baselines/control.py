@@ -1,18 +1,22 @@
 """A control: a random part of every graph, and nothing is chosen."""
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch_geometric.data import Batch
 
 from cores.config import NetworkConfig, PoolConfig
 from cores.graphs import Elements, Subgraph
-from cores.masks import smooth_masks
+from cores.masks import (
+    MOST_ROUNDS,
+    largest,
+    place_within,
+    rounded_up,
+    scattered,
+    smooth_masks,
+    smoothed,
+)
 from cores.models.classifier import Classifier, GraphModel, Prediction
 from cores.models.encoder import Layer
-
-SEED = 104729
-"""Of the masks that predictions see: the same batch gets the same masks."""
 
 
 class RandomSubgraph(GraphModel):
@@ -36,14 +40,15 @@ class RandomSubgraph(GraphModel):
         self.classifier = Classifier(num_features, num_classes, network, layer, num_edge_features)
 
     def subgraph(self, batch: Batch) -> Subgraph:
-        """A random part of every graph; in evaluation always the same."""
+        """A random part of every graph; in evaluation always the same, whatever the batch."""
         elements = Elements.of(batch, "node")
         ratio = batch.x.new_full((batch.num_graphs,), self.ratio)
         if self.training:
             return elements.subgraph(smooth_masks(elements, ratio))
-        with torch.random.fork_rng([batch.x.device] if batch.x.is_cuda else []):
-            torch.manual_seed(SEED)
-            return elements.subgraph(smooth_masks(elements, ratio))
+        drawn = scattered(place_within(batch.batch, batch.num_graphs)) / 2**32  # [N]
+        values = smoothed(batch, drawn, elements.count % (MOST_ROUNDS + 1))
+        wanted = rounded_up(ratio * elements.count)
+        return elements.subgraph(~largest(values, elements.owner, wanted))
 
     def forward(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
         """Logits from the random part."""

@@ -10,7 +10,7 @@ from torch_geometric.data import Batch
 
 from cores.config import Conv, NetworkConfig, SugarConfig
 from cores.graphs import Subgraph
-from cores.masks import largest, rounded_up, scattered
+from cores.masks import largest, place_within, rounded_up, scattered
 from cores.models.classifier import GraphModel, Prediction
 from cores.models.encoder import Encoder
 
@@ -183,10 +183,10 @@ def sample_subgraphs(batch: Batch, count: int, size: int) -> Subgraphs:
     source, target = batch.edge_index
     degree = torch.bincount(target, minlength=total)
     wanted = torch.full((batch.num_graphs,), count, device=source.device)
-    ties = scattered(_place_within(batch.batch, batch.num_graphs))  # [N]
+    ties = scattered(place_within(batch.batch, batch.num_graphs))  # [N]
     roots = largest(degree, batch.batch, wanted, ties).nonzero().squeeze(-1)  # [R] by graph
     owner = batch.batch[roots]
-    place = _place_within(owner, batch.num_graphs)  # [R] 0 .. count - 1
+    place = place_within(owner, batch.num_graphs)  # [R] 0 .. count - 1
     exists = torch.zeros(batch.num_graphs, count, dtype=torch.bool, device=source.device)
     exists[owner, place] = True
 
@@ -287,16 +287,9 @@ class AdaptiveShare(nn.Module):
         self.recent[-1] = self.state
 
 
-def _place_within(owner: Tensor, num_graphs: int) -> Tensor:
-    """Position of every item among those of its graph; items are sorted by graph."""
-    counts = torch.bincount(owner, minlength=num_graphs)
-    first = counts.cumsum(0) - counts
-    return torch.arange(len(owner), device=owner.device) - first[owner]
-
-
 def _copied(ptr: Tensor, owner: Tensor) -> tuple[Tensor, Tensor]:
     """The items of each given graph, one graph after the other, and which copy each is in."""
     counts = ptr.diff()[owner]
     copy = torch.arange(len(owner), device=ptr.device).repeat_interleave(counts)
-    place = _place_within(copy, len(owner))
+    place = place_within(copy, len(owner))
     return ptr[owner][copy] + place, copy

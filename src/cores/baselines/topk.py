@@ -7,7 +7,7 @@ from torch_geometric.data import Batch
 
 from cores.config import NetworkConfig, PoolConfig
 from cores.graphs import Subgraph, remove_nodes
-from cores.masks import largest, rounded_up, scattered
+from cores.masks import largest, place_within, rounded_up, scattered
 from cores.models.classifier import READOUTS, Classifier, GraphModel, Prediction
 from cores.models.encoder import LAYERS, Encoder, Layer
 
@@ -61,8 +61,9 @@ class TopK(GraphModel):
         Equal scores are the rule where nodes have the same features: a fixed draw decides.
         """
         wanted = rounded_up(self.ratio * torch.bincount(batch.batch, minlength=batch.num_graphs))
-        place = torch.arange(len(scores), device=scores.device) - batch.ptr[batch.batch]
-        return ~largest(scores, batch.batch, wanted, scattered(place))
+        return ~largest(
+            scores, batch.batch, wanted, scattered(place_within(batch.batch, batch.num_graphs))
+        )
 
     def forward(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
         """Logits from the kept nodes."""

@@ -1,11 +1,13 @@
 """Who learns from which graphs: a model trained by the way its configuration asks for."""
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 
 from cores.config import RunConfig
-from cores.data.splits import Split
+from cores.data.datasets import Dataset
+from cores.data.splits import FeatureScaler, Split, split_graphs
 from cores.data.store import GraphStore
 from cores.experiments.model import Task, build_classifier, build_critic
 from cores.models.classifier import GraphModel
@@ -18,12 +20,32 @@ from cores.training.stopping import EarlyStopping
 from cores.training.supervised import Report
 
 
+@dataclass(frozen=True)
+class Material:
+    """The graphs of a run, and who may look at which."""
+
+    graphs: GraphStore
+    """All of them, scaled."""
+    split: Split
+    scaler: FeatureScaler
+    """Fitted to the graphs that the returned classifier learns from."""
+
+    @classmethod
+    def of(cls, dataset: Dataset, config: RunConfig, device: torch.device) -> "Material":
+        """Divide and scale a dataset as the configuration asks for."""
+        graphs = dataset.graphs
+        split = split_graphs(graphs.y, config.split, config.parts, dataset.class_names)
+        learnt = graphs.subset(training_graphs(config, split))
+        scaler = FeatureScaler(graphs.num_features)
+        scaler.fit(learnt.x, dataset.continuous, dataset.clipped)
+        return cls(replace(graphs, x=scaler(graphs.x)).to(device), split, scaler)
+
+
 def fit(
     model: GraphModel,
     config: RunConfig,
     task: Task,
-    graphs: GraphStore,
-    split: Split,
+    material: Material,
     random: RandomState,
     folder: Path | None = None,
     report: Report | None = None,
@@ -32,6 +54,7 @@ def fit(
 
     With a folder, the run is recorded there and goes on from where it was killed.
     """
+    graphs, split = material.graphs, material.split
     selection = graphs.subset(split.selection)
     if not isinstance(model, SparseClassifier):
         learnt = graphs.subset(training_graphs(config, split))

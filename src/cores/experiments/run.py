@@ -8,7 +8,7 @@ import torch
 
 from cores.config import RunConfig
 from cores.data.datasets import Dataset, load_dataset
-from cores.data.splits import FeatureScaler, split_graphs
+from cores.data.splits import split_graphs
 from cores.data.store import GraphStore
 from cores.errors import UserError
 from cores.evaluation.explanations import truth_figures
@@ -21,7 +21,7 @@ from cores.evaluation.metrics import (
 from cores.evaluation.predictions import Predictions, predict, predict_whole
 from cores.experiments import judge as judges
 from cores.experiments.device import choose_device, tuned_cpu
-from cores.experiments.fit import fit, training_graphs
+from cores.experiments.fit import Material, fit
 from cores.experiments.folder import METRICS, check_data, is_finished, locked, write_identity
 from cores.experiments.judge import Judge, judge_of
 from cores.experiments.model import (
@@ -56,16 +56,11 @@ def train_run(
         return _metrics(out)
     where = choose_device(device)
     dataset = load_dataset(config.dataset, data_root)
-    split = split_graphs(dataset.graphs.y, config.split, config.parts, dataset.class_names)
     if config.removal == "edge" and not int(dataset.graphs.num_edges.sum()):
         raise UserError(f"no graph of {dataset.name} has an edge to remove; use --model cores-node")
     if config.judged is not None:  # the judge will want to divide the graphs its own way
         split_graphs(dataset.graphs.y, config.split, judges.PARTS, dataset.class_names)
-    train_index = training_graphs(config, split)
-    scaler = FeatureScaler(dataset.graphs.num_features).fit(
-        dataset.graphs.subset(train_index).x, dataset.continuous, dataset.clipped
-    )
-    graphs = replace(dataset.graphs, x=scaler(dataset.graphs.x)).to(where)
+    material = Material.of(dataset, config, where)
     random = RandomState(config.seed, where)
     task = Task.of(dataset)
     model = build_model(config, task).to(where)
@@ -75,17 +70,16 @@ def train_run(
             return _metrics(out)
         check_data(out, task.fingerprint)
         write_identity(out, config, asdict(task), where)
-        journal, stopping = fit(model, config, task, graphs, split, random, out, report)
-        trained = TrainedModel(
-            model, scaler, calibration_scores(model, graphs.subset(split.calibration))
-        )
+        journal, stopping = fit(model, config, task, material, random, out, report)
+        calibration = material.graphs.subset(material.split.calibration)
+        trained = TrainedModel(model, material.scaler, calibration_scores(model, calibration))
         trained.save(out)
         judge = (
             None
             if config.judged is None
             else judge_of(dataset, config.split, config.conv, config.judged, where)
         )
-        test_graphs = dataset.graphs.subset(split.test).to(where)
+        test_graphs = dataset.graphs.subset(material.split.test).to(where)
         metrics = {
             "dataset": dataset.name,
             "model": config.model,

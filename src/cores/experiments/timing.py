@@ -14,10 +14,9 @@ import torch
 
 from cores.config import RunConfig
 from cores.data.datasets import Dataset, load_dataset
-from cores.data.splits import FeatureScaler, split_graphs
 from cores.evaluation.predictions import EVALUATION_BATCH
 from cores.experiments.device import tuned_cpu
-from cores.experiments.fit import fit, training_graphs
+from cores.experiments.fit import Material, fit
 from cores.experiments.folder import commit, machine_of
 from cores.experiments.model import Task, build_model
 from cores.experiments.times import Timing
@@ -85,16 +84,11 @@ class _Prepared:
         self, config: RunConfig, data: Dataset, batch_size: int, device: torch.device
     ) -> None:
         self.config, self.task, self.device = config, Task.of(data), device
-        self.split = split_graphs(data.graphs.y, config.split, config.parts, data.class_names)
-        learnt = data.graphs.subset(training_graphs(config, self.split))
-        scaler = FeatureScaler(data.graphs.num_features).fit(
-            learnt.x, data.continuous, data.clipped
-        )
-        self.graphs = replace(data.graphs, x=scaler(data.graphs.x)).to(device)
+        self.material = Material.of(data, config, device)
         self.random = RandomState(config.seed, device)
         self.model = build_model(config, self.task).to(device)
         chosen = torch.randperm(len(data.graphs), generator=torch.Generator().manual_seed(0))
-        self.batch = self.graphs.batch(chosen[:batch_size])
+        self.batch = self.material.graphs.batch(chosen[:batch_size])
 
     def _synchronised(self) -> float:
         if self.device.type == "cuda":
@@ -114,8 +108,7 @@ class _Training(_Prepared):
             self.model,
             self.config,
             self.task,
-            self.graphs,
-            self.split,
+            self.material,
             self.random,
             report=report,
         )
