@@ -17,18 +17,16 @@ from cores.models.policy import Critic, Policy
 from cores.models.sparse import SparseClassifier
 from cores.ppo import Rollout, collect
 from cores.training import bilevel
-from cores.training.bilevel import (
-    Learner,
+from cores.training.learner import Learner, diet, taught
+from cores.training.state import RandomState
+from cores.training.trial import (
     Trial,
     decided_reward,
-    diet,
     reward_quantile,
     reward_sets,
     roll_out,
-    taught,
     trial_reward,
 )
-from cores.training.state import RandomState
 
 CPU = torch.device("cpu")
 
@@ -111,7 +109,7 @@ def test_the_papers_quantile_comes_from_the_training_part() -> None:
     torch.nn.init.zeros_(model.policy.node_head.weight)
     student = learner_of(model, settings)
     trials = list(roll_out(model, student, settings.ppo, RandomState(0, CPU)))
-    q_hat = reward_quantile(model, student, [student], trials, settings)
+    q_hat = reward_quantile(model, student, [student], trials, settings.reward)
     batch = student.train_graphs.batch(torch.arange(24))
     scores = lac_scores(model(batch).softmax(-1)).gather(-1, batch.y[:, None])[:, 0]
     assert torch.allclose(q_hat, conformal_quantile(scores, settings.reward.alpha))
@@ -123,7 +121,7 @@ def test_with_referees_the_quantile_comes_from_the_graphs_they_reward() -> None:
     model, other = model_of(settings), model_of(settings)
     student, referee = learner_of(model, settings), learner_of(other, settings)
     trials = list(roll_out(model, referee, settings.ppo, RandomState(0, CPU)))
-    q_hat = reward_quantile(model, student, [referee], trials, settings)
+    q_hat = reward_quantile(model, student, [referee], trials, settings.reward)
     scores = torch.cat(
         [
             lac_scores(probs).gather(-1, each.rollout.elements.batch.y[:, None])[:, 0]

@@ -13,8 +13,8 @@ from cores.experiments.model import Task, build_classifier, build_critic
 from cores.models.classifier import GraphModel
 from cores.models.sparse import SparseClassifier
 from cores.training import bilevel, supervised
-from cores.training.bilevel import Learner
 from cores.training.journal import Journal
+from cores.training.learner import Learner
 from cores.training.state import RandomState
 from cores.training.stopping import EarlyStopping
 from cores.training.supervised import Report
