@@ -16,12 +16,13 @@ RESUME = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point of the command ``cores``."""
+    from cores.cli import commands
     from cores.cli.parser import parse
 
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        command, options = parse(arguments)
-        result = command(options)
+        name, options = parse(arguments)
+        result = getattr(commands, name)(options)
         if options.json:
             print(json.dumps(result), flush=True)
     except UserError as error:

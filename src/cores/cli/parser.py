@@ -2,14 +2,12 @@
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from jsonargparse import ArgumentError, ArgumentParser, Namespace, set_parsing_settings
 
 from cores.config import RunConfig
 from cores.errors import UserError
-
-Command = Callable[[Any], dict[str, Any]]
 
 Device = Literal["auto", "cpu", "cuda"]
 
@@ -22,8 +20,8 @@ SHORT: dict[str, tuple[str, type]] = {
 """Settings with a short option of their own, and where they belong."""
 
 
-def parse(arguments: Sequence[str]) -> tuple[Command, Namespace]:
-    """The command that was asked for and its options; settings not given are absent."""
+def parse(arguments: Sequence[str]) -> tuple[str, Namespace]:
+    """The name of the command that was asked for, and its options."""
     set_parsing_settings(docstring_parse_attribute_docstrings=True)
     parser = ArgumentParser(
         prog="cores",
@@ -44,9 +42,7 @@ def parse(arguments: Sequence[str]) -> tuple[Command, Namespace]:
         raise UserError(f"{_plain(str(error))}; see cores --help") from None
     options = parsed[parsed.command]
     options.given = given[given.command]
-    from cores.cli import commands as handlers
-
-    return getattr(handlers, parsed.command), options
+    return parsed.command, options
 
 
 def _plain(message: str) -> str:
