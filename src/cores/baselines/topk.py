@@ -61,9 +61,8 @@ class TopK(GraphModel):
         Equal scores are the rule where nodes have the same features: a fixed draw decides.
         """
         wanted = rounded_up(self.ratio * torch.bincount(batch.batch, minlength=batch.num_graphs))
-        return ~largest(
-            scores, batch.batch, wanted, scattered(place_within(batch.batch, batch.num_graphs))
-        )
+        ties = scattered(place_within(batch.batch, batch.num_graphs))
+        return ~largest(scores, batch.batch, wanted, ties)
 
     def forward(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
         """Logits from the kept nodes."""
