@@ -470,6 +470,16 @@ class RunConfig:
         return int(self.diet.warm_up * self.training.epochs)
 
     @property
+    def warm_up_key(self) -> str | None:
+        """Names what the warm-up depends on; None where it is not apart from the rest.
+
+        At ``mix`` 1 the classifiers learn in the warm-up alone, and there is no reward in it.
+        """
+        if self.removal is None or self.diet.mix < 1:
+            return None
+        return dataclasses.replace(self, reward=RewardConfig(referees=self.reward.referees)).key
+
+    @property
     def settings(self) -> dict[str, Any]:
         """The settings as plain data, without the groups that the model does not use."""
         used = _GROUPS.get(self.model, ())

@@ -138,3 +138,35 @@ def test_cores_finds_the_motif(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert metrics["node_auc"] > 0.9
     assert metrics["node_recall"] > 0.95
     assert metrics["judge_accuracy"] > metrics["judge_random_accuracy"] + 0.1
+
+
+def test_runs_that_differ_in_the_reward_share_their_warm_up(tmp_path: Path) -> None:
+    """The second begins where the policy does, and ends as it would have ended alone."""
+    first, second = (config(reward={"lam": lam}) for lam in (0.5, 0.0))
+    train_run(first, tmp_path / "first", device="cpu", warm_ups=tmp_path / "shared")
+    reported: list[int] = []
+
+    def report(epoch: int, figures: dict[str, float]) -> None:
+        reported.append(epoch)
+
+    train_run(
+        second, tmp_path / "second", device="cpu", warm_ups=tmp_path / "shared", report=report
+    )
+    train_run(second, tmp_path / "alone", device="cpu")
+    assert reported == [4, 5, 6]
+    assert files(tmp_path / "second") == files(tmp_path / "alone")
+    assert files(tmp_path / "second") != files(tmp_path / "first")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"split": 2}, {"seed": 1}, {"diet": {"distilled": 0.5}}, {"reward": {"referees": 2}}],
+    ids=str,
+)
+def test_what_changes_the_warm_up_changes_its_key(changes: dict[str, Any]) -> None:
+    assert config(**changes).warm_up_key != config().warm_up_key
+
+
+def test_a_classifier_that_learns_from_the_policy_shares_no_warm_up() -> None:
+    assert config(diet={"mix": 0.5}).warm_up_key is None
+    assert config("gnn").warm_up_key is None

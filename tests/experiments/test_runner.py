@@ -1,14 +1,19 @@
 """Many runs: none repeated, none lost, and one that fails does not stop the rest."""
 
+import logging
 import os
 import signal
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
+import pytest
+from distributed import LocalCluster
 
 from cores.config import RunConfig, from_dict
+from cores.errors import UserError
 from cores.experiments.results import run_row
 from cores.experiments.runner import Outcome, run_all, run_folder
 
@@ -44,10 +49,7 @@ def test_a_killed_worker_loses_nothing(tmp_path: Path) -> None:
     configs = [config(1, epochs=60), config(2, epochs=60)]
     with ThreadPoolExecutor(1) as thread:
         result = thread.submit(run_all, configs, tmp_path, workers=2, device="cpu")
-        history = run_folder(tmp_path, configs[0]) / "history.jsonl"
-        deadline = time.monotonic() + 60
-        while not history.exists() and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_for(run_folder(tmp_path, configs[0]) / "history.jsonl")
         workers = [
             child
             for child in psutil.Process(os.getpid()).children()
@@ -58,3 +60,58 @@ def test_a_killed_worker_loses_nothing(tmp_path: Path) -> None:
     assert sorted(outcome.config.split for outcome in outcomes) == [1, 2]
     assert all(outcome.failure is None for outcome in outcomes)
     assert all(run_row(outcome.folder) for outcome in outcomes)
+
+
+@pytest.fixture
+def cluster() -> Iterator[LocalCluster]:
+    """A real scheduler with two worker processes."""
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
+    ) as cluster:
+        yield cluster
+
+
+def test_a_cluster_does_what_processes_do(tmp_path: Path, cluster: LocalCluster) -> None:
+    broken = config(1, dataset=str(tmp_path / "nowhere.zip"))
+    configs = [config(1), broken, config(2)]
+    address = cluster.scheduler_address
+    there = run_all(configs, tmp_path / "there", scheduler=address, device="cpu")
+    here = run_all(configs, tmp_path / "here", workers=2, device="cpu")
+    assert figures(there) == figures(here)
+    assert sum(outcome.failure is None for outcome in there) == 2
+
+
+def test_a_killed_worker_of_a_cluster_loses_nothing(tmp_path: Path, cluster: LocalCluster) -> None:
+    configs = [config(1, epochs=60), config(2, epochs=60)]
+    with ThreadPoolExecutor(1) as thread:
+        address = cluster.scheduler_address
+        result = thread.submit(run_all, configs, tmp_path, scheduler=address, device="cpu")
+        wait_for(run_folder(tmp_path, configs[0]) / "history.jsonl")
+        cluster_workers = [worker.pid for worker in cluster.workers.values()]
+        os.kill(cluster_workers[0], signal.SIGKILL)
+        outcomes = result.result()
+    alone = run_all(configs, tmp_path / "alone", device="cpu")
+    assert figures(outcomes) == figures(alone)
+    assert all(outcome.failure is None for outcome in outcomes)
+
+
+def test_a_scheduler_that_does_not_answer_is_named_within_seconds(tmp_path: Path) -> None:
+    begun = time.monotonic()
+    with pytest.raises(UserError, match=r"no dask scheduler answers at --scheduler tcp://.*:9 "):
+        run_all([config(1)], tmp_path, scheduler="tcp://127.0.0.1:9")
+    assert time.monotonic() - begun < 30
+
+
+def figures(outcomes: list[Outcome]) -> dict[str, dict[str, str] | str | None]:
+    """What came of every run, without the time it took."""
+    rows = {each.config.key: run_row(each.folder) or each.failure for each in outcomes}
+    return {
+        key: row if not isinstance(row, dict) else {**row, "seconds": ""}
+        for key, row in rows.items()
+    }
+
+
+def wait_for(path: Path) -> None:
+    deadline = time.monotonic() + 60
+    while not path.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)

@@ -10,6 +10,7 @@ from cores.errors import UserError
 RESUME = {
     "train": "the same command with --resume goes on",
     "reproduce": "the same command goes on",
+    "search": "the same command goes on",
 }
 """What to do after Ctrl-C, by command."""
 

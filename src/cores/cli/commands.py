@@ -72,6 +72,38 @@ def evaluate(options: Namespace) -> dict[str, Any]:
     return metrics
 
 
+def search(options: Namespace) -> dict[str, Any]:
+    """Search for settings."""
+    from cores.experiments import search as searching
+
+    if options.trials < 1:
+        raise UserError(f"--trials must be positive, got {options.trials}")
+    _check_workers(options)
+    base = _run_config(options)
+    dataset = Path(base.dataset).stem
+    folder = Path(options.out or f"runs/search-{dataset}-{base.model}-{base.conv}")
+    with display.runs_progress(options.trials, "trials") as advance:
+        tried = searching.search(
+            base,
+            folder,
+            trials=options.trials,
+            sampler=options.sampler,
+            workers=options.workers,
+            device=options.device,
+            data_root=_path(options.data_root),
+            done=lambda each: advance(f"trial {each.number}", each.failure),
+        )
+    settings = str(folder / searching.SETTINGS)
+    if not options.json:
+        display.print_trials(tried, settings)
+    return {"settings": settings, "trials": [asdict(each) for each in tried]}
+
+
+def _check_workers(options: Namespace) -> None:
+    if options.workers < 1:
+        raise UserError(f"--workers must be positive, got {options.workers}")
+
+
 def reproduce(options: Namespace) -> dict[str, Any]:
     """Run a table of the paper."""
     from cores.data.datasets import canonical_name
@@ -96,8 +128,7 @@ def reproduce(options: Namespace) -> dict[str, Any]:
     known = get_args(Model)
     if unknown := [name for name in models if name not in known]:
         raise UserError(f"unknown model {unknown[0]!r}; {nearest(unknown[0], known)}")
-    if options.workers < 1:
-        raise UserError(f"--workers must be positive, got {options.workers}")
+    _check_workers(options)
     names = [canonical_name(name) for name in names]
     if options.target in TIMES:
         return _reproduce_times(options, names, models)
@@ -130,6 +161,7 @@ def reproduce(options: Namespace) -> dict[str, Any]:
             missing,
             root,
             workers=options.workers,
+            scheduler=options.scheduler,
             device=options.device,
             data_root=_path(options.data_root),
             done=done,

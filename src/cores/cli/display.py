@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markdown import Markdown
@@ -18,6 +18,9 @@ from rich.table import Table
 from rich.text import Text
 
 from cores.config import RunConfig
+
+if TYPE_CHECKING:
+    from cores.experiments.search import Tried
 
 MEANINGS = {
     "accuracy": "test graphs classified correctly",
@@ -88,6 +91,29 @@ def print_benchmark(figures: Mapping[str, float]) -> None:
     Console().print(table)
 
 
+def print_trials(trials: Sequence["Tried"], settings: str) -> None:
+    """The best trials of a search, and where its settings are."""
+    table = Table()
+    table.add_column("trial", justify="right")
+    table.add_column("score", justify="right")
+    table.add_column("settings")
+    for each in trials[:_BEST]:
+        changed = [
+            f"{group}.{name} {value:.3g}" if isinstance(value, float) else f"{group}.{name} {value}"
+            for group, values in each.settings.items()
+            for name, value in values.items()
+        ]
+        score = "failed" if each.score is None else f"{each.score:.4f}"
+        table.add_row(str(each.number), score, Text(", ".join(changed)))
+    console = Console()
+    console.print(table)
+    console.print(Text(f"Best settings: {settings}"), soft_wrap=True)
+
+
+_BEST = 5
+"""Trials of a search that are shown."""
+
+
 def print_markdown(text: str) -> None:
     """A Markdown table, drawn."""
     Console().print(Markdown(text))
@@ -147,7 +173,7 @@ def training_progress(config: RunConfig) -> Iterator[Callable[[int, dict[str, fl
 
 
 @contextmanager
-def runs_progress(total: int) -> Iterator[Callable[[str, str | None], None]]:
+def runs_progress(total: int, what: str = "runs") -> Iterator[Callable[[str, str | None], None]]:
     """A bar over many runs with the time left; failed runs are told as they come."""
     console = Console(stderr=True)
     progress = Progress(
@@ -159,7 +185,7 @@ def runs_progress(total: int) -> Iterator[Callable[[str, str | None], None]]:
         console=console,
     )
     with progress:
-        task = progress.add_task("runs", total=total)
+        task = progress.add_task(what, total=total)
 
         def advance(name: str, failure: str | None) -> None:
             if failure is not None:

@@ -104,7 +104,6 @@ def _train() -> ArgumentParser:
         "Train a model into a run folder. Settings come from the preset, then --settings, then the "
         "options below, the later ones first in rank."
     )
-    _data_root(parser)
     parser.add_argument(
         "--out",
         type=str | None,
@@ -124,6 +123,12 @@ def _train() -> ArgumentParser:
         metavar="N",
         help="Draw what the model keeps of N test graphs, as subgraphs.png in the run folder.",
     )
+    _run_settings(parser)
+    return parser
+
+
+def _run_settings(parser: ArgumentParser) -> None:
+    _data_root(parser)
     parser.add_argument(
         "--settings",
         type=str | None,
@@ -135,6 +140,35 @@ def _train() -> ArgumentParser:
         option = "--" + name.replace("_", "-")
         parser.add_argument(option, type=kind, default=None, help=f"Short for --{path}.")
     parser.add_class_arguments(RunConfig, None, sub_configs=False)
+
+
+def _search() -> ArgumentParser:
+    parser = _parser(
+        "Search for settings: every trial is a run with settings from the published search space, "
+        "judged on the selection part of its split (accuracy; for CORES the reward, by the lambda "
+        "and d given here). What is not searched for comes from preset, --settings and options, as "
+        "with `cores train`. The same command goes on after an interruption; more than one may "
+        "work on the same --out."
+    )
+    parser.add_argument(
+        "--out",
+        type=str | None,
+        default=None,
+        metavar="FOLDER",
+        help="Folder of the study; the best settings come to settings.toml there, for "
+        "`cores train --settings`. Without, runs/search-DATASET-MODEL-CONV.",
+    )
+    parser.add_argument(
+        "--trials", type=int, default=20, help="Proposals in all, earlier ones included."
+    )
+    parser.add_argument(
+        "--sampler",
+        type=Literal["tpe", "random"],
+        default="tpe",
+        help="tpe learns from what was tried; random is the paper's.",
+    )
+    parser.add_argument("--workers", type=int, default=1, help="Processes.")
+    _run_settings(parser)
     return parser
 
 
@@ -186,7 +220,16 @@ def _reproduce() -> ArgumentParser:
     parser.add_argument(
         "--quick", action="store_true", help="Two splits and 20 epochs, as a trial."
     )
-    parser.add_argument("--workers", type=int, default=1, help="Processes.")
+    parser.add_argument("--workers", type=int, default=1, help="Processes on this machine.")
+    parser.add_argument(
+        "--scheduler",
+        type=str | None,
+        default=None,
+        metavar="ADDRESS",
+        help="Run on the workers of a dask scheduler, e.g. tcp://head:8786, instead of processes "
+        "here. They need this package, one thread each (dask worker --nthreads 1), and --out and "
+        "the data under the same paths.",
+    )
     parser.add_argument(
         "--out",
         type=str,
@@ -216,6 +259,7 @@ _COMMANDS: dict[str, tuple[Callable[[], ArgumentParser], str]] = {
     "datasets": (_datasets, "the paper's Table 1, measured"),
     "train": (_train, "train a model"),
     "evaluate": (_evaluate, "measure a trained model"),
+    "search": (_search, "search for good settings"),
     "reproduce": (_reproduce, "a table of the paper, ours beside theirs"),
     "benchmark": (_benchmark, "speed ratios"),
 }

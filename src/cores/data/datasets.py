@@ -147,7 +147,7 @@ def load_dataset(dataset: str, data_root: str | Path | None = None) -> Dataset:
     if spec.source == "code":
         graphs = ba_motifs()
         return Dataset(name, graphs, ("cycle", "house"), _numbered(graphs.num_features))
-    root = _data_root(data_root)
+    root = data_folder(data_root)
     if spec.source == "npz":
         return _checked(_from_npz(name, _npz(root, f"{spec.stem}.npz")))
     records = read_tu(_locate(spec, root))
@@ -167,7 +167,8 @@ def _from_path(path: Path) -> Dataset:
     return _from_tu(DatasetSpec(str(path), continuous=attributes), records)
 
 
-def _data_root(given: str | Path | None) -> Path | None:
+def data_folder(given: str | Path | None) -> Path | None:
+    """The folder of the datasets: as given, or as CORES_DATA names it; None for neither."""
     named = given or os.environ.get("CORES_DATA")
     if not named:
         return None

@@ -49,10 +49,12 @@ def fit(
     random: RandomState,
     folder: Path | None = None,
     report: Report | None = None,
+    warm_ups: Path | None = None,
 ) -> tuple[Journal, EarlyStopping]:
     """Train a model on its parts of the graphs: Algorithm 1 with a policy, else supervised.
 
-    With a folder, the run is recorded there and goes on from where it was killed.
+    With a folder, the run is recorded there and goes on from where it was killed. ``warm_ups`` is
+    a folder in which runs that differ in the reward alone share their warm-ups.
     """
     graphs, split = material.graphs, material.split
     selection = graphs.subset(split.selection)
@@ -61,6 +63,10 @@ def fit(
         return supervised.train(model, learnt, selection, config.training, random, folder, report)
     critic = build_critic(config, task)
     student, referees = _learners(model, config, task, graphs, split, random)
+    warm_start = None
+    if warm_ups is not None and config.warm_up_key is not None:
+        name = f"{config.warm_up_key}-{task.fingerprint[:12]}-{graphs.x.device.type}"
+        warm_start = warm_ups / f"{name}.safetensors"
     return bilevel.train(
         model,
         None if critic is None else critic.to(graphs.x.device),
@@ -71,6 +77,7 @@ def fit(
         random,
         folder,
         report,
+        warm_start,
     )
 
 

@@ -119,6 +119,18 @@ def _difference(there: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
     return "more settings there"
 
 
+def is_held(out: Path) -> bool:
+    """Whether a living process holds the folder by :func:`locked`."""
+    if not (out / LOCK).exists():
+        return False
+    with (out / LOCK).open() as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+    return False
+
+
 @contextmanager
 def locked(out: Path) -> Iterator[None]:
     """Make the folder and hold it alone; the lock dies with the process."""

@@ -45,12 +45,14 @@ def train_run(
     device: str = "auto",
     resume: bool = False,
     report: Report | None = None,
+    warm_ups: Path | None = None,
 ) -> dict[str, Any]:
     """Train one configuration into a run folder and return its metrics.
 
     Everything that can be wrong with the input is found before the folder is made. With
     ``resume``, a run that was interrupted goes on, a finished one is left as it is, and where
-    there is none yet it starts.
+    there is none yet it starts. In ``warm_ups``, runs that differ in the reward alone share the
+    part of their training that does not depend on it.
     """
     if is_finished(out, config, resume):
         return _metrics(out)
@@ -70,7 +72,7 @@ def train_run(
             return _metrics(out)
         check_data(out, task.fingerprint)
         write_identity(out, config, asdict(task), where)
-        journal, stopping = fit(model, config, task, material, random, out, report)
+        journal, stopping = fit(model, config, task, material, random, out, report, warm_ups)
         calibration = material.graphs.subset(material.split.calibration)
         trained = TrainedModel(model, material.scaler, calibration_scores(model, calibration))
         trained.save(out)

@@ -66,6 +66,23 @@ PAPER_DATASETS = tuple(published("gnn"))
 """The paper's nine datasets, in the order of its tables."""
 
 
+@cache
+def _space() -> dict[str, dict[str, list[Any]]]:
+    text = resources.files("cores.settings").joinpath("search.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def search_space(config: RunConfig) -> dict[str, list[Any]]:
+    """Values to choose from for a configuration like this one, by setting."""
+    if config.removal is None:
+        groups = ["gnn", config.conv] if config.model != "mlp" else ["gnn"]
+        groups += ["pool"] if config.model in ("sagpool", "gpool") else []
+    else:
+        groups = ["cores", *(["critic"] if config.ppo.baseline == "critic" else [])]
+    groups += ["paper"] if config.preset == "paper" else []
+    return {name: values for group in groups for name, values in _space()[group].items()}
+
+
 def preset_config(
     dataset: str, model: str, conv: str, preset: str, changes: dict[str, Any]
 ) -> RunConfig:

@@ -48,6 +48,7 @@ def train(
     random: RandomState,
     folder: Path | None = None,
     report: Report | None = None,
+    warm_start: Path | None = None,
 ) -> tuple[Journal, EarlyStopping]:
     """Train classifier and policy in turns, then put the chosen weights into the model.
 
@@ -56,7 +57,8 @@ def train(
     The policy that is returned is a running mean of the one that acts and learns. An epoch is
     better than another by the mean of its :func:`decided_reward` over the selection part; those in
     which the policy is settling do not count.
-    With a folder, the run is recorded there and goes on from where it was killed.
+    With a folder, the run is recorded there and goes on from where it was killed. ``warm_start`` is
+    a file that the warm-up is shared by with other runs: who comes first writes it.
     """
     policy, epochs = model.policy, config.training.epochs
     warm_up = config.warm_up_epochs
@@ -69,6 +71,7 @@ def train(
     stopping = EarlyStopping(steady, config.training.patience)
     journal = Journal(
         folder,
+        warm_start,
         policy=policy,
         averaged=averaged,
         optimizer=optimizer,
@@ -118,9 +121,13 @@ def train(
             each.schedule.step(figures["selection_accuracy"])
         if epoch > warm_up:
             schedule.step(figures["selection_reward"])
+        else:
+            del figures["selection_reward"]  # nobody works for it yet
         if epoch > settled:
             stopping.step((figures["selection_reward"],), epoch)  # line 20
         journal.record(**figures)
+        if epoch == warm_up and warm_start is not None:
+            journal.share(warm_start)
         if report is not None:
             report(epoch, figures)
 

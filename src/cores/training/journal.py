@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from cores.errors import UserError
+from cores.files import make_folder, write_atomically
 from cores.training.state import load_state, save_state
 
 HISTORY = "history.jsonl"
@@ -33,23 +34,29 @@ class Journal:
 
     Args:
         folder: Where to write; None keeps nothing.
+        start: A file that :meth:`share` wrote, or will write; a run without a checkpoint of its own
+            begins where that was taken.
         state: Everything the training changes, by name; restored if the folder has a checkpoint.
     """
 
     OVERHEAD = 0.05
     """Largest share of the time spent on saving states."""
 
-    def __init__(self, folder: Path | None, **state: Stateful) -> None:
+    def __init__(self, folder: Path | None, start: Path | None = None, **state: Stateful) -> None:
         self.folder = folder
         self.state = state
         self.epoch = 0
         self._seconds_before = 0.0
         self._saving_seconds = 0.0
+        self._started = self._saved_at = time.perf_counter()
         if folder is not None and (folder / CHECKPOINT).exists():
-            self._restore(folder)
+            self._restore(folder / CHECKPOINT)
+        elif folder is not None and start is not None and start.exists():
+            history = self._restore(start)
+            write_atomically(folder / HISTORY, history.encode())
+            self._save(folder / CHECKPOINT)
         if folder is not None:
             _cut(folder / HISTORY, lines=self.epoch)
-        self._started = self._saved_at = time.perf_counter()
 
     @property
     def seconds(self) -> float:
@@ -75,28 +82,33 @@ class Journal:
             raise UserError(f"cannot write {self.folder / HISTORY}: {reason}") from error
         waited = time.perf_counter() - self._saved_at
         if waited * self.OVERHEAD >= self._saving_seconds:
-            self._save(self.folder)
+            begun = time.perf_counter()
+            self._save(self.folder / CHECKPOINT)
+            self._saved_at = time.perf_counter()
+            self._saving_seconds = self._saved_at - begun
 
-    def _save(self, folder: Path) -> None:
-        begun = time.perf_counter()
+    def share(self, path: Path) -> None:
+        """Write state and history to a file that other runs may start from."""
+        if self.folder is not None:
+            make_folder(path.parent)
+            self._save(path, history=(self.folder / HISTORY).read_text(encoding="utf-8"))
+
+    def _save(self, path: Path, history: str = "") -> None:
         parts = {name: part.state_dict() for name, part in self.state.items()}
-        save_state(
-            folder / CHECKPOINT,
-            {"epoch": self.epoch, "seconds": self.seconds, "parts": parts},
-        )
-        self._saved_at = time.perf_counter()
-        self._saving_seconds = self._saved_at - begun
+        spent = {"epoch": self.epoch, "seconds": self.seconds}
+        save_state(path, {**spent, "parts": parts, "history": history})
 
-    def _restore(self, folder: Path) -> None:
-        saved = load_state(folder / CHECKPOINT)
+    def _restore(self, path: Path) -> str:
+        """Put the state back; returns the history that was shared with it."""
+        saved = load_state(path)
         try:
             for name, part in self.state.items():
                 part.load_state_dict(saved["parts"][name])
             self.epoch, self._seconds_before = saved["epoch"], saved["seconds"]
+            return str(saved.get("history", ""))
         except (KeyError, RuntimeError, ValueError, TypeError) as error:
             raise UserError(
-                f"{folder / CHECKPOINT} does not fit this run ({type(error).__name__}); "
-                "delete it to start over"
+                f"{path} does not fit this run ({type(error).__name__}); delete it to start over"
             ) from None
 
 

@@ -1,0 +1,51 @@
+"""Tasks on the workers of a dask scheduler."""
+
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import CancelledError, as_completed
+from typing import TypeVar
+
+from cores.errors import UserError
+
+PATIENCE = 10
+"""Seconds to wait for a scheduler's answer."""
+
+Task = TypeVar("Task")
+
+
+def on_cluster(
+    tasks: Sequence[Task], do: Callable[[Task], str | None], address: str
+) -> Generator[tuple[Task, str | None]]:
+    """Do the tasks on a cluster; each comes back as it ends, with why it failed.
+
+    The scheduler gives the task of a worker that dies to another one, three times by its own
+    default.
+    """
+    try:
+        from distributed import Client
+    except ImportError:
+        raise UserError(
+            "--scheduler needs dask's scheduler: pip install 'cores-gnn[cluster]'"
+        ) from None
+    try:
+        client = Client(address, timeout=PATIENCE, set_as_default=False)
+    except (OSError, ValueError) as error:  # a timeout is an OSError
+        raise UserError(
+            f"no dask scheduler answers at --scheduler {address} ({type(error).__name__}); "
+            "start one with: dask scheduler"
+        ) from None
+    with client:
+        executor = client.get_executor(pure=False)
+        try:
+            futures = {executor.submit(do, task): task for task in tasks}
+            for future in as_completed(futures):
+                try:
+                    failure = future.result()
+                except CancelledError:
+                    raise UserError(
+                        f"lost the scheduler at {address}; the same command goes on"
+                    ) from None
+                except Exception as error:  # of the worker: killed, or without our package
+                    failure = f"{type(error).__name__}: {error}"
+                yield futures[future], failure
+        finally:
+            executor.shutdown(wait=False)  # cancels what has not begun

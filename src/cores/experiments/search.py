@@ -1,0 +1,251 @@
+"""Search for settings: a sampler proposes them, runs try them, the selection part decides."""
+
+import json
+import platform
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+from uuid import uuid4
+
+from cores.config import RewardConfig, RunConfig, from_dict, merged, to_dict
+from cores.data.datasets import load_dataset
+from cores.errors import UserError
+from cores.evaluation.metrics import accuracy
+from cores.evaluation.predictions import predict
+from cores.experiments.device import choose_device, tuned_cpu
+from cores.experiments.fit import Material
+from cores.experiments.folder import is_held, locked
+from cores.experiments.model import load_run
+from cores.experiments.runner import in_processes, run_folder, train_in_worker
+from cores.files import make_folder, write_atomically
+from cores.settings import preset_config, search_space
+from cores.training.trial import decided_reward
+
+if TYPE_CHECKING:
+    from optuna import Study
+    from optuna.trial import FrozenTrial, Trial
+
+Sampler = Literal["tpe", "random"]
+STUDY, SETTINGS = "study.log", "settings.toml"
+RATIOS = {"policy_lr_ratio": "learning_rate", "critic_lr_ratio": "critic_learning_rate"}
+"""Names of the space that divide the classifier's rate, and the PPO setting they give."""
+OWNER, OWNERS = "owner", "owners"
+"""Attribute of a trial that names the process it belongs to, and the folder of those alive."""
+FAILURE = "failure"
+"""Attribute of a trial that will not be tried again: why."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One proposal and what the selection part said of it."""
+
+    number: int
+    settings: dict[str, Any]
+    """What was changed, nested like a settings file."""
+    score: float | None
+    """None for a failed one."""
+    failure: str | None = None
+
+
+def search(
+    base: RunConfig,
+    folder: Path,
+    *,
+    trials: int,
+    sampler: Sampler = "tpe",
+    workers: int = 1,
+    device: str = "auto",
+    data_root: Path | None = None,
+    done: Callable[[Tried], None] = lambda tried: None,
+) -> list[Tried]:
+    """Try settings until the study in ``folder`` has as many trials; the best first.
+
+    The study may be interrupted and gone on with, and several processes may share it. In the end
+    ``settings.toml`` there holds the best settings.
+
+    Args:
+        base: What is not searched for; its reward is the yardstick of every CORES model tried.
+        folder: Of the study and its runs.
+        trials: How many proposals, those of earlier calls included.
+        sampler: ``random``, as in the paper, or ``tpe``, which learns from what was tried.
+        workers: Processes.
+        device: Of the runs.
+        data_root: Folder of the datasets.
+        done: Called with every trial as it ends.
+    """
+    study = _study(base, folder, sampler)
+    _take_up(study, folder)
+    open_trials: dict[RunConfig, Trial] = {}
+    name = f"{platform.node()}-{uuid4().hex[:12]}"
+
+    def proposals() -> Iterator[RunConfig]:
+        while len(_counted(study)) < trials:
+            trial = study.ask()
+            trial.set_user_attr(OWNER, name)
+            try:
+                config = _proposed(base, trial)
+            except UserError as error:
+                _give_up(study, trial, str(error))
+                continue
+            if config in open_trials:
+                _give_up(study, trial, "it is being tried already")
+                continue
+            open_trials[config] = trial
+            yield config
+
+    task = train_in_worker(folder, device, data_root)
+    with (
+        _owner(folder / OWNERS / name),
+        closing(in_processes(proposals(), task, workers)) as ended,
+    ):
+        for config, failure in ended:
+            trial = open_trials.pop(config)
+            if failure is None:
+                run = run_folder(folder, config)
+                study.tell(trial, selection_score(run, base.reward, data_root))
+            else:
+                _give_up(study, trial, failure)
+            done(_tried(study.trials[trial.number], base))
+    tried = [_tried(each, base) for each in _counted(study) if each.state.is_finished()]
+    tried.sort(key=lambda each: -2.0 if each.score is None else each.score, reverse=True)
+    if not tried or tried[0].score is None:
+        raise UserError(
+            f"none of {len(tried)} trials came to an end, the first: {tried[0].failure}"
+        )
+    write_atomically(folder / SETTINGS, _toml(base, tried[0]).encode())
+    return tried
+
+
+@contextmanager
+def _owner(folder: Path) -> Iterator[None]:
+    """Show other processes, by a lock that dies with this one, that it works on its trials."""
+    with locked(folder):
+        yield
+    shutil.rmtree(folder)
+
+
+@tuned_cpu()
+def selection_score(run: Path, reward: RewardConfig, data_root: Path | None = None) -> float:
+    """What a finished run is worth on its selection part.
+
+    Accuracy; for a model with a policy the mean :func:`decided_reward`, by the same lambda and d
+    whatever it was trained with.
+    """
+    config, _, trained = load_run(run)
+    where = choose_device("cpu")
+    material = Material.of(load_dataset(config.dataset, data_root), config, where)
+    graphs = material.graphs.subset(material.split.selection)
+    predictions = predict(trained.model, graphs)
+    if config.removal is None:
+        return accuracy(predictions.probs, graphs.y)
+    edges = config.removal == "edge"
+    kept_ratio = predictions.edge_ratio if edges else predictions.node_ratio
+    return float(decided_reward(predictions.probs, graphs.y, kept_ratio, reward).mean())
+
+
+def _study(base: RunConfig, folder: Path, sampler: Sampler) -> "Study":
+    try:
+        import optuna
+        from optuna.storages.journal import JournalFileBackend
+    except ImportError:
+        raise UserError("searching needs optuna: pip install 'cores-gnn[search]'") from None
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    make_folder(folder)
+    storage = optuna.storages.JournalStorage(JournalFileBackend(str(folder / STUDY)))
+    study = optuna.create_study(
+        storage=storage, study_name=base.key, direction="maximize", load_if_exists=True
+    )
+    # A sampler that goes on must not propose again what it proposed at first.
+    seed = (base.seed + len(study.trials)) % 2**32
+    study.sampler = (
+        optuna.samplers.RandomSampler(seed=seed)
+        if sampler == "random"
+        else optuna.samplers.TPESampler(seed=seed, constant_liar=True)
+    )
+    return study
+
+
+def _take_up(study: "Study", folder: Path) -> None:
+    """Propose again what a killed process left open; the runs go on from their checkpoints."""
+    from optuna.trial import TrialState
+
+    for trial in study.get_trials(states=(TrialState.RUNNING,)):
+        if not is_held(folder / OWNERS / trial.user_attrs.get(OWNER, "")):
+            study.enqueue_trial(trial.params)
+            study.tell(trial.number, state=TrialState.FAIL)
+
+
+def _counted(study: "Study") -> list["FrozenTrial"]:
+    """The trials without those that were left open and proposed again, or are yet to be."""
+    from optuna.trial import TrialState
+
+    finished = (TrialState.COMPLETE, TrialState.RUNNING)
+    return [
+        trial
+        for trial in study.get_trials(deepcopy=False)
+        if trial.state in finished or FAILURE in trial.user_attrs
+    ]
+
+
+def _give_up(study: "Study", trial: "Trial", why: str) -> None:
+    from optuna.trial import TrialState
+
+    trial.set_user_attr(FAILURE, why)
+    study.tell(trial, state=TrialState.FAIL)
+
+
+def _proposed(base: RunConfig, trial: "Trial") -> RunConfig:
+    """The configuration that a trial proposes. Values go as JSON: optuna knows no lists."""
+    proposed = {
+        name: trial.suggest_categorical(name, [json.dumps(value) for value in values])
+        for name, values in search_space(base).items()
+    }
+    return _config(base, _settings(base, proposed))
+
+
+def _config(base: RunConfig, settings: Mapping[str, Any]) -> RunConfig:
+    return from_dict(RunConfig, merged(to_dict(base), settings))
+
+
+def _settings(base: RunConfig, proposed: Mapping[str, str]) -> dict[str, Any]:
+    """A proposal nested like a settings file, the ratios turned into rates."""
+    settings: dict[str, Any] = {}
+    for name, text in proposed.items():
+        value = json.loads(text)
+        if name in RATIOS:
+            name, value = f"ppo.{RATIOS[name]}", base.training.learning_rate / value
+        group, setting = name.split(".")
+        settings.setdefault(group, {})[setting] = value
+    return settings
+
+
+def _tried(trial: "FrozenTrial", base: RunConfig) -> Tried:
+    return Tried(
+        trial.number,
+        _settings(base, trial.params),
+        trial.value,
+        trial.user_attrs.get(FAILURE),
+    )
+
+
+def _toml(base: RunConfig, best: Tried) -> str:
+    """The settings file of a trial: all that differs from its preset but dataset, split, seed."""
+    import tomli_w
+
+    preset = to_dict(preset_config(base.dataset, base.model, base.conv, base.preset, {}))
+    found = _config(base, best.settings).settings
+    changed: dict[str, Any] = {"model": base.model, "conv": base.conv, "preset": base.preset}
+    for group, settings in found.items():
+        if isinstance(settings, dict):
+            changed[group] = {
+                name: value for name, value in settings.items() if value != preset[group][name]
+            }
+    head = (
+        f"# Found by `cores search` on {base.dataset}, split {base.split}: trial {best.number}, "
+        f"{best.score:.4f} on the selection part.\n"
+    )
+    return head + tomli_w.dumps({name: value for name, value in changed.items() if value != {}})

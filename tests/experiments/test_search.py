@@ -1,0 +1,135 @@
+"""The search: valid proposals, a fixed yardstick, nothing lost, settings that can be used."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from cores.config import Conv, Model, RunConfig, from_dict, merged, to_dict
+from cores.errors import UserError
+from cores.experiments import judge as judges
+from cores.experiments import search as searching
+from cores.experiments.runner import Ended, Task, run_folder
+from cores.experiments.search import search, selection_score
+from cores.settings import preset_config, search_space
+
+
+@pytest.fixture
+def inline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Runs in this process, with a hurried judge."""
+
+    def in_this_process(runs: Iterable[RunConfig], task: Task, workers: int) -> Ended:
+        for config in runs:
+            yield config, task(config)
+
+    monkeypatch.setattr(searching, "in_processes", in_this_process)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(judges, "EPOCHS", 1)
+
+
+def base(model: str = "gnn", **changes: Any) -> RunConfig:
+    short = {"training": {"epochs": 2}, "network": {"hidden_dim": 8, "num_layers": 1}}
+    return preset_config("motifs", model, "gin", "default", short | changes)
+
+
+@pytest.mark.parametrize("model", get_args(Model))
+@pytest.mark.parametrize("conv", get_args(Conv))
+def test_every_value_of_the_space_is_a_valid_setting(model: str, conv: str) -> None:
+    config = preset_config("motifs", model, conv, "default", {})
+    space = search_space(config)
+    assert space
+    for name, values in space.items():
+        for value in values:
+            changes = searching._settings(config, {name: json.dumps(value)})
+            from_dict(RunConfig, merged(to_dict(config), changes))
+
+
+def test_a_critic_is_searched_for_where_there_is_one() -> None:
+    paper = preset_config("MUTAG", "cores-node", "gin", "paper", {})
+    default = preset_config("MUTAG", "cores-node", "gin", "default", {})
+    assert set(search_space(paper)) - set(search_space(default)) == {
+        "ppo.value_coef",
+        "critic_lr_ratio",
+        "parts.policy",
+    }
+    rate = searching._settings(paper, {"critic_lr_ratio": "2.0"})["ppo"]["critic_learning_rate"]
+    assert rate == paper.training.learning_rate / 2
+
+
+@pytest.mark.usefixtures("inline")
+@pytest.mark.parametrize("sampler", ["random", "tpe"])
+def test_a_search_goes_on_and_proposes_something_new(tmp_path: Path, sampler: Any) -> None:
+    search(base(), tmp_path, trials=2, sampler=sampler)
+    tried = search(base(), tmp_path, trials=4, sampler=sampler)
+    assert sorted(each.number for each in tried) == [0, 1, 2, 3]
+    assert len({json.dumps(each.settings, sort_keys=True) for each in tried}) == 4
+    assert tried == sorted(tried, key=lambda each: each.score or 0.0, reverse=True)
+
+
+@pytest.mark.usefixtures("inline")
+def test_the_settings_found_are_those_of_the_best_run(tmp_path: Path) -> None:
+    best = search(base(), tmp_path, trials=3)[0]
+    settings = tomllib.loads((tmp_path / "settings.toml").read_text())
+    config = preset_config("motifs", settings["model"], settings["conv"], "default", settings)
+    run = run_folder(tmp_path, config)
+    assert run.is_dir()
+    assert selection_score(run, config.reward) == best.score
+
+
+@pytest.mark.usefixtures("inline")
+def test_the_yardstick_does_not_move_with_what_is_tried(tmp_path: Path) -> None:
+    """A trial that asks for less of the graph is not praised for asking."""
+    yardstick = base("cores-node")
+    for each in search(yardstick, tmp_path, trials=2, sampler="random"):
+        config = from_dict(RunConfig, merged(to_dict(yardstick), each.settings))
+        run = run_folder(tmp_path, config)
+        assert each.score == selection_score(run, yardstick.reward)
+        assert each.score != selection_score(run, config.reward)
+
+
+def test_a_failed_trial_is_told_and_the_rest_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def first_fails(runs: Iterable[RunConfig], task: Task, workers: int) -> Ended:
+        for number, config in enumerate(runs):
+            yield config, task(config) if number else "the loss is nan"
+
+    monkeypatch.setattr(searching, "in_processes", first_fails)
+    tried = search(base(), tmp_path, trials=2)
+    assert [each.failure for each in tried] == [None, "the loss is nan"]
+    monkeypatch.setattr(
+        searching, "in_processes", lambda runs, task, workers: ((each, "bad") for each in runs)
+    )
+    with pytest.raises(UserError, match="none of 2 trials came to an end, the first: bad"):
+        search(base(), tmp_path / "other", trials=2)
+
+
+def test_a_killed_search_goes_on_with_the_run_it_was_at(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "cores", "search", "--dataset", "motifs", "--model", "gnn"]
+    command += ["--trials", "2", "--epochs", "200", "--out", str(tmp_path), "--device", "cpu"]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("*/history.jsonl")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    (killed,) = (path.parent for path in tmp_path.glob("*/history.jsonl"))
+    assert not (killed / "metrics.json").exists()
+
+    study = searching._study(
+        preset_config("motifs", "gnn", "gin", "default", {"training": {"epochs": 200}}),
+        tmp_path,
+        "tpe",
+    )
+    searching._take_up(study, tmp_path)
+    assert [each.state.name for each in study.trials] == ["FAIL", "WAITING"]
+    assert study.trials[0].params == study.trials[1].system_attrs["fixed_params"]
+    assert searching._counted(study) == []
