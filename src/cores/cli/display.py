@@ -114,9 +114,17 @@ _BEST = 5
 """Trials of a search that are shown."""
 
 
-def print_markdown(text: str) -> None:
-    """A Markdown table, drawn."""
-    Console().print(Markdown(text))
+def print_table(caption: str, table: str) -> None:
+    """A Markdown table, drawn, below its caption."""
+    console = Console()
+    console.print(Text(caption, style="bold"))
+    console.print(Markdown(table))
+
+
+def print_lines(lines: Sequence[str]) -> None:
+    """Sentences and file names as they are; Markdown's bold is for files."""
+    for line in lines:
+        Console().print(Text(line.replace("**", "")), soft_wrap=True)
 
 
 _SHOWN = {

@@ -193,15 +193,17 @@ def _evaluate() -> ArgumentParser:
 
 def _reproduce() -> ArgumentParser:
     parser = _parser(
-        "Run a table of the paper and print ours beside theirs. Finished runs are not repeated: "
-        "the same command goes on after an interruption."
+        "Make a table or figure of the paper, ours beside theirs: printed, and written to "
+        "FOLDER/TARGET.md and .tex, or .png and .svg. Finished runs are not repeated: the same "
+        "command goes on after an interruption."
     )
     parser.add_argument(
         "target",
         metavar="TARGET",
-        help="comparison-gin, comparison-gcn or comparison-gat (tables of models by datasets), "
-        "ablation-d or ablation-lambda (figures 3 and 4, for models cores-node, cores-edge), "
-        "time-train or time-inference (seconds of every model beside the plain GNN's).",
+        help="datasets (Table 1), architectures (Table 2), comparison-gin, comparison-gcn or "
+        "comparison-gat (tables of models by datasets), ablation-d or ablation-lambda (figures 3 "
+        "and 4), sparsity-reward (figure 2), pipeline and mutag (figures 1 and 5), time-train or "
+        "time-inference (seconds of every model beside the plain GNN's), or all.",
     )
     parser.add_argument(
         "--datasets",
@@ -209,13 +211,19 @@ def _reproduce() -> ArgumentParser:
         default=None,
         help="Names with commas; without, all nine.",
     )
-    parser.add_argument("--models", type=str, default="gnn,mlp", help="Names with commas.")
+    parser.add_argument(
+        "--models",
+        type=str | None,
+        default=None,
+        help="Names with commas; without, the target's own.",
+    )
     parser.add_argument("--splits", type=str, default="1-5", help="For example 1-5 or 1,3.")
+    parser.add_argument("--seeds", type=str, default="0", help="For example 0 or 0-2.")
     parser.add_argument(
         "--preset",
         type=Literal["default", "paper"],
-        default="paper",
-        help="Settings of the runs.",
+        default="default",
+        help="Settings of the runs: one for all datasets, or the published ones.",
     )
     parser.add_argument(
         "--quick", action="store_true", help="Two splits and 20 epochs, as a trial."
@@ -235,7 +243,7 @@ def _reproduce() -> ArgumentParser:
         type=str,
         default="runs/reproduce",
         metavar="FOLDER",
-        help="Folder of run folders.",
+        help="Folder of run folders, tables and figures.",
     )
     parser.add_argument(
         "--rows",

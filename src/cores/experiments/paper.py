@@ -5,14 +5,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from cores.config import RunConfig, merged
-from cores.settings import preset_config
+from cores.settings import WITH_SETTINGS, preset_config
 
 COMPARISONS = {
     "comparison-gin": "gin",
     "comparison-gcn": "gcn",
     "comparison-gat": "gat",
 }
-"""Tables of models by datasets, by the conv they use."""
+"""Tables 3, 9 and 10: models by datasets, by the conv they use."""
+ARCHITECTURES = "architectures"
+"""Table 2: the plain GNN and CORES with the other two convs."""
+CONVS = {name: (conv,) for name, conv in COMPARISONS.items()} | {ARCHITECTURES: ("gcn", "gat")}
+"""Convs of the tables of runs."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,56 @@ ABLATIONS = {
 TIMES = {"time-train": "train", "time-inference": "inference"}
 """Tables 11 and 12: what is timed."""
 
-TARGETS = (*COMPARISONS, *ABLATIONS, *TIMES)
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure of graphs, of what is kept of them, and of what is predicted from that."""
+
+    dataset: str
+    model: str
+    symbols: tuple[str, ...] = ()
+    """What to call a node, by its one-hot label; nothing without."""
+    classes: tuple[str, ...] = ()
+    """What to call a class, in the dataset's order; as there without."""
+
+
+PICTURES = {
+    "pipeline": Picture("motifs", "cores-node"),
+    "mutag": Picture(
+        "MUTAG",
+        "cores-node",
+        symbols=("C", "N", "O", "F", "I", "Cl", "Br"),
+        classes=("not mutagenic", "mutagenic"),
+    ),
+}
+"""Figures 1 and 5."""
+
+STATISTICS = "datasets"
+"""Table 1."""
+SPARSITY_REWARD = "sparsity-reward"
+"""Figure 2: R_s over the kept ratio, by d."""
+
+TARGETS = (
+    *(STATISTICS, ARCHITECTURES, *COMPARISONS, *ABLATIONS),
+    *(SPARSITY_REWARD, *PICTURES, *TIMES),
+)
+"""In the order of the paper, but for the times, which want the machine for themselves."""
+
+_COMPARED = (
+    *("gnn", "mlp", "sagpool", "diffpool", "gsat", "sugar", "gpool", "random"),
+    *("cores-node", "cores-edge"),
+)
+
+
+def models_of(target: str, preset: str) -> tuple[str, ...]:
+    """The models of a table or figure; of those compared, the paper gives settings for a few."""
+    if target in ABLATIONS:
+        return ("cores-node", "cores-edge")
+    if target in PICTURES:
+        return (PICTURES[target].model,)
+    if target == ARCHITECTURES:
+        return ("gnn", "cores-node", "cores-edge")
+    return tuple(name for name in _COMPARED if preset == "default" or name in WITH_SETTINGS)
 
 
 def runs_of(
@@ -43,6 +96,7 @@ def runs_of(
     splits: Sequence[int],
     preset: str,
     epochs: int | None = None,
+    seeds: Sequence[int] = (0,),
 ) -> list[RunConfig]:
     """The runs of a table or figure; ``epochs`` shortens them."""
     variants: list[dict[str, Any]] = [{}]
@@ -56,12 +110,14 @@ def runs_of(
         preset_config(
             dataset,
             model,
-            COMPARISONS.get(target, "gin"),
+            conv,
             preset,
-            merged({"split": split, **shorter}, variant),
+            merged({"split": split, "seed": seed, **shorter}, variant),
         )
+        for conv in CONVS.get(target, ("gin",))
         for dataset in datasets
         for model in models
         for variant in variants
         for split in splits
+        for seed in seeds
     ]

@@ -1,11 +1,13 @@
 """Markdown tables of measured rows, ours beside the paper's."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from cores.experiments.paper import ABLATIONS, COMPARISONS
+from cores.experiments.paper import ABLATIONS
 from cores.experiments.results import Row, Spread, matching, spread
-from cores.settings import PUBLISHED_MODELS, published
+from cores.settings import PUBLISHED_MODELS, published, published_statistics
 
 
 def percent(value: Spread | None) -> str:
@@ -118,10 +120,36 @@ class SparseCell:
             found["kept ratio"] = self.kept.mean > self.their_kept.mean
         return sorted(name for name, missed in found.items() if missed)
 
+    @property
+    def better(self) -> bool:
+        """Whether both means are at least as good as the paper's, accuracy and kept ratio."""
+        if self.their_accuracy is None or self.their_kept is None:
+            return False
+        return (
+            self.accuracy.mean >= self.their_accuracy.mean
+            and self.kept.mean <= self.their_kept.mean
+        )
+
+    @property
+    def level(self) -> bool:
+        """Whether it keeps up with the paper.
+
+        A mean accuracy below it by at most one standard error of ours, a kept ratio of at most its,
+        and a judge not far behind.
+        """
+        if self.their_accuracy is None or self.their_kept is None or self.accuracy.std is None:
+            return False
+        error = self.accuracy.std / math.sqrt(self.accuracy.runs)
+        return (
+            self.accuracy.mean >= self.their_accuracy.mean - error
+            and self.kept.mean <= self.their_kept.mean
+            and self.judge.mean >= self.accuracy.mean - HONEST
+        )
+
 
 def sparse_cells(rows: Sequence[Row], model: str, conv: str) -> list[SparseCell]:
     """The datasets for which there are runs of a CORES model, the paper's first."""
-    kept = _kept_figure(model)
+    kept = kept_figure(model)
     measured = {row["dataset"] for row in rows}
     cells = []
     for dataset in (*published("gnn"), *sorted(measured - published("gnn").keys())):
@@ -135,7 +163,10 @@ def sparse_cells(rows: Sequence[Row], model: str, conv: str) -> list[SparseCell]
 
 
 def sparse(rows: Sequence[Row], model: str, conv: str) -> str:
-    """CORES beside the paper's, with its judge and the plain GNN on the same test graphs."""
+    """CORES beside the paper's, with its judge and the plain GNN on the same test graphs.
+
+    Bold is a dataset on which both accuracy and kept ratio are at least as good as the paper's.
+    """
     names = (
         *("dataset", "runs", "accuracy", "paper", "kept", "paper", "judge", "judge random"),
         *("judge whole", "own, whole", "balanced", "majority", "plain GNN", "short of"),
@@ -146,7 +177,7 @@ def sparse(rows: Sequence[Row], model: str, conv: str) -> str:
         mine = matching(rows, {**here, "model": model})
         plain = matching(rows, {**here, "model": "gnn"})
         columns = [
-            cell.dataset,
+            f"**{cell.dataset}**" if cell.better else cell.dataset,
             str(cell.accuracy.runs),
             *(percent(cell.accuracy), percent(cell.their_accuracy)),
             *(percent(cell.kept), percent(cell.their_kept)),
@@ -163,14 +194,25 @@ def sparse(rows: Sequence[Row], model: str, conv: str) -> str:
     return "\n".join(lines)
 
 
-def tables_of(rows: Sequence[Row], target: str, preset: str) -> list[str]:
-    """A table for every kind of model that there are runs of."""
-    models = {row["model"] for row in rows}
-    if target in ABLATIONS:
-        return [ablation(rows, target)] if rows else []
-    conv = COMPARISONS[target]
-    plain = [plain_gnn(rows, conv, preset)] if "gnn" in models else []
-    return plain + [sparse(rows, model, conv) for model in SPARSE_MODELS if model in models]
+def sparse_claims(rows: Sequence[Row], conv: str) -> list[str]:
+    """What the cells of both modes come to, of those in which no run is missing."""
+    cells = [cell for model in SPARSE_MODELS[:2] for cell in sparse_cells(rows, model, conv)]
+    runs = max((cell.accuracy.runs for cell in cells), default=0)
+    whole = [cell for cell in cells if cell.accuracy.runs == runs and cell.their_accuracy]
+    measured = [row for row in rows if row["model"] in SPARSE_MODELS]
+    counts = {
+        "All three hold in": sum(not cell.shortfalls for cell in whole),
+        "Level with the paper, by one standard error of ours, in": sum(c.level for c in whole),
+        "Better than the paper in both accuracy and kept ratio in": sum(c.better for c in whole),
+    }
+    claims = [
+        f"{claim} **{count} of {len(whole)}** cells with {runs} runs"
+        for claim, count in counts.items()
+    ]
+    claims[0] += (
+        f"; {stuck(measured)} of {len(measured)} runs keep more than 0.98 or less than 0.02"
+    )
+    return [f"{claim}." for claim in claims]
 
 
 def ablation(rows: Sequence[Row], target: str) -> str:
@@ -189,7 +231,7 @@ def ablation(rows: Sequence[Row], target: str) -> str:
     runs = len({row["split"] for row in rows})
     for dataset, model in sorted({(row["dataset"], row["model"]) for row in rows}):
         mine = matching(rows, {"dataset": dataset, "model": model})
-        for figure, name in ((_kept_figure(model), "kept"), ("accuracy", "accuracy")):
+        for figure, name in ((kept_figure(model), "kept"), ("accuracy", "accuracy")):
             found = [
                 spread([row for row in mine if float(row[setting]) == value], figure)
                 for value in values
@@ -226,7 +268,7 @@ def _spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
 
 def stuck(rows: Sequence[Row]) -> int:
     """Runs that keep nearly everything or nearly nothing of what they may remove."""
-    ratios = [float(row[_kept_figure(row["model"])]) for row in rows]
+    ratios = [float(row[kept_figure(row["model"])]) for row in rows]
     return sum(not 0.02 <= ratio <= 0.98 for ratio in ratios)
 
 
@@ -247,6 +289,31 @@ def motifs(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def _kept_figure(model: str) -> str:
+def kept_figure(model: str) -> str:
     """The ratio a model is measured by: of what it removes."""
     return "edge_ratio" if model == "cores-edge" else "node_ratio"
+
+
+def statistics_table(measured: Sequence[Mapping[str, Any]]) -> str:
+    """Table 1 as measured; the paper's figure in brackets where it is another."""
+    names = list(next(iter(published_statistics().values())))
+    lines = [
+        f"| dataset | {' | '.join(names)} |".replace("_", " "),
+        "|---" * (len(names) + 1) + "|",
+    ]
+    for row in measured:
+        theirs = published_statistics().get(row["dataset"], {})
+        cells = [row["dataset"]]
+        for name in names:
+            other = name in theirs and theirs[name] != row[name]
+            cells.append(
+                f"{_shown(row[name])} ({_shown(theirs[name])})" if other else _shown(row[name])
+            )
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _shown(value: bool | float) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.2f}" if isinstance(value, float) else str(value)

@@ -23,14 +23,18 @@ _FILES = {
 PUBLISHED_MODELS = tuple(_FILES)
 
 
+def _file(name: str) -> dict[str, Any]:
+    text = resources.files("cores.settings").joinpath(name).read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
 @cache
 def published(model: str) -> dict[str, dict[str, Any]]:
     """Published settings of a model: dataset, then conv, then groups of settings.
 
     Beside the settings stands what the paper reports, under names that begin with ``reported_``.
     """
-    text = resources.files("cores.settings").joinpath(_FILES[model]).read_text(encoding="utf-8")
-    sections: dict[str, dict[str, Any]] = tomllib.loads(text)
+    sections = _file(_FILES[model])
     common = sections.pop("common", None)
     if common is None:
         return sections
@@ -47,9 +51,14 @@ def published(model: str) -> dict[str, dict[str, Any]]:
 @cache
 def published_seconds(action: str, dataset: str) -> dict[str, float]:
     """Seconds that the paper reports by model: ``train`` an epoch, ``inference``; maybe none."""
-    text = resources.files("cores.settings").joinpath("times.toml").read_text(encoding="utf-8")
-    seconds: dict[str, float] = tomllib.loads(text)[action].get(dataset, {})
+    seconds: dict[str, float] = _file("times.toml")[action].get(dataset, {})
     return seconds
+
+
+@cache
+def published_statistics() -> dict[str, dict[str, Any]]:
+    """Table 1 as the paper has it: dataset, then column."""
+    return _file("datasets.toml")
 
 
 def _settings(section: dict[str, Any]) -> dict[str, Any]:
@@ -66,12 +75,6 @@ PAPER_DATASETS = tuple(published("gnn"))
 """The paper's nine datasets, in the order of its tables."""
 
 
-@cache
-def _space() -> dict[str, dict[str, list[Any]]]:
-    text = resources.files("cores.settings").joinpath("search.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
-
-
 def search_space(config: RunConfig) -> dict[str, list[Any]]:
     """Values to choose from for a configuration like this one, by setting."""
     if config.removal is None:
@@ -80,7 +83,8 @@ def search_space(config: RunConfig) -> dict[str, list[Any]]:
     else:
         groups = ["cores", *(["critic"] if config.ppo.baseline == "critic" else [])]
     groups += ["paper"] if config.preset == "paper" else []
-    return {name: values for group in groups for name, values in _space()[group].items()}
+    space = _file("search.toml")
+    return {name: values for group in groups for name, values in space[group].items()}
 
 
 def preset_config(

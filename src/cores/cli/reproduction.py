@@ -1,0 +1,263 @@
+"""`cores reproduce`: every target's runs, tables and figures."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, get_args
+
+from jsonargparse import Namespace
+
+from cores.cli import display
+from cores.cli.values import check_workers, names, numbers, path_or_none
+from cores.config import Model, RunConfig
+from cores.data.datasets import canonical_name
+from cores.errors import UserError, nearest
+from cores.experiments.paper import (
+    ABLATIONS,
+    ARCHITECTURES,
+    COMPARISONS,
+    PICTURES,
+    SPARSITY_REWARD,
+    STATISTICS,
+    TARGETS,
+    TIMES,
+    models_of,
+    runs_of,
+)
+from cores.experiments.results import Row, merge_rows, run_row, with_keys
+from cores.files import make_folder
+from cores.settings import PAPER_DATASETS
+
+ALL = "all"
+QUICK_EPOCHS, QUICK_SPLITS = 20, 2
+
+Result = dict[str, Any]
+
+
+def reproduce(options: Namespace) -> Result:
+    """Make a target, or all of them one after the other."""
+    known = (*TARGETS, ALL)
+    if options.target not in known:
+        raise UserError(f"unknown target {options.target!r}; {nearest(options.target, known)}")
+    check_workers(options.workers)
+    if options.rows and options.target == ALL:
+        raise UserError("--rows names the file of one target; leave it out with all")
+    if options.target != ALL:
+        return _MAKERS[options.target](options, options.target)
+    return {
+        "target": ALL,
+        "targets": [_MAKERS[target](options, target) for target in TARGETS],
+    }
+
+
+def _runs(options: Namespace, target: str) -> Result:
+    """A table or figure that comes from rows of runs."""
+    from cores.reports.figures import ablation_figure
+    from cores.reports.target import claims_of, tables_of, write_tables
+
+    splits = numbers(options.splits, "--splits", first=1)
+    configs = runs_of(
+        target,
+        _datasets(options),
+        _models(options, target),
+        splits[: QUICK_SPLITS if options.quick else None],
+        options.preset,
+        epochs=QUICK_EPOCHS if options.quick else None,
+        seeds=numbers(options.seeds, "--seeds", first=0),
+    )
+    rows, failures = _measured(options, target, configs)
+    tables, claims = tables_of(rows, target, options.preset), claims_of(rows, target)
+    stem = Path(options.out) / target
+    files = write_tables(tables, claims, stem) if rows else []
+    if rows and target in ABLATIONS:
+        files += ablation_figure(rows, target, stem)
+    if not options.json:
+        for caption, table in tables.items() if rows else ():
+            display.print_table(caption, table)
+        display.print_lines([*claims, *map(str, files)])
+    if failures:
+        name, reason = next(iter(failures.items()))
+        raise UserError(
+            f"{len(failures)} of {len(configs)} runs failed, the first {name}: {reason}"
+        )
+    return {
+        "target": target,
+        "rows": rows,
+        "claims": claims,
+        "files": [str(each) for each in files],
+    }
+
+
+def _measured(
+    options: Namespace, target: str, configs: Sequence[RunConfig]
+) -> tuple[list[Row], dict[str, str]]:
+    """The rows of the runs, those that are missing made first; and what failed, and why."""
+    from cores.experiments.runner import Outcome, run_all
+
+    root = Path(options.out)
+    rows_file = Path(options.rows) if options.rows else root / f"{target}.csv"
+    make_folder(rows_file.parent)
+    make_folder(root)
+    rows = merge_rows(rows_file, [])
+    finished = {row["key"] for row in rows}  # here or on another machine
+    missing = [config for config in configs if config.key not in finished]
+    failures: dict[str, str] = {}
+    with display.runs_progress(len(missing)) as advance:
+
+        def done(outcome: Outcome) -> None:
+            if outcome.failure is None and (row := run_row(outcome.folder)) is not None:
+                rows[:] = merge_rows(rows_file, [row])
+            elif outcome.failure is not None:
+                failures[outcome.folder.name] = outcome.failure
+            advance(outcome.folder.name, outcome.failure)
+
+        run_all(
+            missing,
+            root,
+            workers=options.workers,
+            scheduler=options.scheduler,
+            device=options.device,
+            data_root=path_or_none(options.data_root),
+            done=done,
+        )
+    return with_keys(rows, configs), failures
+
+
+def _statistics(options: Namespace, target: str) -> Result:
+    """Table 1, measured from the data."""
+    from cores.data.datasets import load_dataset
+    from cores.data.statistics import statistics
+    from cores.reports.tables import statistics_table
+    from cores.reports.target import write_tables
+
+    rows = [statistics(load_dataset(name, options.data_root)) for name in _datasets(options)]
+    caption = "Statistics of the datasets, the paper's in brackets where they are others"
+    tables = {caption: statistics_table(rows)}
+    make_folder(Path(options.out))
+    files = write_tables(tables, [], Path(options.out) / target)
+    return _shown(options, target, tables, files, rows)
+
+
+def _sparsity_reward(options: Namespace, target: str) -> Result:
+    """The curves of R_s."""
+    from cores.reports.figures import sparsity_reward_figure
+
+    make_folder(Path(options.out))
+    return _shown(options, target, {}, sparsity_reward_figure(Path(options.out) / target), [])
+
+
+def _picture(options: Namespace, target: str) -> Result:
+    """Graphs, what is kept of them, and what is predicted from that."""
+    from cores.experiments.run import predict_test_graphs
+    from cores.experiments.runner import run_folder
+    from cores.reports.pictures import draw_pipeline
+
+    picture = PICTURES[target]
+    models = _models(options, target)
+    epochs = QUICK_EPOCHS if options.quick else None
+    configs = runs_of(target, [picture.dataset], models[:1], [1], options.preset, epochs)
+    folder = run_folder(Path(options.out), configs[0])
+    rows: list[Row] = []
+    if not (folder / "metrics.json").exists():
+        rows, failures = _measured(options, target, configs)
+        if failures:
+            raise UserError(next(iter(failures.values())))
+    graphs, predictions, task = predict_test_graphs(
+        folder, 1000, data_root=path_or_none(options.data_root)
+    )
+    files = draw_pipeline(
+        graphs,
+        predictions,
+        picture.classes or task.class_names,
+        picture.symbols,
+        Path(options.out) / target,
+    )
+    return _shown(options, target, {}, files, rows)
+
+
+def _times(options: Namespace, target: str) -> Result:
+    """Time models one after the other in this process: beside each other they would disturb."""
+    from cores.experiments.device import choose_device
+    from cores.experiments.folder import machine_of
+    from cores.experiments.times import merge_timings
+    from cores.experiments.timing import YARDSTICK, time_models
+    from cores.reports.target import write_tables
+    from cores.reports.times import times
+
+    action, datasets = TIMES[target], _datasets(options)
+    models = _models(options, target)
+    device = choose_device(options.device)
+    rows_file = Path(options.rows or Path(options.out) / f"{target}.csv")
+    make_folder(rows_file.parent)
+    make_folder(Path(options.out))
+    timings = merge_timings(rows_file, [])
+    asked = {YARDSTICK, *models}
+    repeats = 1 if options.quick else 5
+    with display.runs_progress(len(datasets)) as advance:
+        for dataset in datasets:
+            wanted = (action, dataset, repeats, machine_of(device))
+            done = {
+                each.model
+                for each in timings
+                if (each.action, each.dataset, each.repeats, each.machine) == wanted
+            }
+            if not asked <= done:
+                new = time_models(
+                    action,
+                    dataset,
+                    models,
+                    repeats=repeats,
+                    data_root=path_or_none(options.data_root),
+                    device=device,
+                )
+                timings = merge_timings(rows_file, new)
+            advance(dataset, None)
+    mine = [each for each in timings if each.dataset in datasets and each.action == action]
+    tables = {"Times, as ratios to the plain GNN's": times(mine, action)}
+    files = write_tables(tables, [], Path(options.out) / target)
+    return _shown(options, target, tables, files, [asdict(each) for each in mine])
+
+
+_MAKERS: dict[str, Callable[[Namespace, str], Result]] = {
+    STATISTICS: _statistics,
+    ARCHITECTURES: _runs,
+    **dict.fromkeys(COMPARISONS, _runs),
+    **dict.fromkeys(ABLATIONS, _runs),
+    SPARSITY_REWARD: _sparsity_reward,
+    **dict.fromkeys(PICTURES, _picture),
+    **dict.fromkeys(TIMES, _times),
+}
+
+
+def _shown(
+    options: Namespace,
+    target: str,
+    tables: dict[str, str],
+    files: Sequence[Path],
+    rows: Sequence[Any],
+) -> Result:
+    if not options.json:
+        for caption, table in tables.items():
+            display.print_table(caption, table)
+        display.print_lines([str(each) for each in files])
+    return {"target": target, "rows": list(rows), "files": [str(each) for each in files]}
+
+
+def _datasets(options: Namespace) -> list[str]:
+    asked = PAPER_DATASETS if options.datasets is None else names(options.datasets)
+    return [canonical_name(name) for name in asked]
+
+
+def _models(options: Namespace, target: str) -> list[str]:
+    if options.models is None:
+        return list(models_of(target, options.preset))
+    models, known = names(options.models), get_args(Model)
+    if unknown := [name for name in models if name not in known]:
+        raise UserError(f"unknown model {unknown[0]!r}; {nearest(unknown[0], known)}")
+    plain = [name for name in models if not name.startswith("cores")]
+    if plain and target in {*ABLATIONS, *PICTURES}:
+        raise UserError(
+            f"{target} needs models with a policy, got {plain[0]}; "
+            "leave --models out, or give cores-node"
+        )
+    return models

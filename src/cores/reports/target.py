@@ -1,0 +1,69 @@
+"""What a target of `cores reproduce` comes to: tables and figures, ours beside the paper's."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from cores.experiments.paper import ABLATIONS, CONVS
+from cores.experiments.results import Row
+from cores.files import write_atomically
+from cores.reports.comparison import COMPARED, KEEPING, accuracies, beside_the_paper, kept
+from cores.reports.latex import latex
+from cores.reports.tables import SPARSE_MODELS, ablation, plain_gnn, sparse, sparse_claims
+
+_SPARSE = {
+    "cores-node": "CORES removing nodes",
+    "cores-edge": "CORES removing edges",
+    "cores-both": "CORES removing both",
+}
+
+
+def tables_of(rows: Sequence[Row], target: str, preset: str) -> dict[str, str]:
+    """Every table of a target that there are runs for, by its caption."""
+    if target in ABLATIONS:
+        setting = ABLATIONS[target].setting
+        return {f"Kept ratio and accuracy over {setting}, percent": ablation(rows, target)}
+    tables: dict[str, str] = {}
+    for conv in CONVS[target]:
+        mine = [row for row in rows if row["conv"] == conv or row["model"] == "mlp"]
+        models = {row["model"] for row in mine}
+        network = conv.upper()
+        if "gnn" in models:
+            tables[f"The plain GNN ({network}), percent"] = plain_gnn(mine, conv, preset)
+        for model in SPARSE_MODELS:
+            if model in models:
+                tables[f"{_SPARSE[model]} ({network}), percent"] = sparse(mine, model, conv)
+        if len(models) > 1:
+            for figure in ("accuracy", "balanced_accuracy"):
+                name = figure.replace("_", " ").capitalize()
+                tables[f"{name} ({network}), percent"] = accuracies(mine, conv, figure)
+        if models & set(KEEPING):
+            tables[f"What is kept ({network}), percent"] = kept(mine, conv)
+        if models & set(COMPARED):
+            name = f"Beside the paper ({network}), its accuracy in brackets, percent"
+            tables[name] = beside_the_paper(mine, conv)
+    return tables
+
+
+def claims_of(rows: Sequence[Row], target: str) -> list[str]:
+    """What the tables come to, a sentence each."""
+    return [
+        f"{conv.upper()}: {claim}"
+        for conv in CONVS.get(target, ())
+        if any(row["conv"] == conv and row["model"] in SPARSE_MODELS for row in rows)
+        for claim in sparse_claims([row for row in rows if row["conv"] == conv], conv)
+    ]
+
+
+def write_tables(tables: Mapping[str, str], claims: Sequence[str], stem: Path) -> list[Path]:
+    """Write tables as Markdown and as LaTeX; returns the files."""
+    markdown = [f"## {caption}\n\n{table}\n" for caption, table in tables.items()]
+    texts = {
+        ".md": "\n".join([*markdown, *(f"{claim}\n" for claim in claims)]),
+        ".tex": "\n\n".join(latex(table, f"{caption}.") for caption, table in tables.items())
+        + "\n",
+    }
+    files = []
+    for suffix, text in texts.items():
+        files.append(stem.with_suffix(suffix))
+        write_atomically(files[-1], text.encode())
+    return files
