@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cores.cli import main
+from cores.cli import main, reproduction
+from cores.experiments.paper import PICTURES, TARGETS, models_of, runs_of
+from cores.settings import PAPER_DATASETS
 
 QUICK = ["--epochs", "2", "--network.hidden_dim", "8", "--device", "cpu"]
 
@@ -81,7 +83,16 @@ def test_a_table_is_made_once_and_not_again(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, data_root: Path
 ) -> None:
     arguments = ["reproduce", "comparison-gin", "--datasets", "MUTAG", "--quick", "--workers", "2"]
-    arguments += ["--out", tmp_path, "--data-root", data_root, "--device", "cpu"]
+    arguments += [
+        "--models",
+        "gnn,cores-edge",
+        "--out",
+        tmp_path,
+        "--data-root",
+        data_root,
+        "--device",
+        "cpu",
+    ]
     status, out, _ = ask(capsys, *arguments, "--json")
     assert status == 0
     first = json.loads(out)
@@ -92,11 +103,55 @@ def test_a_table_is_made_once_and_not_again(
     assert files == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("metrics.json")}
     _, out, _ = ask(capsys, *arguments)
     assert "MUTAG" in out
+    assert "GIN: All three hold in" in out
+    for suffix, word in ((".md", "| MUTAG | 2 |"), (".tex", r"\begin{tabular}")):
+        assert word in (tmp_path / f"comparison-gin{suffix}").read_text()
     elsewhere = tmp_path / "elsewhere"  # as if on another machine, with the rows at hand
     rows = ["--out", elsewhere, "--rows", tmp_path / "comparison-gin.csv"]
     _, out, _ = ask(capsys, *arguments, *rows, "--json")
-    assert json.loads(out) == first
-    assert not list(elsewhere.iterdir())
+    assert json.loads(out)["rows"] == first["rows"]
+    assert not list(elsewhere.rglob("metrics.json"))
+
+
+@pytest.mark.data
+def test_table_1_is_the_papers(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, data_root: Path
+) -> None:
+    arguments = ["--datasets", "MUTAG,ENZYMES", "--out", tmp_path, "--data-root", data_root]
+    _, out, _ = ask(capsys, "reproduce", "datasets", *arguments, "--json")
+    assert [row["graphs"] for row in json.loads(out)["rows"]] == [135, 600]
+    table = (tmp_path / "datasets.md").read_text()
+    assert "| MUTAG | 135 | 7 | 4 | 2 | yes | 18.85 | 4.49 | 41.67 | 11.13 |" in table
+
+
+def test_a_figure_without_runs_is_drawn(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    _, out, _ = ask(capsys, "reproduce", "sparsity-reward", "--out", tmp_path)
+    assert out.split() == [str(tmp_path / f"sparsity-reward.{kind}") for kind in ("png", "svg")]
+    assert (tmp_path / "sparsity-reward.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_pipeline_is_drawn_from_one_run(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reproduction, "QUICK_EPOCHS", 2)
+    arguments = ["reproduce", "pipeline", "--quick", "--out", tmp_path, "--device", "cpu", "--json"]
+    status, out, _ = ask(capsys, *arguments)
+    assert status == 0
+    assert len(json.loads(out)["rows"]) == 1
+    assert (tmp_path / "pipeline.svg").read_text().count("<svg") == 1
+    _, again, _ = ask(capsys, *arguments)
+    assert json.loads(again)["files"] == json.loads(out)["files"]
+
+
+def test_every_target_has_a_maker_and_its_runs_are_valid() -> None:
+    assert set(reproduction._MAKERS) == set(TARGETS)
+    for target in TARGETS:
+        for preset in ("default", "paper"):
+            models = models_of(target, preset)
+            if target not in PICTURES:
+                assert runs_of(target, PAPER_DATASETS, models, [1], preset)
 
 
 @pytest.mark.data
@@ -130,6 +185,9 @@ def test_a_table_whose_runs_fail_says_so(
         (["comparison-gin", "--models", "gnm"], "unknown model 'gnm'; did you mean gnn"),
         (["comparison-gin", "--splits", "3-1"], "--splits takes numbers from 1 such as 1-5"),
         (["comparison-gin", "--splits", "0"], "--splits takes numbers from 1 such as 1-5"),
+        (["comparison-gin", "--seeds", "x"], "--seeds takes numbers from 0 such as 1-5"),
+        (["ablation-d", "--models", "gnn"], "needs models with a policy, got gnn"),
+        (["all", "--rows", "rows.csv"], "leave it out with all"),
         (["comparison-gin", "--workers", "0"], "--workers must be positive, got 0"),
         (["comparison-gin", "--rows", "TMP/file/rows.csv"], "cannot make the folder TMP/file"),
         (["comparison-gin", "--rows", "TMP/file"], "the first line must name the columns"),
@@ -153,7 +211,8 @@ def test_the_benchmark_refuses_a_gpu(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_help_is_there_for_every_command(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in ((), ("datasets",), ("train",), ("evaluate",), ("reproduce",), ("benchmark",)):
+    commands = ("datasets", "train", "evaluate", "search", "reproduce", "benchmark")
+    for command in ((), *((name,) for name in commands)):
         with pytest.raises(SystemExit) as exit_info:
             main([*command, "--help"])
         assert exit_info.value.code == 0

@@ -108,13 +108,16 @@ def beside_the_paper(rows: Sequence[Row], conv: str) -> str:
     return "\n".join(lines)
 
 
-def comparison_tables(rows: Sequence[Row], conv: str) -> list[str]:
-    """Every table of a comparison for which there are runs."""
-    tables = [accuracies(rows, conv), accuracies(rows, conv, "balanced_accuracy")]
+def comparison_tables(rows: Sequence[Row], conv: str) -> dict[str, str]:
+    """Every table of a comparison for which there are runs, by its caption."""
+    tables = {
+        "Accuracy": accuracies(rows, conv),
+        "Balanced accuracy": accuracies(rows, conv, "balanced_accuracy"),
+    }
     if any(row["model"] in KEEPING for row in rows):
-        tables.append(kept(rows, conv))
+        tables["What is kept"] = kept(rows, conv)
     if any(row["model"] in COMPARED for row in rows):
-        tables.append(beside_the_paper(rows, conv))
+        tables["Accuracy beside the paper's"] = beside_the_paper(rows, conv)
     return tables
 
 

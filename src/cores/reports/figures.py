@@ -63,7 +63,7 @@ def sparsity_reward_figure(stem: Path) -> list[Path]:
         xlim=(0, 1),
         ylim=(0, 1.02),
     )
-    axis.legend(frameon=False, loc="lower left", bbox_to_anchor=(0.02, 0.05))
+    axis.legend(facecolor="white", framealpha=1, edgecolor="none", loc="lower left")
     return save_figure(figure, stem)
 
 

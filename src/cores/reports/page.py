@@ -213,7 +213,7 @@ def _all_models(rows: list[Row]) -> list[str]:
         mine = with_keys(rows, runs_of("comparison-gin", PAPER_DATASETS, models, SPLITS, preset))
         if any(row["model"] in BASELINES for row in mine):
             sections.append(text)
-            sections.extend(f"{table}\n" for table in comparison_tables(mine, "gin"))
+            sections.extend(f"{table}\n" for table in comparison_tables(mine, "gin").values())
     return sections
 
 

@@ -96,7 +96,8 @@ def _draw(axis: Any, index: int, graphs: GraphStore, predictions: Predictions, t
     probs = predictions.probs[index]
     named, likely = task.class_names, int(probs.argmax())
     axis.set_title(
-        f"true {named[int(graphs.y[index])]}, predicted {named[likely]} ({float(probs[likely]):.2f})\n"
+        f"true {named[int(graphs.y[index])]}, "
+        f"predicted {named[likely]} ({float(probs[likely]):.2f})\n"
         f"kept {float(predictions.node_ratio[index]):.0%} of nodes, "
         f"{float(predictions.edge_ratio[index]):.0%} of edges",
         fontsize=10,
@@ -162,8 +163,8 @@ def _bars(axis: Any, probs: list[float], class_names: Sequence[str], true: int) 
     edges = [TRUTH if label == true else "white" for label in range(len(probs))]
     axis.barh(class_names, probs, color=KEPT, edgecolor=edges, linewidth=2.5, height=0.5)
     for label, prob in enumerate(probs):
-        axis.text(min(prob + 0.03, 0.98), label, f"{prob:.2f}", va="center", fontsize=9)
-    axis.set(xlim=(0, 1.15), xlabel="probability (ringed: true class)", xticks=(0, 0.5, 1))
+        axis.text(prob + 0.04, label, f"{prob:.2f}", va="center", fontsize=9)
+    axis.set(xlim=(0, 1.25), xlabel="probability (ringed: true class)", xticks=(0, 0.5, 1))
     axis.spines[["top", "right"]].set_visible(False)
     axis.set_box_aspect(0.55)
 

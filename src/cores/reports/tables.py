@@ -313,7 +313,7 @@ def statistics_table(measured: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def _shown(value: bool | float) -> str:
+def _shown(value: bool | int | float) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.2f}" if isinstance(value, float) else str(value)

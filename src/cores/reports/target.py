@@ -6,7 +6,7 @@ from pathlib import Path
 from cores.experiments.paper import ABLATIONS, CONVS
 from cores.experiments.results import Row
 from cores.files import write_atomically
-from cores.reports.comparison import COMPARED, KEEPING, accuracies, beside_the_paper, kept
+from cores.reports.comparison import comparison_tables
 from cores.reports.latex import latex
 from cores.reports.tables import SPARSE_MODELS, ablation, plain_gnn, sparse, sparse_claims
 
@@ -26,21 +26,17 @@ def tables_of(rows: Sequence[Row], target: str, preset: str) -> dict[str, str]:
     for conv in CONVS[target]:
         mine = [row for row in rows if row["conv"] == conv or row["model"] == "mlp"]
         models = {row["model"] for row in mine}
-        network = conv.upper()
+        found: dict[str, str] = {}
         if "gnn" in models:
-            tables[f"The plain GNN ({network}), percent"] = plain_gnn(mine, conv, preset)
+            found["The plain GNN"] = plain_gnn(mine, conv, preset)
         for model in SPARSE_MODELS:
             if model in models:
-                tables[f"{_SPARSE[model]} ({network}), percent"] = sparse(mine, model, conv)
+                found[_SPARSE[model]] = sparse(mine, model, conv)
         if len(models) > 1:
-            for figure in ("accuracy", "balanced_accuracy"):
-                name = figure.replace("_", " ").capitalize()
-                tables[f"{name} ({network}), percent"] = accuracies(mine, conv, figure)
-        if models & set(KEEPING):
-            tables[f"What is kept ({network}), percent"] = kept(mine, conv)
-        if models & set(COMPARED):
-            name = f"Beside the paper ({network}), its accuracy in brackets, percent"
-            tables[name] = beside_the_paper(mine, conv)
+            found |= comparison_tables(mine, conv)
+        tables |= {
+            f"{caption} ({conv.upper()}), percent": table for caption, table in found.items()
+        }
     return tables
 
 
