@@ -1,8 +1,11 @@
 """Many runs: none repeated, none lost, and one that fails does not stop the rest."""
 
+import json
 import logging
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +17,7 @@ from distributed import LocalCluster
 
 from cores.config import RunConfig, from_dict
 from cores.errors import UserError
+from cores.experiments.folder import is_held
 from cores.experiments.results import run_row
 from cores.experiments.runner import Outcome, run_all, run_folder
 
@@ -60,6 +64,50 @@ def test_a_killed_worker_loses_nothing(tmp_path: Path) -> None:
     assert sorted(outcome.config.split for outcome in outcomes) == [1, 2]
     assert all(outcome.failure is None for outcome in outcomes)
     assert all(run_row(outcome.folder) for outcome in outcomes)
+
+
+def test_a_killed_command_goes_on_and_repeats_nothing(tmp_path: Path) -> None:
+    """SIGKILL the parent in the middle of a table: the same command ends as one never killed."""
+    command = [sys.executable, "-m", "cores", "reproduce", "comparison-gin", "--json"]
+    command += ["--datasets", "motifs", "--models", "gnn,mlp", "--quick", "--workers", "2"]
+    command += ["--device", "cpu", "--out"]
+    process = subprocess.Popen([*command, tmp_path / "killed"], stderr=subprocess.DEVNULL)
+    wait_for(tmp_path / "killed" / "comparison-gin.csv", lines=2)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    finished = {
+        path: path.stat().st_mtime_ns for path in (tmp_path / "killed").glob("*/metrics.json")
+    }
+    assert 0 < len(finished) < 4
+
+    def rows(folder: Path) -> list[dict[str, str]]:
+        out = subprocess.run([*command, folder], check=True, capture_output=True).stdout
+        return [{**row, "seconds": ""} for row in json.loads(out)["rows"]]
+
+    assert rows(tmp_path / "killed") == rows(tmp_path / "whole")
+    assert all(path.stat().st_mtime_ns == when for path, when in finished.items())
+
+
+def test_workers_die_with_a_killed_parent(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path, config(1, epochs=100_000))
+    script = (
+        "from pathlib import Path\n"
+        "from cores.config import RunConfig, from_dict\n"
+        "from cores.experiments.runner import run_all\n"
+        "if __name__ == '__main__':\n"
+        f"    settings = {config(1, epochs=100_000).settings!r}\n"
+        f"    run_all([from_dict(RunConfig, settings)], Path({str(tmp_path)!r}), device='cpu')\n"
+    )
+    (tmp_path / "script.py").write_text(script)
+    process = subprocess.Popen([sys.executable, tmp_path / "script.py"])
+    wait_for(folder / "history.jsonl")
+    assert is_held(folder)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    deadline = time.monotonic() + 10
+    while is_held(folder) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not is_held(folder)
 
 
 @pytest.fixture
@@ -111,7 +159,9 @@ def figures(outcomes: list[Outcome]) -> dict[str, dict[str, str] | str | None]:
     }
 
 
-def wait_for(path: Path) -> None:
+def wait_for(path: Path, lines: int = 1) -> None:
     deadline = time.monotonic() + 60
-    while not path.exists() and time.monotonic() < deadline:
+    while time.monotonic() < deadline:
+        if path.exists() and path.read_text().count("\n") >= lines:
+            return
         time.sleep(0.01)

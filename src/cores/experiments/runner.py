@@ -1,6 +1,7 @@
 """Many runs, in processes here or on a cluster; finished runs are never repeated."""
 
 import multiprocessing
+import os
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -87,7 +88,9 @@ def in_processes(runs: Iterable[RunConfig], task: Task, workers: int) -> Ended:
     deaths: Counter[RunConfig] = Counter()
     while True:
         in_flight: dict[Future[str | None], RunConfig] = {}
-        pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"))
+        pool = ProcessPoolExecutor(
+            workers, multiprocessing.get_context("spawn"), initializer=_die_with_parent
+        )
         try:
             while True:
                 while len(in_flight) < workers:
@@ -113,6 +116,18 @@ def in_processes(runs: Iterable[RunConfig], task: Task, workers: int) -> Ended:
             for process in multiprocessing.active_children():
                 process.terminate()
             pool.shutdown(cancel_futures=True)
+
+
+def _die_with_parent() -> None:
+    """Let a worker end when its parent is killed, lest it hold its run from the next command."""
+
+    def wait_for_parent() -> None:
+        parent = multiprocessing.parent_process()
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=wait_for_parent, daemon=True).start()
 
 
 def train_in_worker(root: Path, device: str, data_root: Path | None) -> Task:
