@@ -150,6 +150,12 @@ def test_a_scheduler_that_does_not_answer_is_named_within_seconds(tmp_path: Path
     assert time.monotonic() - begun < 30
 
 
+@pytest.mark.parametrize("address", ["head", "tcp://head", "tcp://head:port", ""])
+def test_an_address_without_a_port_is_refused(tmp_path: Path, address: str) -> None:
+    with pytest.raises(UserError, match=r"takes an address such as tcp://head:8786, got"):
+        run_all([config(1)], tmp_path, scheduler=address)
+
+
 def figures(outcomes: list[Outcome]) -> dict[str, dict[str, str] | str | None]:
     """What came of every run, without the time it took."""
     rows = {each.config.key: run_row(each.folder) or each.failure for each in outcomes}

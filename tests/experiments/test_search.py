@@ -17,7 +17,7 @@ from cores.config import Conv, Model, RunConfig, from_dict, merged, to_dict
 from cores.errors import UserError
 from cores.experiments import judge as judges
 from cores.experiments import search as searching
-from cores.experiments.runner import Ended, Task, run_folder
+from cores.experiments.runner import Ended, Job, run_folder
 from cores.experiments.search import search, selection_score
 from cores.settings import preset_config, search_space
 
@@ -26,9 +26,9 @@ from cores.settings import preset_config, search_space
 def inline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Runs in this process, with a hurried judge."""
 
-    def in_this_process(runs: Iterable[RunConfig], task: Task, workers: int) -> Ended:
+    def in_this_process(runs: Iterable[RunConfig], job: Job, workers: int) -> Ended:
         for config in runs:
-            yield config, task(config)
+            yield config, job(config)
 
     monkeypatch.setattr(searching, "in_processes", in_this_process)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -98,17 +98,17 @@ def test_the_yardstick_does_not_move_with_what_is_tried(tmp_path: Path) -> None:
 def test_a_failed_trial_is_told_and_the_rest_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def first_fails(runs: Iterable[RunConfig], task: Task, workers: int) -> Ended:
+    def first_fails(runs: Iterable[RunConfig], job: Job, workers: int) -> Ended:
         for number, config in enumerate(runs):
-            yield config, task(config) if number else "the loss is nan"
+            yield config, job(config) if number else "the loss is nan"
 
     monkeypatch.setattr(searching, "in_processes", first_fails)
     tried = search(base(), tmp_path, trials=2)
     assert [each.failure for each in tried] == [None, "the loss is nan"]
     monkeypatch.setattr(
-        searching, "in_processes", lambda runs, task, workers: ((each, "bad") for each in runs)
+        searching, "in_processes", lambda runs, job, workers: ((each, "bad") for each in runs)
     )
-    with pytest.raises(UserError, match="none of 2 trials came to an end, the first: bad"):
+    with pytest.raises(UserError, match="all 2 trials failed, the first: bad"):
         search(base(), tmp_path / "other", trials=2)
 
 

@@ -1,4 +1,4 @@
-"""Tasks on the workers of a dask scheduler."""
+"""Jobs on the workers of a dask scheduler."""
 
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import CancelledError, as_completed
@@ -9,26 +9,33 @@ from cores.errors import UserError
 PATIENCE = 10
 """Seconds to wait for a scheduler's answer."""
 
-Task = TypeVar("Task")
+Item = TypeVar("Item")
 
 
 def on_cluster(
-    tasks: Sequence[Task], do: Callable[[Task], str | None], address: str
-) -> Generator[tuple[Task, str | None]]:
-    """Do the tasks on a cluster; each comes back as it ends, with why it failed.
+    items: Sequence[Item], job: Callable[[Item], str | None], address: str
+) -> Generator[tuple[Item, str | None]]:
+    """Do a job for every item on a cluster; each comes back as it ends, with why it failed.
 
-    The scheduler gives the task of a worker that dies to another one, three times by its own
+    The scheduler gives the job of a worker that dies to another one, three times by its own
     default.
     """
     try:
         from distributed import Client
+        from distributed.comm.addressing import parse_address, parse_host_port
     except ImportError:
         raise UserError(
             "--scheduler needs dask's scheduler: pip install 'cores-gnn[cluster]'"
         ) from None
     try:
+        parse_host_port(parse_address(address)[1])
+    except ValueError:
+        raise UserError(
+            f"--scheduler takes an address such as tcp://head:8786, got {address!r}"
+        ) from None
+    try:
         client = Client(address, timeout=PATIENCE, set_as_default=False)
-    except (OSError, ValueError) as error:  # a timeout is an OSError
+    except OSError as error:  # a timeout, too
         raise UserError(
             f"no dask scheduler answers at --scheduler {address} ({type(error).__name__}); "
             "start one with: dask scheduler"
@@ -36,7 +43,7 @@ def on_cluster(
     with client:
         executor = client.get_executor(pure=False)
         try:
-            futures = {executor.submit(do, task): task for task in tasks}
+            futures = {executor.submit(job, item): item for item in items}
             for future in as_completed(futures):
                 try:
                     failure = future.result()

@@ -34,7 +34,7 @@ class Outcome:
     """Why it failed; None when it finished."""
 
 
-Task = Callable[[RunConfig], str | None]
+Job = Callable[[RunConfig], str | None]
 """Does a run in a worker; returns why it failed, None when it finished."""
 Ended = Generator[tuple[RunConfig, str | None]]
 """Runs in the order in which they end, each with why it failed, None when it finished."""
@@ -65,11 +65,11 @@ def run_all(
     runs = list(dict.fromkeys(configs))
     if scheduler is not None and (folder := data_folder(data_root)) is not None:
         data_root = folder.absolute()  # the workers have an environment of their own
-    task = train_in_worker(root, device, data_root)
+    job = train_in_worker(root, device, data_root)
     if scheduler is None:
-        ended = in_processes(runs, task, workers)
+        ended = in_processes(runs, job, workers)
     else:
-        ended = on_cluster(runs, task, scheduler)
+        ended = on_cluster(runs, job, scheduler)
     outcomes: list[Outcome] = []
     with closing(ended):
         for config, failure in ended:
@@ -78,7 +78,7 @@ def run_all(
     return outcomes
 
 
-def in_processes(runs: Iterable[RunConfig], task: Task, workers: int) -> Ended:
+def in_processes(runs: Iterable[RunConfig], job: Job, workers: int) -> Ended:
     """Runs in a pool of processes; the next is asked for when one of them is free.
 
     A process that dies takes its pool with it: the pool is made anew, and the runs that were in
@@ -97,7 +97,7 @@ def in_processes(runs: Iterable[RunConfig], task: Task, workers: int) -> Ended:
                     queue.extend([] if queue else islice(waiting, 1))
                     if not queue:
                         break
-                    future = pool.submit(task, queue[0])
+                    future = pool.submit(job, queue[0])
                     in_flight[future] = queue.popleft()
                 if not in_flight:
                     return
@@ -130,7 +130,7 @@ def _die_with_parent() -> None:
     threading.Thread(target=wait_for_parent, daemon=True).start()
 
 
-def train_in_worker(root: Path, device: str, data_root: Path | None) -> Task:
+def train_in_worker(root: Path, device: str, data_root: Path | None) -> Job:
     """What a worker does with a run under ``root``."""
     return partial(_run, root=root.absolute(), device=device, data_root=data_root)
 

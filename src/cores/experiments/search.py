@@ -76,6 +76,7 @@ def search(
         data_root: Folder of the datasets.
         done: Called with every trial as it ends.
     """
+    load_dataset(base.dataset, data_root)  # what is wrong with it would be wrong in every trial
     study = _study(base, folder, sampler)
     _take_up(study, folder)
     open_trials: dict[RunConfig, Trial] = {}
@@ -96,10 +97,10 @@ def search(
             open_trials[config] = trial
             yield config
 
-    task = train_in_worker(folder, device, data_root)
+    job = train_in_worker(folder, device, data_root)
     with (
         _owner(folder / OWNERS / name),
-        closing(in_processes(proposals(), task, workers)) as ended,
+        closing(in_processes(proposals(), job, workers)) as ended,
     ):
         for config, failure in ended:
             trial = open_trials.pop(config)
@@ -111,10 +112,10 @@ def search(
             done(_tried(study.trials[trial.number], base))
     tried = [_tried(each, base) for each in _counted(study) if each.state.is_finished()]
     tried.sort(key=lambda each: -2.0 if each.score is None else each.score, reverse=True)
-    if not tried or tried[0].score is None:
-        raise UserError(
-            f"none of {len(tried)} trials came to an end, the first: {tried[0].failure}"
-        )
+    if not tried:
+        raise UserError(f"other processes are at all trials in {folder}; wait for them")
+    if tried[0].score is None:
+        raise UserError(f"all {len(tried)} trials failed, the first: {tried[0].failure}")
     write_atomically(folder / SETTINGS, _toml(base, tried[0]).encode())
     return tried
 
