@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from jsonargparse import Namespace
 
@@ -27,6 +27,9 @@ from cores.experiments.paper import (
 from cores.experiments.results import Row, merge_rows, run_row, with_keys
 from cores.files import make_folder
 from cores.settings import PAPER_DATASETS
+
+if TYPE_CHECKING:
+    from cores.experiments.runner import Outcome
 
 ALL = "all"
 QUICK_EPOCHS, QUICK_SPLITS = 20, 2
@@ -92,8 +95,6 @@ def _measured(
     options: Namespace, target: str, configs: Sequence[RunConfig]
 ) -> tuple[list[Row], dict[str, str]]:
     """The rows of the runs, those that are missing made first; and what failed, and why."""
-    from cores.experiments.runner import Outcome, run_all
-
     root = Path(options.out)
     rows_file = Path(options.rows) if options.rows else root / f"{target}.csv"
     make_folder(rows_file.parent)
@@ -104,23 +105,31 @@ def _measured(
     failures: dict[str, str] = {}
     with display.runs_progress(len(missing)) as advance:
 
-        def done(outcome: Outcome) -> None:
+        def done(outcome: "Outcome") -> None:
             if outcome.failure is None and (row := run_row(outcome.folder)) is not None:
                 rows[:] = merge_rows(rows_file, [row])
             elif outcome.failure is not None:
                 failures[outcome.folder.name] = outcome.failure
             advance(outcome.folder.name, outcome.failure)
 
-        run_all(
-            missing,
-            root,
-            workers=options.workers,
-            scheduler=options.scheduler,
-            device=options.device,
-            data_root=path_or_none(options.data_root),
-            done=done,
-        )
+        _run_all(options, missing, done)
     return with_keys(rows, configs), failures
+
+
+def _run_all(
+    options: Namespace, configs: Sequence[RunConfig], done: Callable[["Outcome"], None]
+) -> None:
+    from cores.experiments.runner import run_all
+
+    run_all(
+        configs,
+        Path(options.out),
+        workers=options.workers,
+        scheduler=options.scheduler,
+        device=options.device,
+        data_root=path_or_none(options.data_root),
+        done=done,
+    )
 
 
 def _statistics(options: Namespace, target: str) -> Result:
@@ -157,11 +166,12 @@ def _picture(options: Namespace, target: str) -> Result:
     epochs = QUICK_EPOCHS if options.quick else None
     configs = runs_of(target, [picture.dataset], models[:1], [1], options.preset, epochs)
     folder = run_folder(Path(options.out), configs[0])
-    rows: list[Row] = []
-    if not (folder / "metrics.json").exists():
-        rows, failures = _measured(options, target, configs)
-        if failures:
-            raise UserError(next(iter(failures.values())))
+    if run_row(folder) is None:
+        with display.runs_progress(1) as advance:
+            _run_all(options, configs, lambda outcome: advance(target, outcome.failure))
+    row = run_row(folder)
+    if row is None:
+        raise UserError(f"the run behind {target} failed; see the line above")
     graphs, predictions, task = predict_test_graphs(
         folder, 1000, data_root=path_or_none(options.data_root)
     )
@@ -172,7 +182,7 @@ def _picture(options: Namespace, target: str) -> Result:
         picture.symbols,
         Path(options.out) / target,
     )
-    return _shown(options, target, {}, files, rows)
+    return _shown(options, target, {}, files, [row])
 
 
 def _times(options: Namespace, target: str) -> Result:
