@@ -74,21 +74,13 @@ def _runs(options: Namespace, target: str) -> Result:
     files = write_tables(tables, claims, stem) if rows else []
     if rows and target in ABLATIONS:
         files += ablation_figure(rows, target, stem)
-    if not options.json:
-        for caption, table in tables.items() if rows else ():
-            display.print_table(caption, table)
-        display.print_lines([*claims, *map(str, files)])
+    result = _shown(options, target, tables if rows else {}, files, rows, claims)
     if failures:
         name, reason = next(iter(failures.items()))
         raise UserError(
             f"{len(failures)} of {len(configs)} runs failed, the first {name}: {reason}"
         )
-    return {
-        "target": target,
-        "rows": rows,
-        "claims": claims,
-        "files": [str(each) for each in files],
-    }
+    return result
 
 
 def _measured(
@@ -245,12 +237,15 @@ def _shown(
     tables: dict[str, str],
     files: Sequence[Path],
     rows: Sequence[Any],
+    claims: Sequence[str] = (),
 ) -> Result:
+    """Print what a target came to, unless as JSON, and return it."""
+    written = [str(each) for each in files]
     if not options.json:
         for caption, table in tables.items():
             display.print_table(caption, table)
-        display.print_lines([str(each) for each in files])
-    return {"target": target, "rows": list(rows), "files": [str(each) for each in files]}
+        display.print_lines([*claims, *written])
+    return {"target": target, "rows": list(rows), "claims": list(claims), "files": written}
 
 
 def _datasets(options: Namespace) -> list[str]:
