@@ -1,7 +1,10 @@
 """Files that are whole or not there."""
 
+import fcntl
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +37,23 @@ def write_atomically(path: Path, content: bytes) -> None:
         if temporary.exists():
             temporary.unlink()
         raise UserError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+@contextmanager
+def in_turn(path: Path) -> Iterator[None]:
+    """Wait for other processes that change a file of this folder; the lock dies with the process.
+
+    For a file that is read, changed and written again: two at once would lose one's changes.
+    """
+    try:
+        folder = os.open(path.parent, os.O_RDONLY)
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror or error}") from None
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
 
 
 def is_leftover(path: Path) -> bool:

@@ -1,5 +1,6 @@
 """Rows of measured runs: kept, merged, and checked when read."""
 
+import multiprocessing
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,22 @@ def test_a_configuration_measured_anew_takes_the_place_of_the_old(tmp_path: Path
         ("c", "0.5"),
     ]
     assert read_rows(path) == rows
+
+
+def add_rows(path: Path, name: str) -> None:
+    for number in range(20):
+        merge_rows(path, [row(f"{name}{number}")])
+
+
+def test_rows_of_two_processes_at_once_are_all_kept(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    context = multiprocessing.get_context("fork")
+    both = [context.Process(target=add_rows, args=(path, name)) for name in "ab"]
+    for process in both:
+        process.start()
+    for process in both:
+        process.join()
+    assert len(read_rows(path)) == 40
 
 
 def test_spread_is_mean_and_sample_deviation() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from cores.config import RunConfig
 from cores.errors import UserError
-from cores.files import read_json, write_atomically
+from cores.files import in_turn, read_json, write_atomically
 
 COLUMNS = (
     *("dataset", "model", "conv", "preset", "split", "seed"),
@@ -78,14 +78,15 @@ def read_rows(path: Path) -> list[Row]:
 
 def merge_rows(path: Path, new: Iterable[Row]) -> list[Row]:
     """Add rows to a results file, a configuration measured anew in place of the old; sorted."""
-    by_key = {row["key"]: row for row in read_rows(path)} if path.exists() else {}
-    by_key |= {row["key"]: row for row in new}
-    rows = sorted(by_key.values(), key=_order)
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_atomically(path, buffer.getvalue().encode())
+    with in_turn(path):
+        by_key = {row["key"]: row for row in read_rows(path)} if path.exists() else {}
+        by_key |= {row["key"]: row for row in new}
+        rows = sorted(by_key.values(), key=_order)
+        buffer = io.StringIO()
+        writer = csv.DictWriter(buffer, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        write_atomically(path, buffer.getvalue().encode())
     return rows
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from cores.errors import UserError
-from cores.files import write_atomically
+from cores.files import in_turn, write_atomically
 
 
 @dataclass(frozen=True)
@@ -53,16 +53,17 @@ def read_timings(path: Path) -> list[Timing]:
 
 def merge_timings(path: Path, new: Iterable[Timing]) -> list[Timing]:
     """Add rows to a file of seconds, a later one in place of an older; sorted."""
-    merged = {_what(each): each for each in (*read_timings(path), *new)}
-    timings = [merged[key] for key in sorted(merged)]
-    buffer = io.StringIO()
-    names = [field.name for field in fields(Timing)]
-    writer = csv.DictWriter(buffer, names, lineterminator="\n")
-    writer.writeheader()
-    for each in timings:
-        rounded = {"seconds": f"{each.seconds:.4g}", "ratio": f"{each.ratio:.4g}"}
-        writer.writerow(asdict(each) | rounded)
-    write_atomically(path, buffer.getvalue().encode())
+    with in_turn(path):
+        merged = {_what(each): each for each in (*read_timings(path), *new)}
+        timings = [merged[key] for key in sorted(merged)]
+        buffer = io.StringIO()
+        names = [field.name for field in fields(Timing)]
+        writer = csv.DictWriter(buffer, names, lineterminator="\n")
+        writer.writeheader()
+        for each in timings:
+            rounded = {"seconds": f"{each.seconds:.4g}", "ratio": f"{each.ratio:.4g}"}
+            writer.writerow(asdict(each) | rounded)
+        write_atomically(path, buffer.getvalue().encode())
     return timings
 
 
