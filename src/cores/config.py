@@ -178,9 +178,9 @@ class DietConfig:
 class RewardConfig:
     """The conformal-based reward (Eq. 7) and who pays it."""
 
-    lam: float = 0.6
+    lam: float = 0.5
     """Lambda: weight of performance against sparsity on graphs that are predicted surely."""
-    desired_ratio: float = 0.2
+    desired_ratio: float = 0.3
     """d: the kept ratio at which the sparsity reward reaches 0.95."""
     alpha: float = 0.09
     """Error rate of the reward's prediction sets; a smaller one calls more graphs unsure, and those

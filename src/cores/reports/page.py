@@ -1,7 +1,6 @@
 """The page docs/results.md, made from the committed rows alone: ``make results``."""
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from cores.experiments.paper import ABLATIONS, COMPARISONS, runs_of
@@ -21,8 +20,6 @@ from cores.reports.times import times
 from cores.settings import PAPER_DATASETS, WITH_SETTINGS, preset_config
 
 SPLITS = (1, 2, 3, 4, 5)
-FRESH_SPLITS = (6, 7, 8, 9, 10)
-"""Of the default preset's comparisons: nobody had looked at their test graphs when it was fixed."""
 
 _HEAD = """# Results
 
@@ -53,11 +50,13 @@ _TITLES = {"cores-node": "Removing nodes", "cores-edge": "Removing edges"}
 
 _CORES = """## CORES, default preset
 
-One setting for all datasets (`default` preset), GIN, splits 6 to 10: the preset was fixed before
-anyone had looked at their test graphs. Five presets before it were measured on splits 1 to 5, each
-chosen on selection parts, but each prompted by the test figures of the last (commits e6b28c406f5e:
-11 of 13 cells, 1 of 70 runs stuck; 298466c793ad: 11 of 15, 6 of 75; 8daee8e93dc0: 9 of 14, 0 of 83;
-44a8fdd69073: 11 of 17, 0 of 85; 334b64565a22: 10 of 18, 0 of 90).
+One setting for all datasets (`default` preset), GIN. It is the fifth that was measured on these
+test graphs: settings were chosen on the selection parts, but the test figures of the four before
+(commits e6b28c406f5e: 11 of 13 cells, 1 of 70 runs stuck; 298466c793ad: 11 of 15, 6 of 75;
+8daee8e93dc0: 9 of 14, 0 of 83; 44a8fdd69073: 11 of 17, 0 of 85) had been seen and were the reason
+to go on. This is not a first look; splits beyond the fifth are to confirm it. A sixth (λ 0.6, d 0.2,
+commit ffb1e058dece) was measured on splits 6 to 10, as far as 14 cells: 8 of them held, 0 of 70 runs
+were stuck. It keeps more where a task is hard, too much for the paper's ratios, and was not taken.
 Bold are the datasets on which both accuracy and kept ratio are at least as good as the paper's.
 *Kept* is the share of nodes (or edges) that the classifier sees. *Judge* is a classifier that never
 met the policy, on the same subgraphs, on random ones as small, and on the whole graphs
@@ -67,14 +66,14 @@ not reached: a mean accuracy of at least the paper's minus one of its deviations
 most the paper's, a judge at most five points behind. The rows come from
 
 ```
-cores reproduce comparison-gin --models gnn,cores-node,cores-edge --preset default --splits 6-10 \\
-    --workers N --rows results/runs.csv
+cores reproduce comparison-gin --models gnn,cores-node,cores-edge --preset default --workers N \\
+    --rows results/runs.csv
 ```
 """
 _CORES_PAPER = """## CORES, paper preset
 
 Algorithm 1 at the published settings per dataset, as it comes out; deviations D1 to D3, D8, D9, D12
-and D13 apply. The rows come from the same command with `--preset paper --splits 1-5`.
+and D13 apply. The rows come from the same command with `--preset paper`.
 """
 _STEERING = """## How d and λ steer
 
@@ -99,21 +98,21 @@ cores train --dataset BA_2Motifs --model cores-node --seed 0   # and cores-edge,
 _ALL = {
     "default": """## All models, default preset
 
-One setting per model for all datasets, GIN, splits 6 to 10, the same test graphs for all. SAGPool,
+One setting per model for all datasets, GIN, the same splits and test graphs for all. SAGPool,
 DiffPool, GSAT and the GNN see the whole graph (SAGPool's readout keeps a part); SUGAR, GPool and
 CORES see a part only; *random* is shown a random half of the nodes. Ranks as in the paper: 1 is the
 best mean accuracy. In the last table the paper's figure stands in brackets; *short* marks a mean
 below it by more than one of its deviations. The rows come from
 
 ```
-cores reproduce comparison-gin --preset default --splits 6-10 --workers N --rows results/runs.csv \\
+cores reproduce comparison-gin --preset default --workers N --rows results/runs.csv \\
     --models gnn,mlp,sagpool,diffpool,gsat,sugar,gpool,random,cores-node,cores-edge
 ```
 """,
     "paper": """## All models, paper preset
 
 The published settings, for the models that have any. The rows come from the same command with
-`--preset paper --splits 1-5` and `--models gnn,mlp,sagpool,gpool,cores-node,cores-edge`.
+`--preset paper` and `--models gnn,mlp,sagpool,gpool,cores-node,cores-edge`.
 """,
 }
 _TIMES = """## Seconds
@@ -181,7 +180,8 @@ def _cores(rows: list[Row]) -> list[str]:
     """The sections on CORES; a preset without runs yet has none."""
     sections = []
     for preset, text in (("default", _CORES), ("paper", _CORES_PAPER)):
-        mine = _compared(rows, ["gnn", *_TITLES], preset)
+        models = ["gnn", *_TITLES]
+        mine = with_keys(rows, runs_of("comparison-gin", PAPER_DATASETS, models, SPLITS, preset))
         measured = [row for row in mine if row["model"] in _TITLES]
         if not measured:
             continue
@@ -212,17 +212,11 @@ def _all_models(rows: list[Row]) -> list[str]:
     sections = []
     for preset, text in _ALL.items():
         models = [name for name in NAMES if preset == "default" or name in WITH_SETTINGS]
-        mine = _compared(rows, models, preset)
+        mine = with_keys(rows, runs_of("comparison-gin", PAPER_DATASETS, models, SPLITS, preset))
         if any(row["model"] in BASELINES for row in mine):
             sections.append(text)
             sections.extend(f"{table}\n" for table in comparison_tables(mine, "gin").values())
     return sections
-
-
-def _compared(rows: list[Row], models: Sequence[str], preset: str) -> list[Row]:
-    """The runs of one preset's comparison, at the settings as they are now."""
-    splits = FRESH_SPLITS if preset == "default" else SPLITS
-    return with_keys(rows, runs_of("comparison-gin", PAPER_DATASETS, models, splits, preset))
 
 
 def _rows_of(target: str, rows: list[Row]) -> list[Row]:
