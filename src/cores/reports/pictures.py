@@ -111,13 +111,15 @@ def draw_pipeline(
     symbols: Sequence[str],
     stem: Path,
 ) -> list[Path]:
-    """The first graph of every class, what is kept of it, and the prediction from that (Fig. 1).
+    """A graph of every class, what is kept of it, and the prediction from that (Fig. 1).
+
+    The first of each; the last class on top, as the paper has the mutagenic molecule.
 
     Returns the files, a PNG and an SVG.
     """
     plt = pyplot()
     labels = graphs.y.tolist()
-    chosen = [labels.index(label) for label in sorted(set(labels))]
+    chosen = [labels.index(label) for label in sorted(set(labels), reverse=True)]
     figure, axes = plt.subplots(
         len(chosen),
         3,
