@@ -123,8 +123,11 @@ five; ratios to the plain GNN, the paper's in brackets (it measured with single 
 come from
 
 ```
-cores reproduce time-train --rows results/times.csv --models ALL      # and time-inference
+cores reproduce time-train --rows results/times.csv \\
+    --models gnn,mlp,sagpool,diffpool,gsat,sugar,gpool,random,cores-node,cores-edge
 ```
+
+and the same with `time-inference`; the datasets that are missing here are not timed yet.
 """
 _MOTIFS = """## The plain GNN on motifs, at the default settings
 
