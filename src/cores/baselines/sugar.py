@@ -59,7 +59,7 @@ class SUGAR(GraphModel):
         self.attending = nn.Linear(width, 1, bias=False)  # the softmax would ignore a bias
         self.attended = nn.Linear(width, 1, bias=False)
         self.head = nn.Linear(width, num_classes)
-        self.discriminator = nn.Bilinear(width, width, 1)
+        self.discriminator = nn.Linear(width, width, bias=False)
         self.share = AdaptiveShare(sugar)
         self.register_buffer("_right", torch.zeros(2))  # graphs of this epoch: right, all
 
@@ -148,9 +148,9 @@ class SUGAR(GraphModel):
             return states.new_zeros(())
         count = chosen.sum(dim=-1, keepdim=True).clamp(min=1)
         summary = ((states * chosen[..., None]).sum(dim=1) / count).sigmoid()  # [B, H]
-        expanded = summary[:, None].expand_as(states).contiguous()
-        own = self.discriminator(states, expanded).squeeze(-1)  # [B, n]
-        other = self.discriminator(states.roll(1, dims=0), expanded).squeeze(-1)
+        asked = self.discriminator(summary)[..., None]  # [B, H, 1]: the bilinear form, half done
+        own = (states @ asked).squeeze(-1)  # [B, n]
+        other = (states.roll(1, dims=0) @ asked).squeeze(-1)
         loss = F.softplus(-own[chosen]).mean()
         return loss + F.softplus(other[chosen.roll(1, dims=0)]).mean()
 
