@@ -26,6 +26,7 @@ docs: .venv/.dev
 
 results: .venv/.core
 	$(BIN)/python -m cores.reports.page results docs/results.md
+	$(BIN)/python -m cores.reports.readme results README.md
 
 .venv/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -1,7 +1,16 @@
 """All models beside each other: ranks, ties, what is missing, and the paper's figures."""
 
+import pytest
+
 from cores.experiments.results import COLUMNS, Row
-from cores.reports.comparison import accuracies, beside_the_paper, comparison_tables, kept
+from cores.reports.comparison import (
+    accuracies,
+    beside_the_paper,
+    comparison_tables,
+    kept,
+    less_the_gnn,
+)
+from cores.reports.paired import paired
 
 
 def row(dataset: str, model: str, split: int, accuracy: float, **figures: float) -> Row:
@@ -46,6 +55,39 @@ def test_kept_parts_are_shown_for_the_models_that_keep_some() -> None:
     text = kept(ROWS, "gin")
     assert "GNN" not in text.splitlines()[0]
     assert "| MUTAG | 80.0 ± 0.0 / 60.0 ± 0.0 / – | 50.0 ± 0.0 / 30.0 ± 0.0 / – |" in text
-    assert len(comparison_tables(ROWS, "gin")) == 4
+    assert len(comparison_tables(ROWS, "gin")) == 5
     plain = [each for each in ROWS if each["model"] == "gnn"]
     assert len(comparison_tables(plain, "gin")) == 2
+
+
+def test_a_model_is_compared_with_the_gnn_split_by_split() -> None:
+    gnn = [row("MUTAG", "gnn", split, value) for split, value in ((1, 0.9), (2, 0.6), (3, 0.5))]
+    better = [row("MUTAG", "gpool", split, value) for split, value in ((1, 0.95), (2, 0.65))]
+    lines = less_the_gnn([*gnn, *better], "gin").splitlines()
+    assert lines == ["| dataset | GPool |", "|---|---|", "| MUTAG | +5.0 ± 0.0 |"]
+    fewer = row("MUTAG", "gpool", 3, 0.9)
+    alone = row("BZR", "gpool", 3, 0.9)  # no GNN there
+    sagpool = [row("MUTAG", "sagpool", split, 0.5) for split in (1, 2)]
+    lines = less_the_gnn([*gnn, *better, fewer, alone, *sagpool], "gin").splitlines()
+    assert len(lines) == 3
+    assert lines[2].startswith("| MUTAG | -25.0 ± ")
+    assert lines[2].split(" | ")[1].endswith("(2 of 3 splits)")
+
+
+def test_the_interval_is_that_of_the_corrected_resampled_t_test() -> None:
+    ours = [row("MUTAG", "gpool", split, value) for split, value in ((1, 0.7), (2, 0.8), (3, 0.9))]
+    theirs = [row("MUTAG", "gnn", split, 0.7) for split in (1, 2, 3)]
+    found = paired(ours, theirs, "accuracy")
+    assert found is not None
+    assert found.mean == pytest.approx(0.1)
+    # differences 0, 0.1, 0.2: s = 0.1; t(0.975, 2) = 4.302653; test/train = 1/9
+    assert found.margin == pytest.approx(4.302653 * 0.1 * (1 / 3 + 1 / 9) ** 0.5)
+    assert paired(ours, theirs[:1], "accuracy") is None
+
+
+def test_seeds_of_a_split_are_one_measurement() -> None:
+    ours = [row("MUTAG", "gpool", split, 0.7) for split in (1, 1, 2)]
+    theirs = [row("MUTAG", "gnn", split, 0.6) for split in (1, 2)]
+    found = paired(ours, theirs, "accuracy")
+    assert found is not None
+    assert found.splits == 2

@@ -1,7 +1,9 @@
 """What a person sees: tables on standard output, progress on standard error."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -182,7 +184,10 @@ def training_progress(config: RunConfig) -> Iterator[Callable[[int, dict[str, fl
 
 @contextmanager
 def runs_progress(total: int, what: str = "runs") -> Iterator[Callable[[str, str | None], None]]:
-    """A bar over many runs with the time left; failed runs are told as they come."""
+    """A bar over many runs with the time left; in a log, a line for every run that ends.
+
+    Failed runs are told as they come. What is wrong before the first is told in one line alone.
+    """
     console = Console(stderr=True)
     progress = Progress(
         TextColumn("{task.description}", markup=False),
@@ -191,13 +196,26 @@ def runs_progress(total: int, what: str = "runs") -> Iterator[Callable[[str, str
         TimeElapsedColumn(),
         TimeRemainingColumn(),
         console=console,
+        disable=not console.is_terminal,
+        speed_estimate_period=math.inf,  # runs take minutes: the last 30 seconds tell nothing
     )
+    task = progress.add_task(what, total=total)
+
+    def advance(name: str, failure: str | None) -> None:
+        progress.advance(task)
+        if failure is not None:
+            console.print(Text(f"failed: {name}: {failure}"), soft_wrap=True)
+        elif not console.is_terminal:
+            state = progress.tasks[0]
+            spent = timedelta(seconds=round(state.elapsed or 0))
+            left = state.time_remaining
+            ahead = f", {timedelta(seconds=round(left))} left" if left else ""
+            line = f"{state.completed:g}/{total} {what} after {spent}{ahead}: {name}"
+            console.print(Text(line), soft_wrap=True)
+
     with progress:
-        task = progress.add_task(what, total=total)
-
-        def advance(name: str, failure: str | None) -> None:
-            if failure is not None:
-                console.print(Text(f"failed: {name}: {failure}"), soft_wrap=True)
-            progress.advance(task)
-
-        yield advance
+        try:
+            yield advance
+        except BaseException:
+            progress.live.transient = not progress.tasks[0].completed  # an empty bar goes
+            raise

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from cores.experiments.results import Row, Spread, matching, spread
+from cores.reports.paired import CONFIDENCE, paired
 from cores.reports.tables import Cell, percent, reported
 from cores.settings import PAPER_DATASETS
 
@@ -108,12 +109,42 @@ def beside_the_paper(rows: Sequence[Row], conv: str) -> str:
     return "\n".join(lines)
 
 
+def less_the_gnn(rows: Sequence[Row], conv: str) -> str:
+    """Every model's accuracy less the plain GNN's on the same test graphs; the interval's margin.
+
+    The number of splits is given where a model lacks some that others share with the GNN.
+    """
+    models = [model for model in _models(rows) if model != "gnn"]
+    found = {}
+    for dataset in _datasets(rows):
+        plain = matching(rows, {"dataset": dataset, "model": "gnn", "conv": conv})
+        for model in models:
+            mine = matching(rows, {"dataset": dataset, "model": model})
+            mine = [row for row in mine if row["conv"] == conv or model == "mlp"]
+            found[dataset, model] = paired(mine, plain, "accuracy")
+    most = max((each.splits for each in found.values() if each), default=0)
+    lines = _head(["dataset", *(NAMES[model] for model in models)])
+    for dataset in _datasets(rows):
+        shown = []
+        for model in models:
+            each = found[dataset, model]
+            note = f" ({each.splits} of {most} splits)" if each and each.splits < most else ""
+            shown.append("–" if each is None else f"{each}{note}")
+        if any(found[dataset, model] for model in models):
+            lines.append(_line([dataset, *shown]))
+    return "\n".join(lines)
+
+
 def comparison_tables(rows: Sequence[Row], conv: str) -> dict[str, str]:
     """Every table of a comparison for which there are runs, by its caption."""
     tables = {
         "Accuracy": accuracies(rows, conv),
         "Balanced accuracy": accuracies(rows, conv, "balanced_accuracy"),
     }
+    splits = len({row["split"] for row in rows})
+    if splits > 1 and len(_models(rows)) > 1 and "gnn" in _models(rows):
+        caption = f"Accuracy less the GNN's on the same test graphs, {CONFIDENCE:.0%} interval"
+        tables[caption] = less_the_gnn(rows, conv)
     if any(row["model"] in KEEPING for row in rows):
         tables["What is kept"] = kept(rows, conv)
     if any(row["model"] in COMPARED for row in rows):

@@ -289,6 +289,29 @@ def motifs(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
+def explanations(rows: Sequence[Row]) -> str:
+    """Every model that scores nodes or edges, where the true reason is known."""
+    figures = {
+        "accuracy": "accuracy",
+        "judge": "judge_accuracy",
+        "nodes kept": "node_ratio",
+        "edges kept": "edge_ratio",
+        "node AUC": "node_auc",
+        "edge AUC": "edge_auc",
+        "node recall": "node_recall",
+        "node precision": "node_precision",
+    }
+    lines = [
+        f"| dataset | model | runs | {' | '.join(figures)} |",
+        "|---" * (len(figures) + 3) + "|",
+    ]
+    for dataset, model in sorted({(row["dataset"], row["model"]) for row in rows}):
+        mine = matching(rows, {"dataset": dataset, "model": model})
+        shown = [percent(spread(mine, figure)) for figure in figures.values()]
+        lines.append(f"| {' | '.join((dataset, model, str(len(mine)), *shown))} |")
+    return "\n".join(lines)
+
+
 def kept_figure(model: str) -> str:
     """The ratio a model is measured by: of what it removes."""
     return "edge_ratio" if model == "cores-edge" else "node_ratio"

@@ -1,0 +1,40 @@
+"""Progress over many runs, in a terminal and in a log."""
+
+import sys
+
+import pytest
+
+from cores.cli.display import runs_progress
+
+
+def test_a_log_gets_a_line_for_every_run_that_ends(capsys: pytest.CaptureFixture[str]) -> None:
+    with runs_progress(2) as advance:
+        advance("MUTAG-gnn", None)
+        advance("PTC-gnn", "no such file")
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == ["1/2 runs after 0:00:00: MUTAG-gnn", "failed: PTC-gnn: no such file"]
+
+
+def test_a_terminal_gets_a_bar(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    with runs_progress(2) as advance:
+        advance("MUTAG-gnn", None)
+    text = capsys.readouterr().err
+    assert "1/2" in text
+    assert "MUTAG-gnn" not in text
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_what_fails_before_the_first_run_leaves_no_bar(
+    terminal: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    with pytest.raises(ValueError, match="unreachable"), runs_progress(2):
+        raise ValueError("unreachable")
+    text = capsys.readouterr().err
+    erase_line = "\x1b[2K"
+    assert text.rstrip().endswith(erase_line) if terminal else text == ""
