@@ -7,6 +7,7 @@ from cores.reports.figures import ablation_figure
 from cores.reports.tables import (
     SparseCell,
     ablation,
+    explanations,
     sparse,
     sparse_cells,
     sparse_claims,
@@ -135,6 +136,13 @@ def test_an_ablation_is_drawn_the_same_each_time(tmp_path: Path) -> None:
     assert first == again
     for word in (b"removing nodes", b"removing edges", b"d, desired ratio", b"MUTAG"):
         assert b"<!-- " + word in first[1]  # matplotlib notes every text it draws as a shape
+
+
+def test_explanations_are_averaged_over_runs_and_missing_figures_are_dashes() -> None:
+    soft = [row("gsat", split, accuracy=0.9, node_auc=auc) for split, auc in ((1, 0.8), (2, 0.6))]
+    lines = explanations(soft).splitlines()
+    assert lines[0].startswith("| dataset | model | runs | accuracy | judge |")
+    assert lines[2] == "| MUTAG | gsat | 2 | 90.0 ± 0.0 | – | – | – | 70.0 ± 14.1 | – | – | – |"
 
 
 def test_a_figure_that_differs_from_table_1_shows_the_papers() -> None:
