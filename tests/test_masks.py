@@ -4,10 +4,19 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import kstest
 
 from cores.data.synthetic import ba_motifs
 from cores.graphs import Elements
-from cores.masks import masked, random_ratios, smooth_masks
+from cores.masks import (
+    MOST_ROUNDS,
+    drawn_once,
+    largest,
+    masked,
+    random_ratios,
+    smooth_masks,
+    smoothed,
+)
 
 
 @given(share=st.floats(0, 1), seed=st.integers(0, 1000))
@@ -72,3 +81,27 @@ def test_masked_batches_keep_their_labels_and_their_number_of_graphs() -> None:
         assert after.num_graphs == before.num_graphs
         assert torch.equal(after.y, before.y)
         assert after.edge_index.size(1) < before.edge_index.size(1)
+
+
+def test_a_draw_decided_by_the_graph_is_as_random_as_any() -> None:
+    """No place within a graph and no node of a motif is favoured, graphs of one size differ."""
+    graphs = ba_motifs(num_graphs=1000, seed=0)
+    batch = graphs.batch(torch.arange(1000))
+    values, rounds = drawn_once(batch)
+    assert kstest(values.numpy(), "uniform").pvalue > 0.01
+    by_place = values.view(1000, -1)  # all graphs have 25 nodes
+    assert (by_place.mean(dim=0) - 0.5).abs().max() < 0.05  # five standard errors
+    assert by_place.unique(dim=0).size(0) > 990  # two graphs may be equal
+    assert torch.bincount(rounds).min() > 70
+    assert len(torch.bincount(rounds)) == MOST_ROUNDS + 1
+    elements = Elements.of(batch, "node")
+    kept = largest(smoothed(batch, values, rounds), elements.owner, (elements.count + 1) // 2)
+    assert abs(kept[batch.node_truth].float().mean() - 0.5) < 0.05
+
+
+def test_a_draw_decided_by_the_graph_does_not_depend_on_the_batch() -> None:
+    graphs = ba_motifs(num_graphs=20, seed=0)
+    together, rounds = drawn_once(graphs.batch(torch.arange(20)))
+    alone, rounds_alone = drawn_once(graphs.batch(torch.tensor([7])))
+    assert torch.equal(together.view(20, -1)[7], alone)
+    assert rounds[7] == rounds_alone[0]

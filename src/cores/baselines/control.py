@@ -6,15 +6,7 @@ from torch_geometric.data import Batch
 
 from cores.config import NetworkConfig, PoolConfig
 from cores.graphs import Elements, Subgraph
-from cores.masks import (
-    MOST_ROUNDS,
-    largest,
-    place_within,
-    rounded_up,
-    scattered,
-    smooth_masks,
-    smoothed,
-)
+from cores.masks import drawn_once, largest, rounded_up, smooth_masks, smoothed
 from cores.models.classifier import Classifier, GraphModel, Prediction
 from cores.models.encoder import Layer
 
@@ -40,13 +32,12 @@ class RandomSubgraph(GraphModel):
         self.classifier = Classifier(num_features, num_classes, network, layer, num_edge_features)
 
     def subgraph(self, batch: Batch) -> Subgraph:
-        """A random part of every graph; in evaluation always the same, whatever the batch."""
+        """A random part of every graph; in evaluation drawn once for each, whatever the batch."""
         elements = Elements.of(batch, "node")
         ratio = batch.x.new_full((batch.num_graphs,), self.ratio)
         if self.training:
             return elements.subgraph(smooth_masks(elements, ratio))
-        drawn = scattered(place_within(batch.batch, batch.num_graphs)) / 2**32  # [N]
-        values = smoothed(batch, drawn, elements.count % (MOST_ROUNDS + 1))
+        values = smoothed(batch, *drawn_once(batch))  # [N]
         wanted = rounded_up(ratio * elements.count)
         return elements.subgraph(~largest(values, elements.owner, wanted))
 
