@@ -120,14 +120,17 @@ class Elements:
             empty = self.kept_ratio(removed) == 0
         return removed & ~empty[..., self.owner], empty
 
-    def least(self, values: Float[Tensor, " elements"]) -> Float[Tensor, " graphs"]:
-        """Smallest value of each graph's nodes, or of its edges where only edges are removed.
+    def likeliest(self, logits: Float[Tensor, " elements"]) -> Bool[Tensor, " elements"]:
+        """What is more likely removed than not, but for the least likely node of a graph.
 
-        Infinity for a graph without any.
+        Or its least likely edge, where only edges are removed. Logits still tell which that is
+        where the probabilities are all 1; nodes of equal logits share their fate.
         """
-        count = len(values) if self.removal == "edge" else self.batch.x.size(0)
-        none = values.new_full((self.batch.num_graphs,), torch.inf)
-        return none.scatter_reduce(0, self.owner[:count], values[:count], "amin")
+        count = len(logits) if self.removal == "edge" else self.batch.x.size(0)
+        none = logits.new_full((self.batch.num_graphs,), torch.inf)
+        least = none.scatter_reduce(0, self.owner[:count], logits[:count], "amin")
+        spared = least.clamp(min=0)[self.owner[:count]]
+        return torch.cat([logits[:count] > spared, logits[count:] > 0])
 
     def flattened(self, values: Shaped[Tensor, "samples elements"]) -> Shaped[Tensor, " copies"]:
         """The values of several samples as those of one batch that holds a copy for each sample."""

@@ -60,8 +60,25 @@ def test_a_critic_is_searched_for_where_there_is_one() -> None:
         "critic_lr_ratio",
         "parts.policy",
     }
-    rate = searching._settings(paper, {"critic_lr_ratio": "2.0"})["ppo"]["critic_learning_rate"]
-    assert rate == paper.training.learning_rate / 2
+    proposed = {"critic_lr_ratio": "2.0", "policy_lr_ratio": "3.0", "ppo.entropy_coef": "0.001"}
+    found = searching._settings(paper, proposed)["ppo"]
+    assert found["learning_rate"] == paper.training.learning_rate / 3
+    assert found["critic_learning_rate"] == found["learning_rate"] / 2
+    assert found["final_entropy_coef"] == 0.001  # the paper's does not fall
+    fallen = searching._settings(default, proposed)["ppo"]["final_entropy_coef"]
+    assert fallen == pytest.approx(
+        0.001 * default.ppo.final_entropy_coef / default.ppo.entropy_coef
+    )
+
+
+def test_processes_that_share_a_study_propose_different_settings(tmp_path: Path) -> None:
+    studies = [searching._study(base(), tmp_path) for _ in range(2)]
+    proposed = [
+        searching._proposed(base(), searching._asked(study, tmp_path, "me", 0, "random"))
+        for study in studies
+        for _ in range(2)
+    ]
+    assert len({config.key for config in proposed}) == 4
 
 
 @pytest.mark.usefixtures("inline")
@@ -127,7 +144,6 @@ def test_a_killed_search_goes_on_with_the_run_it_was_at(tmp_path: Path) -> None:
     study = searching._study(
         preset_config("motifs", "gnn", "gin", "default", {"training": {"epochs": 200}}),
         tmp_path,
-        "tpe",
     )
     searching._take_up(study, tmp_path)
     assert [each.state.name for each in study.trials] == ["FAIL", "WAITING"]

@@ -193,24 +193,27 @@ def test_the_mode_is_the_likelier_decision_on_every_element() -> None:
     assert torch.equal(choice.removed[left], likelier[left])
 
 
+@pytest.mark.parametrize("bias", [5.0, 40.0])  # at 40 every probability is 1 in 32 bits
 @pytest.mark.parametrize("removal", ["node", "edge", "both"])
 def test_a_mode_that_would_remove_everything_keeps_what_is_least_likely_removed(
-    removal: str,
+    removal: str, bias: float
 ) -> None:
     batch, chooser = random_graphs(6).batch(torch.arange(6)), model(removal, 0.0)
     for name, values in chooser.policy.named_parameters():
         if name.endswith("_head.bias"):
-            torch.nn.init.constant_(values, 5.0)
+            torch.nn.init.constant_(values, bias)
         elif name.endswith("_head.weight"):
             torch.nn.init.normal_(values, std=0.05)
-    choice = chooser.choose(batch)
+    choice, logits = chooser.choose(batch), chooser.policy(batch)
+    assert logits.min() > 0
     decided = choice.elements.owner if removal == "edge" else batch.batch
-    keep = choice.keep_probability[: len(decided)]
-    assert keep.max() < 0.5
     for graph in decided.unique():
         mine = decided == graph
         kept = ~choice.removed[: len(decided)][mine]
-        assert torch.equal(kept, keep[mine] == keep[mine].max())
+        least = logits[: len(decided)][mine]
+        assert torch.equal(kept, least == least.min())
+        assert kept.sum() < len(kept)
+    assert choice.removed[len(decided) :].all()  # edges, where nodes are removed too
 
 
 def test_scores_of_nodes_and_edges_follow_from_what_is_decided() -> None:

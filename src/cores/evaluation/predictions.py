@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
+from cores.config import Removal
 from cores.data.store import GraphStore
 from cores.graphs import Subgraph, edge_ratio, node_ratio
 from cores.models.classifier import GraphModel, Prediction
@@ -40,6 +41,17 @@ class Predictions:
     node_scores: Float[Tensor, " nodes"] | None
     """None for a model that does not choose."""
     edge_scores: Float[Tensor, " edges"] | None
+
+    def kept_ratio(self, graphs: GraphStore, removal: Removal) -> Float[Tensor, " graphs"]:
+        """rho: share of each graph's nodes, of its edges, or of both together, that is kept."""
+        if removal == "node":
+            return self.node_ratio
+        if removal == "edge":
+            return self.edge_ratio
+        device = self.node_ratio.device
+        nodes, pairs = graphs.num_nodes.to(device), graphs.pairs.ptr.diff().to(device)
+        kept = self.node_ratio * nodes + self.edge_ratio * pairs
+        return kept / (nodes + pairs).clamp(min=1)
 
     def subgraphs(self, graphs: GraphStore) -> Iterator[Batch]:
         """The subgraphs the model saw, of the same graphs in perhaps another scaling."""

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
-from torch import Tensor
 from torch.optim import Adam
 from torch_geometric.data import Batch
 
@@ -72,7 +71,7 @@ class Judge:
 
     def _random(self, predictions: Predictions, graphs: GraphStore) -> Iterator[Batch]:
         """Random subgraphs that keep as much of every graph as the model did."""
-        ratio = _kept_ratio(predictions, graphs, self.removal)
+        ratio = predictions.kept_ratio(graphs, self.removal)
         for index in torch.arange(len(graphs)).split(EVALUATION_BATCH):
             elements = Elements.of(graphs.batch(index), self.removal)
             removed = smooth_masks(elements, ratio[index.to(ratio.device)])
@@ -162,15 +161,3 @@ def _train(judge: Judge, dataset: Dataset, split: int) -> None:
             judge.classifier, masked(graphs.batches(BATCH_SIZE, order), judge.removal), optimizer
         )
         schedule.step(0.0)
-
-
-def _kept_ratio(predictions: Predictions, graphs: GraphStore, removal: Removal) -> Tensor:
-    """Share of each graph's elements that the model kept."""
-    if removal == "node":
-        return predictions.node_ratio
-    if removal == "edge":
-        return predictions.edge_ratio
-    device = predictions.node_ratio.device
-    nodes, pairs = graphs.num_nodes.to(device), graphs.pairs.ptr.diff().to(device)
-    kept = predictions.node_ratio * nodes + predictions.edge_ratio * pairs
-    return kept / (nodes + pairs).clamp(min=1)

@@ -20,7 +20,7 @@ from cores.experiments.fit import Material
 from cores.experiments.folder import is_held, locked
 from cores.experiments.model import load_run
 from cores.experiments.runner import in_processes, run_folder, train_in_worker
-from cores.files import make_folder, write_atomically
+from cores.files import in_turn, make_folder, write_atomically
 from cores.settings import preset_config, search_space
 from cores.training.trial import decided_reward
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 Sampler = Literal["tpe", "random"]
 STUDY, SETTINGS = "study.log", "settings.toml"
-RATIOS = {"policy_lr_ratio": "learning_rate", "critic_lr_ratio": "critic_learning_rate"}
-"""Names of the space that divide the classifier's rate, and the PPO setting they give."""
+POLICY_RATIO, CRITIC_RATIO = "policy_lr_ratio", "critic_lr_ratio"
+"""Names of the space: the classifier's rate divided by the policy's, that by the critic's."""
 OWNER, OWNERS = "owner", "owners"
 """Attribute of a trial that names the process it belongs to, and the folder of those alive."""
 FAILURE = "failure"
@@ -77,15 +77,14 @@ def search(
         done: Called with every trial as it ends.
     """
     load_dataset(base.dataset, data_root)  # what is wrong with it would be wrong in every trial
-    study = _study(base, folder, sampler)
+    study = _study(base, folder)
     _take_up(study, folder)
     open_trials: dict[RunConfig, Trial] = {}
     name = f"{platform.node()}-{uuid4().hex[:12]}"
 
     def proposals() -> Iterator[RunConfig]:
         while len(_counted(study)) < trials:
-            trial = study.ask()
-            trial.set_user_attr(OWNER, name)
+            trial = _asked(study, folder, name, base.seed, sampler)
             try:
                 config = _proposed(base, trial)
             except UserError as error:
@@ -142,12 +141,11 @@ def selection_score(run: Path, reward: RewardConfig, data_root: Path | None = No
     predictions = predict(trained.model, graphs)
     if config.removal is None:
         return accuracy(predictions.probs, graphs.y)
-    edges = config.removal == "edge"
-    kept_ratio = predictions.edge_ratio if edges else predictions.node_ratio
+    kept_ratio = predictions.kept_ratio(graphs, config.removal)
     return float(decided_reward(predictions.probs, graphs.y, kept_ratio, reward).mean())
 
 
-def _study(base: RunConfig, folder: Path, sampler: Sampler) -> "Study":
+def _study(base: RunConfig, folder: Path) -> "Study":
     try:
         import optuna
         from optuna.storages.journal import JournalFileBackend
@@ -157,27 +155,40 @@ def _study(base: RunConfig, folder: Path, sampler: Sampler) -> "Study":
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     make_folder(folder)
     storage = optuna.storages.JournalStorage(JournalFileBackend(str(folder / STUDY)))
-    study = optuna.create_study(
+    return optuna.create_study(
         storage=storage, study_name=base.key, direction="maximize", load_if_exists=True
     )
-    # A sampler that goes on must not propose again what it proposed at first.
-    seed = (base.seed + len(study.trials)) % 2**32
+
+
+def _asked(study: "Study", folder: Path, owner: str, seed: int, sampler: Sampler) -> "Trial":
+    """A new trial that belongs to this process, with a draw of its own.
+
+    Seeded by the trial's number, a search that goes on does not propose again what it proposed at
+    first, and processes that share a study do not propose the same.
+    """
+    from optuna.samplers import RandomSampler, TPESampler
+
+    with in_turn(folder / STUDY):  # nobody may take up a trial that has no owner yet
+        trial = study.ask()
+        trial.set_user_attr(OWNER, owner)
+    own_seed = (seed + trial.number) % 2**32
     study.sampler = (
-        optuna.samplers.RandomSampler(seed=seed)
+        RandomSampler(seed=own_seed)
         if sampler == "random"
-        else optuna.samplers.TPESampler(seed=seed, constant_liar=True)
+        else TPESampler(seed=own_seed, constant_liar=True)
     )
-    return study
+    return trial
 
 
 def _take_up(study: "Study", folder: Path) -> None:
     """Propose again what a killed process left open; the runs go on from their checkpoints."""
     from optuna.trial import TrialState
 
-    for trial in study.get_trials(states=(TrialState.RUNNING,)):
-        if not is_held(folder / OWNERS / trial.user_attrs.get(OWNER, "")):
-            study.enqueue_trial(trial.params)
-            study.tell(trial.number, state=TrialState.FAIL)
+    with in_turn(folder / STUDY):
+        for trial in study.get_trials(states=(TrialState.RUNNING,)):
+            if not is_held(folder / OWNERS / trial.user_attrs.get(OWNER, "")):
+                study.enqueue_trial(trial.params)
+                study.tell(trial.number, state=TrialState.FAIL)
 
 
 def _counted(study: "Study") -> list["FrozenTrial"]:
@@ -213,12 +224,21 @@ def _config(base: RunConfig, settings: Mapping[str, Any]) -> RunConfig:
 
 
 def _settings(base: RunConfig, proposed: Mapping[str, str]) -> dict[str, Any]:
-    """A proposal nested like a settings file, the ratios turned into rates."""
+    """A proposal nested like a settings file, the ratios turned into rates.
+
+    An entropy coefficient that falls during training keeps the factor by which it falls.
+    """
+    values = {name: json.loads(text) for name, text in proposed.items()}
+    if POLICY_RATIO in values:
+        values["ppo.learning_rate"] = base.training.learning_rate / values.pop(POLICY_RATIO)
+    if CRITIC_RATIO in values:
+        rate = values.get("ppo.learning_rate", base.ppo.learning_rate)
+        values["ppo.critic_learning_rate"] = rate / values.pop(CRITIC_RATIO)
+    if "ppo.entropy_coef" in values and base.ppo.entropy_coef:
+        fall = base.ppo.final_entropy_coef / base.ppo.entropy_coef
+        values["ppo.final_entropy_coef"] = fall * values["ppo.entropy_coef"]
     settings: dict[str, Any] = {}
-    for name, text in proposed.items():
-        value = json.loads(text)
-        if name in RATIOS:
-            name, value = f"ppo.{RATIOS[name]}", base.training.learning_rate / value
+    for name, value in values.items():
         group, setting = name.split(".")
         settings.setdefault(group, {})[setting] = value
     return settings
@@ -240,6 +260,8 @@ def _toml(base: RunConfig, best: Tried) -> str:
     preset = to_dict(preset_config(base.dataset, base.model, base.conv, base.preset, {}))
     found = _config(base, best.settings).settings
     changed: dict[str, Any] = {"model": base.model, "conv": base.conv, "preset": base.preset}
+    if base.alpha != preset["alpha"]:
+        changed["alpha"] = base.alpha
     for group, settings in found.items():
         if isinstance(settings, dict):
             changed[group] = {

@@ -33,17 +33,17 @@ class SparseClassifier(GraphModel):
         self.num_classes = classifier.num_classes
 
     def choose(self, batch: Batch, sample: bool = False) -> Choice:
-        """The mode of the policy, or a sample, in which a graph that lost everything is restored.
+        """The likeliest action of the policy that leaves something of every graph, its mode.
 
-        The mode is the likeliest action that leaves something: removed is what is more likely
-        removed than not, but for the element of a graph that is the least likely of all to be.
+        Or a sample, in which a graph that lost everything is restored.
         """
-        probability = self.policy.probabilities(self.policy(batch))  # [M]
+        logits = self.policy(batch)  # [M]
+        probability = self.policy.probabilities(logits)  # [M]
         elements = Elements.of(batch, self.policy.removal)
         if sample:
             removed, _ = elements.restored(probability > torch.rand_like(probability))
         else:
-            removed = probability > elements.least(probability).clamp(min=0.5)[elements.owner]
+            removed = elements.likeliest(logits)
         return Choice(elements, removed, 1 - probability, elements.subgraph(removed))
 
     def forward(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
