@@ -19,7 +19,13 @@ from cores.config import RunConfig, from_dict
 from cores.errors import UserError
 from cores.experiments.folder import is_held
 from cores.experiments.results import run_row
-from cores.experiments.runner import Outcome, run_all, run_folder
+from cores.experiments.runner import (
+    Outcome,
+    in_processes,
+    run_all,
+    run_folder,
+    train_in_worker,
+)
 
 
 def config(split: int, epochs: int = 2, dataset: str = "motifs") -> RunConfig:
@@ -46,6 +52,36 @@ def test_a_failed_run_is_reported_and_the_rest_goes_on(tmp_path: Path) -> None:
     row = run_row(run_folder(tmp_path / "runs", config(1)))
     assert row is not None
     assert row["key"] == config(1).key
+
+
+def dies_with_the_first(config: RunConfig) -> str | None:
+    """A job that takes its process with it on split 1, and lasts a moment on others."""
+    if config.split == 1:
+        os._exit(1)
+    time.sleep(0.2)
+    return None
+
+
+def test_a_run_that_kills_its_process_is_the_only_one_to_fail() -> None:
+    runs = [config(split) for split in range(1, 5)]
+    ended = dict(in_processes(runs, dies_with_the_first, workers=2))
+    assert len(ended) == 4
+    assert ended.pop(config(1)) == "its process was killed 3 times (out of memory?)"
+    assert set(ended.values()) == {None}
+
+
+def test_a_fault_of_the_program_is_told_with_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("so it is")
+
+    monkeypatch.setattr("cores.experiments.run.train_run", breaks)
+    folder = run_folder(tmp_path, config(1))
+    folder.mkdir()
+    failure = train_in_worker(tmp_path, "cpu", None)(config(1))
+    assert failure == f"ZeroDivisionError: so it is (more in {folder / 'error.txt'})"
+    assert "in breaks" in (folder / "error.txt").read_text()
 
 
 def test_a_killed_worker_loses_nothing(tmp_path: Path) -> None:

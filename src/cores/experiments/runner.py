@@ -2,12 +2,14 @@
 
 import multiprocessing
 import os
+import signal
 import threading
+import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -20,6 +22,8 @@ from cores.experiments.cluster import on_cluster
 
 ATTEMPTS = 3
 """How often a run may be in flight when a process dies before it counts as failed."""
+ERROR = "error.txt"
+"""File in the folder of a run that failed by a fault of the program: where."""
 WARM_UPS = "warm-ups"
 """Folder beside the run folders, in which runs that differ in the reward share their warm-ups."""
 
@@ -79,43 +83,65 @@ def run_all(
 
 
 def in_processes(runs: Iterable[RunConfig], job: Job, workers: int) -> Ended:
-    """Runs in a pool of processes; the next is asked for when one of them is free.
+    """Runs in processes; the next is asked for when one of them is free.
 
-    A process that dies takes its pool with it: the pool is made anew, and the runs that were in
-    flight go on from their checkpoints.
+    A run whose process dies goes on from its checkpoint in a new one.
     """
     waiting, queue = iter(runs), deque[RunConfig]()
     deaths: Counter[RunConfig] = Counter()
-    while True:
-        in_flight: dict[Future[str | None], RunConfig] = {}
-        pool = ProcessPoolExecutor(
-            workers, multiprocessing.get_context("spawn"), initializer=_die_with_parent
-        )
-        try:
-            while True:
-                while len(in_flight) < workers:
-                    queue.extend([] if queue else islice(waiting, 1))
-                    if not queue:
-                        break
-                    future = pool.submit(job, queue[0])
-                    in_flight[future] = queue.popleft()
-                if not in_flight:
-                    return
-                for future in wait(in_flight, return_when=FIRST_COMPLETED).done:
-                    failure = future.result()
-                    yield in_flight.pop(future), failure
-        except BrokenProcessPool:
-            for config in in_flight.values():
-                deaths[config] += 1
-                if deaths[config] < ATTEMPTS:
-                    queue.append(config)
+    idle = [_Worker() for _ in range(workers)]
+    busy: dict[Future[str | None], tuple[RunConfig, _Worker]] = {}
+    try:
+        while True:
+            while idle:
+                queue.extend([] if queue else islice(waiting, 1))
+                if not queue:
+                    break
+                worker = idle.pop()
+                try:
+                    busy[worker.start(job, queue[0])] = queue[0], worker
+                except BrokenProcessPool:  # it died while it had nothing to do
+                    idle.append(_Worker())
                 else:
-                    yield config, f"its process was killed {ATTEMPTS} times (out of memory?)"
-        finally:
-            # Whatever ended the loop, nobody waits for runs in flight: they have checkpoints.
-            for process in multiprocessing.active_children():
-                process.terminate()
-            pool.shutdown(cancel_futures=True)
+                    queue.popleft()
+            if not busy:
+                return
+            for future in wait(busy, return_when=FIRST_COMPLETED).done:
+                config, worker = busy.pop(future)
+                try:
+                    failure = future.result()
+                    idle.append(worker)
+                except BrokenProcessPool:
+                    idle.append(_Worker())
+                    deaths[config] += 1
+                    if deaths[config] < ATTEMPTS:
+                        queue.append(config)
+                        continue
+                    failure = f"its process was killed {ATTEMPTS} times (out of memory?)"
+                yield config, failure
+    finally:
+        # Whatever ended the loop, nobody waits for runs in flight: they have checkpoints.
+        for worker in (*idle, *(worker for _, worker in busy.values())):
+            worker.end()
+
+
+class _Worker:
+    """One process in a pool of its own: a pool of several cannot tell whose run killed it."""
+
+    def __init__(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pool = ProcessPoolExecutor(1, context, initializer=_die_with_parent)
+        self._pid = self._pool.submit(os.getpid)
+
+    def start(self, job: Job, config: RunConfig) -> Future[str | None]:
+        return self._pool.submit(job, config)
+
+    def end(self) -> None:
+        """End the process, whatever it does."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        if self._pid.done() and not self._pid.exception():
+            with suppress(ProcessLookupError):  # idle, it has ended already
+                os.kill(self._pid.result(), signal.SIGTERM)
 
 
 def _die_with_parent() -> None:
@@ -143,7 +169,9 @@ def _run(config: RunConfig, *, root: Path, device: str, data_root: Path | None) 
     from cores.experiments.run import train_run
 
     folder = run_folder(root, config)
+    report = folder / ERROR
     try:
+        report.unlink(missing_ok=True)
         with _alone:  # torch's random numbers belong to the process, should it have more threads
             train_run(
                 config,
@@ -156,5 +184,7 @@ def _run(config: RunConfig, *, root: Path, device: str, data_root: Path | None) 
     except UserError as error:
         return str(error)
     except Exception as error:  # a fault of ours must not stop the other runs; it is reported
-        return f"{type(error).__name__}: {error}"
+        with suppress(OSError):  # the disk may be what failed
+            report.write_text(traceback.format_exc(), encoding="utf-8")
+        return f"{type(error).__name__}: {error} (more in {report})"
     return None
