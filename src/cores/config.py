@@ -264,10 +264,8 @@ class PPOConfig:
         for name in ("env_steps", "samples", "ppo_epochs", "batch_size", "clip", "learning_rate"):
             value = getattr(self, name)
             _require(0 < value < 2**31, f"ppo.{name} must lie in (0, 2^31), got {value}")
-        for name in ("critic_learning_rate", "entropy_coef", "final_entropy_coef", "value_coef"):
-            value = getattr(self, name)
-            _require(0 <= value < math.inf, f"ppo.{name} must not be negative, got {value}")
-        for name in ("max_kl", "max_grad_norm"):
+        coefficients = ("critic_learning_rate", "entropy_coef", "final_entropy_coef", "value_coef")
+        for name in (*coefficients, "max_kl", "max_grad_norm"):
             value = getattr(self, name)
             _require(0 <= value < math.inf, f"ppo.{name} must not be negative, got {value}")
         _require(

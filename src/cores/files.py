@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from cores.errors import UserError
 
@@ -26,7 +27,8 @@ def make_folder(path: Path) -> None:
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Write a file so that a reader, or a kill at any moment, finds the old content or the new."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    # Not by the process's number: on a shared disk, those of two machines may be the same.
+    temporary = path.with_name(f".{path.name}.{uuid4().hex[:12]}.tmp")
     try:
         with temporary.open("wb") as file:
             file.write(content)

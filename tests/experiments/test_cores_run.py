@@ -170,3 +170,16 @@ def test_what_changes_the_warm_up_changes_its_key(changes: dict[str, Any]) -> No
 def test_a_classifier_that_learns_from_the_policy_shares_no_warm_up() -> None:
     assert config(diet={"mix": 0.5}).warm_up_key is None
     assert config("gnn").warm_up_key is None
+
+
+def test_evaluate_may_draw_from_the_policy_and_repeats_itself(tmp_path: Path) -> None:
+    train_run(config(), tmp_path / "run", device="cpu")
+    mode = evaluate_run(tmp_path / "run", device="cpu")
+    first, second = (evaluate_run(tmp_path / "run", device="cpu", sample=True) for _ in range(2))
+    assert first == second
+    assert first["node_ratio"] != mode["node_ratio"]
+    assert mode["coverage"] is not None
+    assert first["coverage"] is None  # its sets were calibrated on the mode
+    train_run(config("gnn"), tmp_path / "gnn", device="cpu")
+    with pytest.raises(UserError, match="--sample needs a model with a policy"):
+        evaluate_run(tmp_path / "gnn", device="cpu", sample=True)

@@ -80,8 +80,8 @@ def test_the_interval_is_that_of_the_corrected_resampled_t_test() -> None:
     found = paired(ours, theirs, "accuracy")
     assert found is not None
     assert found.mean == pytest.approx(0.1)
-    # differences 0, 0.1, 0.2: s = 0.1; t(0.975, 2) = 4.302653; test/train = 1/9
-    assert found.margin == pytest.approx(4.302653 * 0.1 * (1 / 3 + 1 / 9) ** 0.5)
+    # differences 0, 0.1, 0.2: s = 0.1; t(0.975, 2) = 4.302653; test/train = 1/5
+    assert found.margin == pytest.approx(4.302653 * 0.1 * (1 / 3 + 1 / 5) ** 0.5)
     assert paired(ours, theirs[:1], "accuracy") is None
 
 

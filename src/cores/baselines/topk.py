@@ -16,23 +16,11 @@ class TopK(GraphModel):
     """Keeps the share ``ratio`` of every graph's nodes that scores best.
 
     Args:
-        num_features: Columns of the node features.
         num_classes: Number of labels.
-        network: Shape of the network.
         pool: How many nodes are kept, and the factor on their gates.
-        layer: Message-passing layer.
-        num_edge_features: Columns of the edge features.
     """
 
-    def __init__(
-        self,
-        num_features: int,
-        num_classes: int,
-        network: NetworkConfig,
-        pool: PoolConfig,
-        layer: Layer,
-        num_edge_features: int = 0,
-    ) -> None:
+    def __init__(self, num_classes: int, pool: PoolConfig) -> None:
         super().__init__()
         self.num_classes = num_classes
         self.ratio = pool.ratio
@@ -103,7 +91,7 @@ class GPool(TopK):
         layer: Layer,
         num_edge_features: int = 0,
     ) -> None:
-        super().__init__(num_features, num_classes, network, pool, layer, num_edge_features)
+        super().__init__(num_classes, pool)
         self.embed = nn.Linear(num_features, network.hidden_dim)
         self.projection = nn.Parameter(torch.empty(network.hidden_dim))
         nn.init.uniform_(self.projection, -1, 1)
@@ -140,7 +128,7 @@ class SAGPool(TopK):
         layer: Layer,
         num_edge_features: int = 0,
     ) -> None:
-        super().__init__(num_features, num_classes, network, pool, layer, num_edge_features)
+        super().__init__(num_classes, pool)
         width = network.hidden_dim
         self.encoder = Encoder(num_features, network, layer, num_edge_features)
         self.attention = LAYERS[layer](network, num_edge_features if network.edge_features else 0)

@@ -67,6 +67,7 @@ def evaluate(options: Namespace) -> dict[str, Any]:
         data_root=path_or_none(options.data_root),
         device=options.device,
         alpha=options.alpha,
+        sample=options.sample,
     )
     if not options.json:
         display.print_metrics(metrics, options.run)

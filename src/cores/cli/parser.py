@@ -187,6 +187,11 @@ def _evaluate() -> ArgumentParser:
         default=None,
         help="Error rate of the prediction sets.",
     )
+    parser.add_argument(
+        "--sample",
+        action="store_true",
+        help="Draw the subgraphs from the policy, seeded, instead of taking the likeliest ones.",
+    )
     _data_root(parser)
     return parser
 

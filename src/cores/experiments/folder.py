@@ -45,15 +45,20 @@ def commit() -> str | None:
     """The commit this code stands at, where it is a checkout; CORES_COMMIT names it elsewhere."""
     here = Path(__file__).resolve().parents[3]
     if (here / ".git").exists() and shutil.which("git"):
-        asked = subprocess.run(
-            ["git", "-C", str(here), "describe", "--always", "--dirty", "--abbrev=12"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if asked.returncode == 0:
-            return asked.stdout.strip()
+        head = _git(here, "rev-parse", "--short=12", "HEAD")
+        # Only the package counts: rows that are added to results/ change nothing of a run.
+        changed = _git(here, "status", "--porcelain", "--", "src")
+        if head:
+            return f"{head}-dirty" if changed else head
     return os.environ.get("CORES_COMMIT")
+
+
+def _git(repository: Path, *arguments: str) -> str:
+    """What git prints; nothing where it fails."""
+    asked = subprocess.run(
+        ["git", "-C", str(repository), *arguments], capture_output=True, text=True, check=False
+    )
+    return asked.stdout.strip() if asked.returncode == 0 else ""
 
 
 def is_finished(out: Path, config: RunConfig, resume: bool) -> bool:

@@ -98,7 +98,10 @@ def runs_of(
     epochs: int | None = None,
     seeds: Sequence[int] = (0,),
 ) -> list[RunConfig]:
-    """The runs of a table or figure; ``epochs`` shortens them."""
+    """The runs of a table or figure; ``epochs`` shortens them.
+
+    The mlp has no conv: every table shows the one at the settings of the GIN row.
+    """
     variants: list[dict[str, Any]] = [{}]
     if target in ABLATIONS:
         ablation = ABLATIONS[target]
@@ -110,7 +113,7 @@ def runs_of(
         preset_config(
             dataset,
             model,
-            conv,
+            "gin" if model == "mlp" else conv,
             preset,
             merged({"split": split, "seed": seed, **shorter}, variant),
         )

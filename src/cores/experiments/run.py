@@ -32,6 +32,7 @@ from cores.experiments.model import (
     load_run,
 )
 from cores.files import read_json, write_json
+from cores.models.sparse import SparseClassifier
 from cores.training.state import RandomState
 from cores.training.supervised import Report
 
@@ -106,10 +107,20 @@ def evaluate_run(
     data_root: Path | None = None,
     device: str = "auto",
     alpha: float | None = None,
+    sample: bool = False,
 ) -> dict[str, Any]:
-    """Measure a saved model on its own test split, or on all graphs of another dataset."""
+    """Measure a saved model on its own test split, or on all graphs of another dataset.
+
+    With ``sample`` the subgraphs are drawn from the policy, seeded by the run's seed. Sets are left
+    out then: they were calibrated on the mode's subgraphs.
+    """
     where = choose_device(device)
     config, task, model = load_run(out)
+    if sample:
+        if not isinstance(model.model, SparseClassifier):
+            raise UserError(f"--sample needs a model with a policy; {out} holds a {config.model}")
+        model.model.sampling = True
+        model = replace(model, calibration_scores=torch.empty(0))
     if alpha is not None:
         config = replace(config, alpha=alpha)
     data = load_dataset(config.dataset if dataset is None else dataset, data_root)
@@ -124,6 +135,9 @@ def evaluate_run(
             judge = judge_of(data, config.split, config.conv, config.judged, where)
     graphs = _relabelled(data, graphs, task, out)
     model.model.to(where)
+    with torch.random.fork_rng():
+        torch.manual_seed(config.seed)
+        figures = measure(model, graphs.to(where), config.alpha, judge)
     return {
         "run": str(out),
         "dataset": data.name,
@@ -132,7 +146,7 @@ def evaluate_run(
         "preset": config.preset,
         "split": config.split if own else None,
         "seed": config.seed,
-        **measure(model, graphs.to(where), config.alpha, judge),
+        **figures,
     }
 
 

@@ -31,6 +31,8 @@ class SparseClassifier(GraphModel):
         self.policy = policy
         self.classifier = classifier
         self.num_classes = classifier.num_classes
+        self.sampling = False
+        """Whether predictions are made from samples of the policy in place of its mode."""
 
     def choose(self, batch: Batch, sample: bool = False) -> Choice:
         """The likeliest action of the policy that leaves something of every graph, its mode.
@@ -51,9 +53,9 @@ class SparseClassifier(GraphModel):
         logits: Tensor = self.classifier(self.choose(batch).subgraph.batch)
         return logits
 
-    def predict(self, batch: Batch, sample: bool = False) -> Prediction:
+    def predict(self, batch: Batch) -> Prediction:
         """Class probabilities from the chosen subgraphs, and how much was to be kept."""
-        choice = self.choose(batch, sample)
+        choice = self.choose(batch, self.sampling)
         probs = self.classifier(choice.subgraph.batch).softmax(dim=-1)
         nodes, edges = self._scores(choice)
         return Prediction(probs, choice.subgraph, nodes, edges)

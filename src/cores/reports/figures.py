@@ -14,7 +14,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 """Okabe and Ito's, which stay apart for colour-blind readers."""
 MARKERS = "osD^vPX*<"
 AXES = {"desired_ratio": "d, desired ratio", "lam": "λ"}
-MODES = {"cores-node": "nodes", "cores-edge": "edges"}
+MODES = {"cores-node": "nodes", "cores-edge": "edges", "cores-both": "nodes"}
 
 
 def save_figure(figure: Any, stem: Path) -> list[Path]:

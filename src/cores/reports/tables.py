@@ -228,7 +228,7 @@ def ablation(rows: Sequence[Row], target: str) -> str:
         f"| dataset | model | figure | {' | '.join(heads)} | rank | span |",
         "|---" * (len(values) + 5) + "|",
     ]
-    runs = len({row["split"] for row in rows})
+    runs = len({(row["split"], row["seed"]) for row in rows})
     for dataset, model in sorted({(row["dataset"], row["model"]) for row in rows}):
         mine = matching(rows, {"dataset": dataset, "model": model})
         for figure, name in ((kept_figure(model), "kept"), ("accuracy", "accuracy")):
