@@ -113,7 +113,10 @@ class NetworkConfig:
             0 <= self.dropout < 1,
             f"network.dropout must lie in [0, 1), got {self.dropout}",
         )
-        _require(math.isfinite(self.gin_eps), f"network.gin_eps must be finite, got {self.gin_eps}")
+        _require(
+            abs(self.gin_eps) <= 1000,
+            f"network.gin_eps must lie in -1000 to 1000, got {self.gin_eps}",
+        )
 
 
 @dataclass(frozen=True)
@@ -346,7 +349,10 @@ class SugarConfig:
         for name in ("subgraphs", "size"):
             value = getattr(self, name)
             _require(1 <= value <= 1024, f"sugar.{name} must lie in [1, 1024], got {value}")
-        _require(self.overlap >= 0, f"sugar.overlap must not be negative, got {self.overlap}")
+        _require(
+            0 <= self.overlap < 2**31, f"sugar.overlap must lie in [0, 2^31), got {self.overlap}"
+        )
+        _require(self.step >= 1e-4, f"sugar.step must be at least 0.0001, got {self.step}")
         for name in ("first_ratio", "step", "rate"):
             value = getattr(self, name)
             _require(0 < value <= 1, f"sugar.{name} must lie in (0, 1], got {value}")

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -60,7 +61,7 @@ def in_turn(path: Path) -> Iterator[None]:
 
 def is_leftover(path: Path) -> bool:
     """Whether :func:`write_atomically` left this file because it was killed."""
-    return path.name.startswith(".") and path.name.endswith(".tmp")
+    return re.fullmatch(r"\..+\.[0-9a-f]{12}\.tmp", path.name) is not None
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cores.cli import main, reproduction
+from cores.errors import UserError
 from cores.experiments.paper import PICTURES, TARGETS, models_of, runs_of
 from cores.settings import PAPER_DATASETS
 
@@ -169,12 +170,31 @@ def test_a_table_whose_runs_fail_says_so(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     arguments = ["--datasets", "MUTAG", "--models", "gnn", "--splits", "1", "--out", tmp_path]
-    status, _, err = ask(
-        capsys, "reproduce", "comparison-gin", *arguments, "--data-root", tmp_path / "none"
-    )
+    status, _, err = ask(capsys, "reproduce", "comparison-gin", *arguments, "--data-root", tmp_path)
     assert status == 2
     assert "1 of 1 runs failed" in err
-    assert "does not exist" in err
+    assert "has no MUTAG" in err
+
+
+def test_all_goes_on_past_a_target_that_fails(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made: list[str] = []
+
+    def make(options: object, target: str) -> dict[str, str]:
+        if target == "ablation-d":
+            raise UserError("no luck")
+        made.append(target)
+        return {"target": target}
+
+    monkeypatch.setattr(reproduction, "_MAKERS", dict.fromkeys(TARGETS, make))
+    status, _, err = ask(capsys, "reproduce", "all", "--out", tmp_path)
+    assert status == 2
+    assert made == [target for target in TARGETS if target != "ablation-d"]
+    assert err.splitlines() == [
+        "failed: ablation-d: no luck",
+        f"cores: 1 of {len(TARGETS)} targets failed, ablation-d: no luck",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -191,6 +211,12 @@ def test_a_table_whose_runs_fail_says_so(
         (["comparison-gin", "--workers", "0"], "--workers must be positive, got 0"),
         (["comparison-gin", "--rows", "TMP/file/rows.csv"], "cannot make the folder TMP/file"),
         (["comparison-gin", "--rows", "TMP/file"], "the first line must name the columns"),
+        (["time-train", "--rows", "TMP/file"], "the first line must name the columns"),
+        (["comparison-gin", "--splits", f"1-{10**20}"], "--splits takes numbers from 1 such as"),
+        (["comparison-gin", "--datasets", ","], "--datasets names nothing"),
+        (["mutag", "--models", ","], "--models names nothing"),
+        (["comparison-gin", "--data-root", "~nobody-here/x"], "~nobody-here/x does not exist"),
+        (["comparison-gin", "--scheduler", "foo://bar:1"], "no dask scheduler answers"),
     ],
 )
 def test_a_table_asked_for_wrongly_is_refused(

@@ -5,9 +5,12 @@ import shutil
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from cores import load_dataset
 from cores.data.datasets import canonical_name
@@ -157,6 +160,24 @@ def test_a_zip_reads_like_its_folder(tu_folder: Path, tmp_path: Path) -> None:
     assert torch.equal(ours.edge_index, theirs.edge_index)
 
 
+def test_a_zip_with_a_name_from_the_root_is_refused(tu_folder: Path, tmp_path: Path) -> None:
+    archive = shutil.make_archive(str(tmp_path / "zipped"), "zip", tmp_path, "toy")
+    with zipfile.ZipFile(archive, "a") as file:
+        file.writestr("//x", "")
+    with pytest.raises(UserError, match="holds names that begin with /"):
+        load_dataset(archive)
+
+
+def test_a_known_name_with_other_content_is_refused(tu_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "root" / "tu").mkdir(parents=True)
+    other = tmp_path / "root" / "tu" / "DD"
+    other.mkdir()
+    for suffix in ("A", "graph_indicator", "graph_labels"):
+        shutil.copy(tu_folder / f"toy_{suffix}.txt", other / f"DD_{suffix}.txt")
+    with pytest.raises(UserError, match="DD has 0 feature columns in these files, not"):
+        load_dataset("DD", tmp_path / "root")
+
+
 def test_nodes_may_come_in_any_order(
     tu_files: dict[str, str], write_files: Callable[..., Path]
 ) -> None:
@@ -292,6 +313,35 @@ def test_a_damaged_npz_is_named(tmp_path: Path) -> None:
     (tmp_path / "other" / "Benzene.npz").write_bytes(b"no zip")
     with pytest.raises(UserError, match=r"Benzene.npz is not a readable npz"):
         load_dataset("Benzene", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"x": np.ones(50)}, "does not hold what BA_2Motifs needs"),
+        ({"y": np.array(["a", "b"])}, "does not hold what BA_2Motifs needs"),
+        ({"y": np.array([7, 8])}, "the classes must be numbered 0, 1"),
+        ({"edge_index": np.array([[0, 30], [30, 0]])}, "names a node that its graph does not have"),
+    ],
+)
+def test_an_npz_with_other_content_is_refused(
+    change: dict[str, NDArray[Any]], message: str, tmp_path: Path
+) -> None:
+    arrays: dict[str, NDArray[Any]] = {
+        "x": np.ones((50, 3)),
+        "edge_index": np.array([[0, 1], [1, 0]]),
+        "y": np.array([0, 1]),
+        "node_ptr": np.array([0, 25, 50]),
+        "edge_ptr": np.array([0, 2, 2]),
+        "node_gt": np.zeros(50, bool),
+        "edge_gt": np.zeros(2, bool),
+    }
+    (tmp_path / "other").mkdir()
+    np.savez(tmp_path / "other" / "BA_2Motifs.npz", **arrays)
+    assert len(load_dataset("BA_2Motifs", tmp_path)) == 2
+    np.savez(tmp_path / "other" / "BA_2Motifs.npz", **(arrays | change))
+    with pytest.raises(UserError, match=message):
+        load_dataset("BA_2Motifs", tmp_path)
 
 
 def test_an_unknown_name_gets_the_nearest_ones() -> None:

@@ -52,13 +52,41 @@ def test_spread_is_mean_and_sample_deviation() -> None:
     assert spread(rows, "accuracy", model="none") is None
 
 
-@pytest.mark.parametrize("line", ["only,two", "x" + "," * (len(COLUMNS) - 1)])
+def line(**figures: str) -> str:
+    return ",".join(row("b", **figures).values())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "only,two",
+        "x" + "," * (len(COLUMNS) - 1),
+        line(balanced_accuracy="abc"),
+        line(judge_accuracy="nan"),
+        line(machine="x" * 200_000),
+    ],
+)
 def test_a_line_edited_by_hand_is_named(tmp_path: Path, line: str) -> None:
     path = tmp_path / "rows.csv"
     merge_rows(path, [row("a")])
     path.write_text(path.read_text() + line + "\n")
     with pytest.raises(UserError, match=r"rows\.csv: line 3 is not a measured run"):
         read_rows(path)
+
+
+def test_a_line_that_repeats_a_run_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    merge_rows(path, [row("a"), row("b")])
+    path.write_text(path.read_text() + line(dataset="MUTAG") + "\n")
+    with pytest.raises(UserError, match=r"rows\.csv: line 4 repeats the run b"):
+        read_rows(path)
+
+
+def test_a_run_with_damaged_figures_is_named(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"config": {}, "key": "a"}')
+    (tmp_path / "metrics.json").write_text('{"accuracy": "hello"}')
+    with pytest.raises(UserError, match="is damaged; remove it to run it again"):
+        run_row(tmp_path)
 
 
 def test_a_file_with_other_columns_is_refused(tmp_path: Path) -> None:

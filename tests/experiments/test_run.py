@@ -246,6 +246,18 @@ def test_damaged_metrics_are_named(tmp_path: Path) -> None:
         train_run(config(), tmp_path / "run", device="cpu", resume=True)
 
 
+def test_a_hidden_file_of_the_user_is_not_taken_for_a_leftover(tmp_path: Path) -> None:
+    train_run(config(), tmp_path / "run", device="cpu")
+    (tmp_path / "run" / "metrics.json").unlink()
+    mine = tmp_path / "run" / ".notes.tmp"
+    mine.write_text("precious")
+    ours = tmp_path / "run" / ".metrics.json.0123456789ab.tmp"
+    ours.write_text("half of it")
+    train_run(config(), tmp_path / "run", device="cpu", resume=True)
+    assert mine.exists()
+    assert not ours.exists()
+
+
 def test_evaluate_checks_alpha(tmp_path: Path) -> None:
     train_run(config(), tmp_path / "run", device="cpu")
     with pytest.raises(UserError, match="--alpha must lie in"):
@@ -291,7 +303,7 @@ def test_data_that_changed_is_noticed(tmp_path: Path, tu_folder: Path) -> None:
 def test_a_kill_in_the_very_first_write_leaves_a_folder_that_can_be_used(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "lock").touch()
-    (tmp_path / "run" / ".config.json.123.tmp").write_text('{"conf')
+    (tmp_path / "run" / ".config.json.0123456789ab.tmp").write_text('{"conf')
     train_run(config(), tmp_path / "run", device="cpu", resume=True)
     assert not list((tmp_path / "run").glob(".*.tmp"))
 

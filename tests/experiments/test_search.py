@@ -129,6 +129,20 @@ def test_a_failed_trial_is_told_and_the_rest_goes_on(
         search(base(), tmp_path / "other", trials=2)
 
 
+@pytest.mark.usefixtures("inline")
+def test_a_folder_of_another_search_or_of_something_else_is_refused(tmp_path: Path) -> None:
+    search(base(), tmp_path / "one", trials=1)
+    with pytest.raises(UserError, match="holds a search of other settings"):
+        search(base("mlp"), tmp_path / "one", trials=1)
+    with pytest.raises(UserError, match="holds one and no search"):
+        search(base(), tmp_path, trials=1)
+    journal = tmp_path / "one" / "study.log"
+    for damage in ("garbage\n", '{"a": 1}\n'):
+        journal.write_text(damage)
+        with pytest.raises(UserError, match=r"study\.log is damaged"):
+            search(base(), tmp_path / "one", trials=1)
+
+
 def test_a_killed_search_goes_on_with_the_run_it_was_at(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "cores", "search", "--dataset", "motifs", "--model", "gnn"]
     command += ["--trials", "2", "--epochs", "200", "--out", str(tmp_path), "--device", "cpu"]

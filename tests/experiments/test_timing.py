@@ -1,5 +1,6 @@
 """Seconds: measured in turns, kept in a file, shown beside the paper's."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,8 +50,12 @@ def test_a_file_of_seconds_keeps_the_latest_and_names_a_bad_line(tmp_path: Path)
     merge_timings(path, [old])
     assert merge_timings(path, [new, other]) == [other, new]
     assert read_timings(path) == [other, new]
-    path.write_text(path.read_text().replace("0.25", "fast"))
-    with pytest.raises(UserError, match=r"times.csv: line 3 is not a measured time"):
+    quick = replace(new, repeats=1)
+    elsewhere = replace(new, machine="NVIDIA H200")
+    assert {new, quick, elsewhere} <= set(merge_timings(path, [quick, elsewhere]))
+    merge_timings(path, [])
+    path.write_text(path.read_text().replace("0.25,1,5,cpu", "fast,1,5,cpu"))
+    with pytest.raises(UserError, match=r"times.csv: line \d is not a measured time"):
         read_timings(path)
     assert read_timings(tmp_path / "none.csv") == []
 

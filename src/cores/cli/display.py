@@ -129,6 +129,12 @@ def print_lines(lines: Sequence[str]) -> None:
         Console().print(Text(line.replace("**", "")), soft_wrap=True)
 
 
+def print_failure(name: str, reason: str, console: Console | None = None) -> None:
+    """What failed while the rest goes on, on standard error."""
+    line = Text(f"failed: {name}: {reason}")
+    (console or Console(stderr=True)).print(line, soft_wrap=True)
+
+
 _SHOWN = {
     "loss": "loss",
     "reward": "reward",
@@ -204,7 +210,7 @@ def runs_progress(total: int, what: str = "runs") -> Iterator[Callable[[str, str
     def advance(name: str, failure: str | None) -> None:
         progress.advance(task)
         if failure is not None:
-            console.print(Text(f"failed: {name}: {failure}"), soft_wrap=True)
+            print_failure(name, failure, console)
         elif not console.is_terminal:
             state = progress.tasks[0]
             spent = timedelta(seconds=round(state.elapsed or 0))

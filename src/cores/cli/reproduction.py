@@ -10,7 +10,7 @@ from jsonargparse import Namespace
 from cores.cli import display
 from cores.cli.values import check_workers, names, numbers, path_or_none
 from cores.config import Model, RunConfig
-from cores.data.datasets import canonical_name
+from cores.data.datasets import canonical_name, data_folder
 from cores.errors import UserError, nearest
 from cores.experiments.paper import (
     ABLATIONS,
@@ -47,10 +47,17 @@ def reproduce(options: Namespace) -> Result:
         raise UserError("--rows names the file of one target; leave it out with all")
     if options.target != ALL:
         return _MAKERS[options.target](options, options.target)
-    return {
-        "target": ALL,
-        "targets": [_MAKERS[target](options, target) for target in TARGETS],
-    }
+    results, failures = [], {}
+    for target in TARGETS:
+        try:
+            results.append(_MAKERS[target](options, target))
+        except UserError as error:  # the rest is worth having
+            failures[target] = str(error)
+            display.print_failure(target, str(error))
+    if failures:
+        target, reason = next(iter(failures.items()))
+        raise UserError(f"{len(failures)} of {len(TARGETS)} targets failed, {target}: {reason}")
+    return {"target": ALL, "targets": results}
 
 
 def _runs(options: Namespace, target: str) -> Result:
@@ -87,6 +94,8 @@ def _measured(
     options: Namespace, target: str, configs: Sequence[RunConfig]
 ) -> tuple[list[Row], dict[str, str]]:
     """The rows of the runs, those that are missing made first; and what failed, and why."""
+    from cores.experiments.device import choose_device
+
     root = Path(options.out)
     rows_file = Path(options.rows) if options.rows else root / f"{target}.csv"
     make_folder(rows_file.parent)
@@ -95,6 +104,9 @@ def _measured(
     finished = {row["key"] for row in rows}  # here or on another machine
     missing = [config for config in configs if config.key not in finished]
     failures: dict[str, str] = {}
+    if options.scheduler is None:  # what is wrong with all runs is told once, before the first
+        choose_device(options.device)
+        data_folder(options.data_root)
     with display.runs_progress(len(missing)) as advance:
 
         def done(outcome: "Outcome") -> None:
@@ -156,7 +168,8 @@ def _picture(options: Namespace, target: str) -> Result:
     picture = PICTURES[target]
     models = _models(options, target)
     epochs = QUICK_EPOCHS if options.quick else None
-    configs = runs_of(target, [picture.dataset], models[:1], [1], options.preset, epochs)
+    preset = options.preset if picture.dataset in PAPER_DATASETS else "default"
+    configs = runs_of(target, [picture.dataset], models[:1], [1], preset, epochs)
     folder = run_folder(Path(options.out), configs[0])
     if run_row(folder) is None:
         with display.runs_progress(1) as advance:
@@ -195,13 +208,13 @@ def _times(options: Namespace, target: str) -> Result:
     timings = merge_timings(rows_file, [])
     asked = {YARDSTICK, *models}
     repeats = 1 if options.quick else 5
+    setting = (action, repeats, machine_of(device))
     with display.runs_progress(len(datasets)) as advance:
         for dataset in datasets:
-            wanted = (action, dataset, repeats, machine_of(device))
             done = {
                 each.model
                 for each in timings
-                if (each.action, each.dataset, each.repeats, each.machine) == wanted
+                if each.dataset == dataset and (each.action, each.repeats, each.machine) == setting
             }
             if not asked <= done:
                 new = time_models(
@@ -214,7 +227,11 @@ def _times(options: Namespace, target: str) -> Result:
                 )
                 timings = merge_timings(rows_file, new)
             advance(dataset, None)
-    mine = [each for each in timings if each.dataset in datasets and each.action == action]
+    mine = [
+        each
+        for each in timings
+        if each.dataset in datasets and (each.action, each.repeats, each.machine) == setting
+    ]
     tables = {"Times, as ratios to the plain GNN's": times(mine, action)}
     files = write_tables(tables, [], Path(options.out) / target)
     return _shown(options, target, tables, files, [asdict(each) for each in mine])
@@ -249,17 +266,19 @@ def _shown(
 
 
 def _datasets(options: Namespace) -> list[str]:
-    asked = PAPER_DATASETS if options.datasets is None else names(options.datasets)
+    asked = PAPER_DATASETS if options.datasets is None else names(options.datasets, "--datasets")
     return [canonical_name(name) for name in asked]
 
 
 def _models(options: Namespace, target: str) -> list[str]:
     if options.models is None:
         return list(models_of(target, options.preset))
-    models, known = names(options.models), get_args(Model)
+    models, known = names(options.models, "--models"), get_args(Model)
     if unknown := [name for name in models if name not in known]:
         raise UserError(f"unknown model {unknown[0]!r}; {nearest(unknown[0], known)}")
     plain = [name for name in models if not name.startswith("cores")]
+    if options.target == ALL and target in {*ABLATIONS, *PICTURES} and len(plain) < len(models):
+        return [name for name in models if name not in plain]
     if plain and target in {*ABLATIONS, *PICTURES}:
         raise UserError(
             f"{target} needs models with a policy, got {plain[0]}; "

@@ -10,13 +10,16 @@ def path_or_none(given: str | None) -> Path | None:
     return None if given is None else Path(given)
 
 
-def names(text: str) -> list[str]:
-    """Names from a list with commas.
+def names(text: str, option: str) -> list[str]:
+    """Names from a list with commas, at least one.
 
-    >>> names("MUTAG, PTC,")
+    >>> names("MUTAG, PTC,", "--datasets")
     ['MUTAG', 'PTC']
     """
-    return [name for part in text.split(",") if (name := part.strip())]
+    found = [name for part in text.split(",") if (name := part.strip())]
+    if not found:
+        raise UserError(f"{option} names nothing; leave it out for all")
+    return found
 
 
 def numbers(text: str, option: str, first: int) -> list[int]:
@@ -29,12 +32,12 @@ def numbers(text: str, option: str, first: int) -> list[int]:
     for part in text.split(","):
         lowest, _, highest = part.partition("-")
         try:
-            between = range(int(lowest), int(highest or lowest) + 1)
+            least, most = int(lowest), int(highest or lowest)
         except ValueError:
-            between = range(0)
-        if not 1 <= len(between) <= 1000 or between[0] < first:
+            least, most = 0, -1
+        if not first <= least <= most < least + 1000:
             raise UserError(f"{option} takes numbers from {first} such as 1-5 or 1,3, got {text!r}")
-        found.extend(between)
+        found.extend(range(least, most + 1))
     return found
 
 

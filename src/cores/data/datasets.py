@@ -149,7 +149,12 @@ def load_dataset(dataset: str, data_root: str | Path | None = None) -> Dataset:
         return Dataset(name, graphs, ("cycle", "house"), _numbered(graphs.num_features))
     root = data_folder(data_root)
     if spec.source == "npz":
-        return _checked(_from_npz(name, _npz(root, f"{spec.stem}.npz")))
+        path = _npz(root, f"{spec.stem}.npz")
+        try:
+            return _checked(_from_npz(name, path))
+        except (LookupError, TypeError, ValueError, RuntimeError) as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise UserError(f"{path} does not hold what {name} needs ({reason})") from None
     records = read_tu(_locate(spec, root))
     loaded = _from_tu(spec, records)
     truth = (root or cache_folder()) / "other" / spec.edge_truth
@@ -172,7 +177,10 @@ def data_folder(given: str | Path | None) -> Path | None:
     named = given or os.environ.get("CORES_DATA")
     if not named:
         return None
-    root = Path(named).expanduser()
+    try:
+        root = Path(named).expanduser()
+    except RuntimeError:  # ~somebody who is not known here
+        root = Path(named)
     if not root.is_dir():
         source = "--data-root" if given else "CORES_DATA"
         raise UserError(f"data folder {root} does not exist; set {source} to the right one")
@@ -226,7 +234,7 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
     try:
         with np.load(path, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile):
+    except (OSError, ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile):
         raise UserError(f"{path} is not a readable npz file; get it anew") from None
 
 
@@ -264,6 +272,12 @@ def _from_tu(spec: DatasetSpec, records: TURecords) -> Dataset:
     with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused below
         features = np.concatenate([records.attributes.astype(np.float32), one_hot], axis=1)
     names = (*(f"attribute {i}" for i in range(records.attributes.shape[1])), *label_names)
+    needed = max((*(spec.columns or ()), *spec.continuous, *spec.clipped), default=-1) + 1
+    if features.shape[1] < needed:
+        raise UserError(
+            f"{spec.name} has {features.shape[1]} feature columns in these files, not {needed} or "
+            "more: another dataset of that name? Give its path instead of the name"
+        )
     if spec.columns is not None:
         features = features[:, list(spec.columns)]
         names = tuple(names[column] for column in spec.columns)
@@ -294,7 +308,10 @@ def _from_tu(spec: DatasetSpec, records: TURecords) -> Dataset:
 
 def _with_edge_truth(dataset: Dataset, records: TURecords, path: Path) -> Dataset:
     """Mutagenicity's marked edges; a node is marked when one of its edges is."""
-    marked = _arrays(path)["edge_gt"].astype(bool)
+    arrays = _arrays(path)
+    if "edge_gt" not in arrays:
+        raise UserError(f"{path} lacks the array 'edge_gt'")
+    marked = arrays["edge_gt"].astype(bool)
     if len(marked) != len(records.edge_line):
         raise UserError(f"{path} marks {len(marked)} edges, the data has {len(records.edge_line)}")
     edge_truth = marked[records.edge_line]
@@ -364,6 +381,11 @@ def _ring_edges(arrays: dict[str, NDArray[Any]]) -> Tensor:
 def _checked(dataset: Dataset) -> Dataset:
     """Refuse what no model can be trained on."""
     graphs = dataset.graphs
+    if graphs.y.min() != 0 or graphs.y.max() != dataset.num_classes - 1:
+        raise UserError(f"{dataset.name}: the classes must be numbered 0, 1, ... without a gap")
+    owner = torch.arange(len(graphs)).repeat_interleave(graphs.num_edges)
+    if ((graphs.edge_index < 0) | (graphs.edge_index >= graphs.num_nodes[owner])).any():
+        raise UserError(f"{dataset.name}: an edge names a node that its graph does not have")
     bad = ~graphs.x.isfinite().all(dim=1)
     if bad.any():
         node = int(bad.nonzero()[0])

@@ -54,6 +54,9 @@ def read_tu(source: Path) -> TURecords:
         if source.is_dir():
             return _read_folder(source, source)
         with zipfile.ZipFile(source) as archive:
+            if any(name.startswith("/") for name in archive.namelist()):
+                # Never written by a well-meant program, and `zipfile.Path` may not end on them.
+                raise UserError(f"{source} holds names that begin with /; pack it anew")
             return _read_folder(zipfile.Path(archive), source)
     except _BAD_ZIP as error:
         raise UserError(

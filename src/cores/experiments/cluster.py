@@ -35,7 +35,7 @@ def on_cluster(
         ) from None
     try:
         client = Client(address, timeout=PATIENCE, set_as_default=False)
-    except OSError as error:  # a timeout, too
+    except (OSError, TypeError, ValueError) as error:  # a timeout, too, and what it cannot speak
         raise UserError(
             f"no dask scheduler answers at --scheduler {address} ({type(error).__name__}); "
             "start one with: dask scheduler"

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,13 +13,16 @@ from cores.config import RunConfig
 from cores.errors import UserError
 from cores.files import in_turn, read_json, write_atomically
 
-COLUMNS = (
-    *("dataset", "model", "conv", "preset", "split", "seed"),
+FIGURES = (
     *("accuracy", "balanced_accuracy", "majority_rate", "node_ratio", "edge_ratio"),
     *("full_accuracy", "judge_accuracy", "judge_full_accuracy", "judge_random_accuracy"),
     *("node_auc", "node_precision", "node_recall", "edge_auc"),
     *("coverage", "set_size", "alpha", "lam", "desired_ratio", "test_graphs"),
-    *("epochs", "best_epoch", "seconds", "key", "version", "commit", "machine"),
+    *("epochs", "best_epoch", "seconds"),
+)
+COLUMNS = (
+    *("dataset", "model", "conv", "preset", "split", "seed", *FIGURES),
+    *("key", "version", "commit", "machine"),
 )
 """Columns of a results file; empty where a figure does not apply."""
 
@@ -39,10 +43,15 @@ def run_row(folder: Path) -> Row | None:
     """The row of a run folder; None while the run has not finished."""
     if not (folder / "metrics.json").exists():
         return None
-    identity = read_json(folder / "config.json")
-    reward = identity["config"].get("reward", {})  # what a sweep over lambda or d varies
-    found = reward | identity | read_json(folder / "metrics.json")
-    return {name: _text(found.get(name)) for name in COLUMNS}
+    try:
+        identity = read_json(folder / "config.json")
+        reward = identity["config"].get("reward", {})  # what a sweep over lambda or d varies
+        found = reward | identity | read_json(folder / "metrics.json")
+        row = {name: _text(found.get(name)) for name in COLUMNS}
+        _check(row)
+    except (AttributeError, LookupError, TypeError, ValueError):
+        raise UserError(f"the run in {folder} is damaged; remove it to run it again") from None
+    return row
 
 
 def _text(value: Any) -> str:
@@ -63,17 +72,27 @@ def read_rows(path: Path) -> list[Row]:
     header = next(lines, [])
     if tuple(header) != COLUMNS:
         raise UserError(f"{path}: the first line must name the columns {', '.join(COLUMNS)}")
-    rows = []
-    for number, line in enumerate(lines, start=2):
-        row = dict(zip(COLUMNS, line, strict=False))
-        try:
-            _order(row)  # needs whole numbers for split and seed
-            if len(line) != len(COLUMNS) or not 0 <= float(row["accuracy"]) <= 1:
-                raise ValueError
-        except (ValueError, KeyError):
-            raise UserError(f"{path}: line {number} is not a measured run") from None
-        rows.append(row)
-    return rows
+    rows: dict[str, Row] = {}
+    try:
+        for line in lines:
+            row = dict(zip(COLUMNS, line, strict=True))
+            _check(row)
+            if row["key"] in rows:
+                raise UserError(f"{path}: line {lines.line_num} repeats the run {row['key']}")
+            rows[row["key"]] = row
+    except (ValueError, csv.Error):
+        raise UserError(f"{path}: line {lines.line_num} is not a measured run") from None
+    return list(rows.values())
+
+
+def _check(row: Row) -> None:
+    """Refuse, by a ValueError, what no run has measured."""
+    _order(row)  # needs whole numbers for split and seed
+    if not 0 <= float(row["accuracy"]) <= 1:
+        raise ValueError("an accuracy outside of 0 to 1")
+    for name in FIGURES:
+        if row[name] and not math.isfinite(float(row[name])):
+            raise ValueError(f"{name} is not a number")
 
 
 def merge_rows(path: Path, new: Iterable[Row]) -> list[Row]:

@@ -131,7 +131,12 @@ class _Worker:
     def __init__(self) -> None:
         context = multiprocessing.get_context("spawn")
         self._pool = ProcessPoolExecutor(1, context, initializer=_die_with_parent)
-        self._pid = self._pool.submit(os.getpid)
+        # A new process inherits the mask: Ctrl-C is for us alone, who then end the workers.
+        signals = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self._pid = self._pool.submit(os.getpid)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, signals)
 
     def start(self, job: Job, config: RunConfig) -> Future[str | None]:
         return self._pool.submit(job, config)

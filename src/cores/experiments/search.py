@@ -154,10 +154,19 @@ def _study(base: RunConfig, folder: Path) -> "Study":
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     make_folder(folder)
-    storage = optuna.storages.JournalStorage(JournalFileBackend(str(folder / STUDY)))
-    return optuna.create_study(
-        storage=storage, study_name=base.key, direction="maximize", load_if_exists=True
-    )
+    journal = folder / STUDY
+    if not journal.exists() and (strange := sorted(path.name for path in folder.iterdir())):
+        raise UserError(f"{folder} holds {strange[0]} and no search; choose another --out")
+    try:
+        storage = optuna.storages.JournalStorage(JournalFileBackend(str(journal)))
+        if {study.study_name for study in storage.get_all_studies()} - {base.key}:
+            raise UserError(f"{folder} holds a search of other settings; choose another --out")
+        return optuna.create_study(
+            storage=storage, study_name=base.key, direction="maximize", load_if_exists=True
+        )
+    except (LookupError, TypeError, ValueError) as error:
+        reason = type(error).__name__
+        raise UserError(f"{journal} is damaged ({reason}); choose another --out") from None
 
 
 def _asked(study: "Study", folder: Path, owner: str, seed: int, sampler: Sampler) -> "Trial":

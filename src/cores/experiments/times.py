@@ -36,6 +36,9 @@ def read_timings(path: Path) -> list[Timing]:
         lines = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"cannot read {path}: {error}") from None
+    names = [field.name for field in fields(Timing)]
+    if lines.fieldnames != names:
+        raise UserError(f"{path}: the first line must name the columns {', '.join(names)}")
     timings = []
     for number, line in enumerate(lines, start=2):
         try:
@@ -67,5 +70,7 @@ def merge_timings(path: Path, new: Iterable[Timing]) -> list[Timing]:
     return timings
 
 
-def _what(timing: Timing) -> tuple[str, str, int, str]:
-    return timing.action, timing.dataset, timing.batch_size, timing.model
+def _what(timing: Timing) -> tuple[str, str, str, int, int, str]:
+    """What a later row replaces; never the one of another machine, or of more repeats."""
+    setting = (timing.machine, timing.repeats)
+    return timing.action, timing.dataset, *setting, timing.batch_size, timing.model
