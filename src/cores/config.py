@@ -126,7 +126,8 @@ class TrainingConfig:
     epochs: int = 240
     """Most epochs."""
     patience: int = 100
-    """Epochs without improvement on the selection part before training stops."""
+    """Epochs without improvement on the selection part before training stops; for CORES, of those
+    in which its policy has settled, which at the default settings are fewer than this."""
     batch_size: int = 32
     """Graphs per update."""
     learning_rate: float = 3e-3

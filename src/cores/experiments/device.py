@@ -19,7 +19,7 @@ def choose_device(name: str) -> torch.device:
 
 @contextmanager
 def tuned_cpu() -> Iterator[None]:
-    """One torch thread, and no denormal numbers; put back at the end.
+    """One torch thread, put back at the end, and no denormal numbers, which are allowed again then.
 
     At these sizes threads only wait for each other. Weight decay shrinks unused weights into
     denormal numbers, on which a CPU is about eight times slower: they are flushed to zero.

@@ -1,1 +1,1 @@
-"""The networks: encoders (Eq. 2) and the classifier."""
+"""The networks: encoder (Eq. 2), classifier, policy, critic, and a classifier behind a policy."""

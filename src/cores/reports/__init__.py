@@ -1,1 +1,1 @@
-"""Tables, from saved rows alone."""
+"""Tables, figures and pages from saved rows, and pictures of graphs."""

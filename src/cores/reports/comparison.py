@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from cores.experiments.results import Row, Spread, matching, spread
+from cores.reports.markdown import markdown
 from cores.reports.paired import CONFIDENCE, paired
 from cores.reports.tables import Cell, percent, reported
 from cores.settings import PAPER_DATASETS
@@ -39,12 +40,12 @@ def accuracies(rows: Sequence[Row], conv: str, figure: str = "accuracy") -> str:
     cells = _cells(rows, conv, figure)
     datasets = [name for name in _datasets(rows) if any((name, each) in cells for each in models)]
     runs = max((cell.runs for cell in cells.values()), default=0)
-    lines = _head(["dataset", *(NAMES[model] for model in models)])
+    lines = []
     for dataset in datasets:
         found = [cells.get((dataset, model)) for model in models]
         whole_means = [each.mean for each in found if each is not None and each.runs == runs]
         best = max(whole_means, default=1.0)
-        lines.append(_line([dataset, *(_shown(each, runs, best) for each in found)]))
+        lines.append([dataset, *(_shown(each, runs, best) for each in found)])
     if figure == "accuracy" and len(models) > 1:
         whole = {where: cell for where, cell in cells.items() if cell.runs == runs}
         ranks = {name: _ranks(whole, name, models) for name in datasets}
@@ -55,25 +56,27 @@ def accuracies(rows: Sequence[Row], conv: str, figure: str = "accuracy") -> str:
                 _mean([ranks[name][model] for name in names if model in ranks[name]])
                 for model in models
             ]
-            lines.append(_line([title, *averages]))
-    return "\n".join(lines)
+            lines.append([title, *averages])
+    return markdown(["dataset", *(NAMES[model] for model in models)], lines)
 
 
 def kept(rows: Sequence[Row], conv: str) -> str:
     """Of the models that keep a part: share of nodes and edges, and the judge's accuracy."""
     models = [model for model in _models(rows) if model in KEEPING]
-    lines = _head(["dataset", *(f"{NAMES[each]}: nodes / edges / judge" for each in models)])
     found = {
         figure: _cells(rows, conv, figure)
         for figure in ("node_ratio", "edge_ratio", "judge_accuracy")
     }
+    lines = []
     for dataset in _datasets(rows):
         shown = [
             " / ".join(percent(cells.get((dataset, model))) for cells in found.values())
             for model in models
         ]
-        lines.append(_line([dataset, *shown]))
-    return "\n".join(lines)
+        lines.append([dataset, *shown])
+    return markdown(
+        ["dataset", *(f"{NAMES[each]}: nodes / edges / judge" for each in models)], lines
+    )
 
 
 def paper_cells(rows: Sequence[Row], model: str, conv: str) -> list[Cell]:
@@ -94,7 +97,7 @@ def beside_the_paper(rows: Sequence[Row], conv: str) -> str:
     """
     cells = {model: paper_cells(rows, model, conv) for model in COMPARED}
     models = [model for model in COMPARED if cells[model]]
-    lines = _head(["dataset", *(NAMES[model] for model in models)])
+    lines = []
     for dataset in PAPER_DATASETS:
         shown = []
         for model in models:
@@ -103,10 +106,10 @@ def beside_the_paper(rows: Sequence[Row], conv: str) -> str:
             shown.append(
                 "–" if cell is None else f"{percent(cell.ours)} ({percent(cell.theirs)}){mark}"
             )
-        lines.append(_line([dataset, *shown]))
+        lines.append([dataset, *shown])
     counts = [f"{sum(c.reached for c in cells[each])} of {len(cells[each])}" for each in models]
-    lines.append(_line(["reached", *counts]))
-    return "\n".join(lines)
+    lines.append(["reached", *counts])
+    return markdown(["dataset", *(NAMES[model] for model in models)], lines)
 
 
 def less_the_gnn(rows: Sequence[Row], conv: str) -> str:
@@ -123,7 +126,7 @@ def less_the_gnn(rows: Sequence[Row], conv: str) -> str:
             mine = [row for row in mine if row["conv"] == conv or model == "mlp"]
             found[dataset, model] = paired(mine, plain, "accuracy")
     most = max((each.splits for each in found.values() if each), default=0)
-    lines = _head(["dataset", *(NAMES[model] for model in models)])
+    lines = []
     for dataset in _datasets(rows):
         shown = []
         for model in models:
@@ -131,8 +134,8 @@ def less_the_gnn(rows: Sequence[Row], conv: str) -> str:
             note = f" ({each.splits} of {most} splits)" if each and each.splits < most else ""
             shown.append("–" if each is None else f"{each}{note}")
         if any(found[dataset, model] for model in models):
-            lines.append(_line([dataset, *shown]))
-    return "\n".join(lines)
+            lines.append([dataset, *shown])
+    return markdown(["dataset", *(NAMES[model] for model in models)], lines)
 
 
 def comparison_tables(rows: Sequence[Row], conv: str) -> dict[str, str]:
@@ -208,11 +211,3 @@ def _shown(cell: Spread | None, runs: int, best: float) -> str:
 
 def _mean(values: Sequence[float]) -> str:
     return f"{sum(values) / len(values):.2f}" if values else "–"
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _head(names: Sequence[str]) -> list[str]:
-    return [_line(names), "|---" * len(names) + "|"]

@@ -7,6 +7,7 @@ from cores.errors import UserError
 from cores.experiments.paper import runs_of
 from cores.experiments.results import read_rows, spread, with_keys
 from cores.files import write_atomically
+from cores.reports.markdown import markdown
 from cores.reports.page import SPLITS
 from cores.reports.tables import percent, sparse_cells, sparse_claims
 from cores.settings import PAPER_DATASETS
@@ -32,7 +33,7 @@ def table(folder: Path) -> str:
         for model in ("cores-node", "cores-edge")
         for cell in sparse_cells(rows, model, "gin")
     }
-    lines = [f"| {' | '.join(_COLUMNS)} |", "|---" * len(_COLUMNS) + "|"]
+    lines = []
     for dataset in PAPER_DATASETS:
         columns = [dataset]
         for model in ("cores-node", "cores-edge"):
@@ -47,12 +48,12 @@ def table(folder: Path) -> str:
                 for ours, theirs in pairs
             ]
         plain = spread(rows, "accuracy", dataset=dataset, model="gnn")
-        lines.append(f"| {' | '.join((*columns, percent(plain)))} |")
+        lines.append((*columns, percent(plain)))
     claims = sparse_claims(rows, "gin")
     if published:
         theirs = sparse_claims(published, "gin")[0]
         claims.append(f"Algorithm 1 as it is written, at the published settings: {theirs}")
-    return "\n".join([*lines, *(f"\n{claim}" for claim in claims), ""])
+    return "\n\n".join([markdown(_COLUMNS, lines), *claims]) + "\n"
 
 
 def with_table(readme: str, folder: Path) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from cores.experiments.paper import ABLATIONS
 from cores.experiments.results import Row, Spread, matching, spread
+from cores.reports.markdown import markdown
 from cores.settings import PUBLISHED_MODELS, published, published_statistics
 
 
@@ -38,10 +39,11 @@ def plain_gnn(rows: Sequence[Row], conv: str, preset: str) -> str:
 
     The mlp has no conv: it stands at the settings of the GIN row in every table.
     """
-    lines = [
-        "| dataset | runs | paper | ours | reached | balanced | majority | mlp | mlp balanced |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
+    names = (
+        *("dataset", "runs", "paper", "ours", "reached", "balanced", "majority"),
+        *("mlp", "mlp balanced"),
+    )
+    lines = []
     for cell in plain_gnn_cells(rows, conv, preset):
         here = {"dataset": cell.dataset, "preset": preset}
         gnn = matching(rows, {**here, "conv": conv, "model": "gnn"})
@@ -57,8 +59,8 @@ def plain_gnn(rows: Sequence[Row], conv: str, preset: str) -> str:
             percent(spread(mlp, "accuracy")),
             percent(spread(mlp, "balanced_accuracy")),
         ]
-        lines.append(f"| {' | '.join(columns)} |")
-    return "\n".join(lines)
+        lines.append(columns)
+    return markdown(names, lines)
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,7 @@ def sparse(rows: Sequence[Row], model: str, conv: str) -> str:
         *("dataset", "runs", "accuracy", "paper", "kept", "paper", "judge", "judge random"),
         *("judge whole", "own, whole", "balanced", "majority", "plain GNN", "short of"),
     )
-    lines = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
+    lines = []
     for cell in sparse_cells(rows, model, conv):
         here = {"dataset": cell.dataset, "conv": conv}
         mine = matching(rows, {**here, "model": model})
@@ -190,8 +192,8 @@ def sparse(rows: Sequence[Row], model: str, conv: str) -> str:
             percent(spread(plain, "accuracy")),
             ", ".join(cell.shortfalls) or "–",
         ]
-        lines.append(f"| {' | '.join(columns)} |")
-    return "\n".join(lines)
+        lines.append(columns)
+    return markdown(names, lines)
 
 
 def sparse_claims(rows: Sequence[Row], conv: str) -> list[str]:
@@ -224,10 +226,7 @@ def ablation(rows: Sequence[Row], target: str) -> str:
     """
     setting, values = ABLATIONS[target].setting, ABLATIONS[target].values
     heads = [f"{setting} {value:g}" for value in values]
-    lines = [
-        f"| dataset | model | figure | {' | '.join(heads)} | rank | span |",
-        "|---" * (len(values) + 5) + "|",
-    ]
+    lines = []
     runs = len({(row["split"], row["seed"]) for row in rows})
     for dataset, model in sorted({(row["dataset"], row["model"]) for row in rows}):
         mine = matching(rows, {"dataset": dataset, "model": model})
@@ -246,9 +245,8 @@ def ablation(rows: Sequence[Row], target: str) -> str:
                 f"{percent(each)} ({each.runs})" if each and each.runs < runs else percent(each)
                 for each in found
             ]
-            cells = (dataset, model, name, *shown, rank, span)
-            lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+            lines.append((dataset, model, name, *shown, rank, span))
+    return markdown(("dataset", "model", "figure", *heads, "rank", "span"), lines)
 
 
 def _spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
@@ -278,15 +276,11 @@ def motifs(rows: Sequence[Row]) -> str:
         *("accuracy", "node_ratio", "edge_ratio", "node_auc", "edge_auc", "node_recall"),
         *("node_precision", "judge_accuracy", "seconds"),
     )
-    lines = [
-        f"| dataset | model | seed | {' | '.join(figures)} |",
-        "|---" * (len(figures) + 3) + "|",
-    ]
+    lines = []
     for row in rows:
         shown = [f"{float(row[each]):.3g}" if row[each] else "–" for each in figures]
-        names = (row["dataset"], row["model"], row["seed"])
-        lines.append(f"| {' | '.join((*names, *shown))} |")
-    return "\n".join(lines)
+        lines.append((row["dataset"], row["model"], row["seed"], *shown))
+    return markdown(("dataset", "model", "seed", *figures), lines)
 
 
 def explanations(rows: Sequence[Row]) -> str:
@@ -301,15 +295,12 @@ def explanations(rows: Sequence[Row]) -> str:
         "node recall": "node_recall",
         "node precision": "node_precision",
     }
-    lines = [
-        f"| dataset | model | runs | {' | '.join(figures)} |",
-        "|---" * (len(figures) + 3) + "|",
-    ]
+    lines = []
     for dataset, model in sorted({(row["dataset"], row["model"]) for row in rows}):
         mine = matching(rows, {"dataset": dataset, "model": model})
         shown = [percent(spread(mine, figure)) for figure in figures.values()]
-        lines.append(f"| {' | '.join((dataset, model, str(len(mine)), *shown))} |")
-    return "\n".join(lines)
+        lines.append((dataset, model, str(len(mine)), *shown))
+    return markdown(("dataset", "model", "runs", *figures), lines)
 
 
 def kept_figure(model: str) -> str:
@@ -320,10 +311,7 @@ def kept_figure(model: str) -> str:
 def statistics_table(measured: Sequence[Mapping[str, Any]]) -> str:
     """Table 1 as measured; the paper's figure in brackets where it is another."""
     names = list(next(iter(published_statistics().values())))
-    lines = [
-        f"| dataset | {' | '.join(names)} |".replace("_", " "),
-        "|---" * (len(names) + 1) + "|",
-    ]
+    lines = []
     for row in measured:
         theirs = published_statistics().get(row["dataset"], {})
         cells = [row["dataset"]]
@@ -332,8 +320,8 @@ def statistics_table(measured: Sequence[Mapping[str, Any]]) -> str:
             cells.append(
                 f"{_shown(row[name])} ({_shown(theirs[name])})" if other else _shown(row[name])
             )
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+        lines.append(cells)
+    return markdown(["dataset", *(name.replace("_", " ") for name in names)], lines)
 
 
 def _shown(value: bool | int | float) -> str:

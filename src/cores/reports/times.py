@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from cores.experiments.times import Timing
 from cores.reports.comparison import NAMES
+from cores.reports.markdown import markdown
 from cores.settings import PAPER_DATASETS, published_seconds
 
 
@@ -16,7 +17,7 @@ def times(timings: Sequence[Timing], action: str) -> str:
     measured_models = {each.model for each in mine} - {"gnn"}
     models = [model for model in NAMES if model in measured_models]
     names = ["dataset", "graphs at once", "GNN, ms", *(NAMES[each] for each in models)]
-    lines = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
+    lines = []
     measured = {each.dataset for each in mine}
     ordered = [name for name in PAPER_DATASETS if name in measured]
     for dataset in [*ordered, *sorted(measured - set(ordered))]:
@@ -33,5 +34,5 @@ def times(timings: Sequence[Timing], action: str) -> str:
                 ratio = f"{found[model].ratio:.2f}" if model in found else "–"
                 paper = f" ({theirs[model] / theirs['gnn']:.1f})" if model in theirs else ""
                 shown.append(f"{ratio}{paper}")
-            lines.append(f"| {' | '.join(shown)} |")
-    return "\n".join(lines)
+            lines.append(shown)
+    return markdown(names, lines)

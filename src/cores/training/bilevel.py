@@ -58,7 +58,7 @@ def train(
     better than another by the mean of its :func:`decided_reward` over the selection part; those in
     which the policy is settling do not count.
     With a folder, the run is recorded there and goes on from where it was killed. ``warm_start`` is
-    a file that the warm-up is shared by with other runs: who comes first writes it.
+    a file through which runs that differ in the reward alone share their warm-up.
     """
     policy, epochs = model.policy, config.training.epochs
     warm_up = config.warm_up_epochs
@@ -96,22 +96,25 @@ def train(
             if student not in referees:
                 teachers = [each.classifier for each in referees]
                 lessons[student] = taught(lessons[student], teachers, config.diet.distilled)
-            losses = [each.fit(batches) for each, batches in lessons.items()]  # lines 3-7, Eq. (6)
+            # Lines 3 to 7, Eq. (6)
+            losses = [each.fit(batches) for each, batches in lessons.items()]
             figures["loss"] = losses[0]
             _check_finite("loss", sum(losses), epoch, "training")
         if epoch > warm_up:
+            # Lines 8 to 12
             trials = [
                 trial for each in referees for trial in roll_out(model, each, config.ppo, random)
-            ]  # lines 8-12
+            ]
+            # Line 13
             q_hat = reward_quantile(model, student, referees, trials, config.reward)
-            # line 13
+            # Line 14, Eq. (7)
             buffer = [
                 ppo.experience(each.rollout, trial_reward(each, q_hat, config.reward), critic)
                 for each in trials
-            ]  # line 14, Eq. (7)
+            ]
+            # Lines 15 to 19, Eq. (5)
             progress = (epoch - warm_up) / (epochs - warm_up)
             ppo.update(policy, critic, buffer, optimizer, _entropy_annealed(config.ppo, progress))
-            # lines 15-19, Eq. (5)
             averaged.update_parameters(policy)
             figures |= _rollout_figures(buffer, trials, q_hat)
             size = float(sum(each.detach().abs().sum() for each in policy.parameters()))
@@ -124,7 +127,8 @@ def train(
         else:
             del figures["selection_reward"]  # nobody works for it yet
         if epoch > settled:
-            stopping.step((figures["selection_reward"],), epoch)  # line 20
+            # Line 20
+            stopping.step((figures["selection_reward"],), epoch)
         journal.record(**figures)
         if epoch == warm_up and warm_start is not None:
             journal.share(warm_start)
