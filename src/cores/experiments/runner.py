@@ -89,20 +89,17 @@ def in_processes(runs: Iterable[RunConfig], job: Job, workers: int) -> Ended:
     """
     waiting, queue = iter(runs), deque[RunConfig]()
     deaths: Counter[RunConfig] = Counter()
-    idle = [_Worker() for _ in range(workers)]
+    idle: list[_Worker] = []
     busy: dict[Future[str | None], tuple[RunConfig, _Worker]] = {}
     try:
         while True:
-            while idle:
+            while len(busy) < workers:
                 queue.extend([] if queue else islice(waiting, 1))
                 if not queue:
                     break
-                worker = idle.pop()
-                try:
+                worker = idle.pop() if idle else _Worker()
+                with suppress(BrokenProcessPool):  # it died while it had nothing to do
                     busy[worker.start(job, queue[0])] = queue[0], worker
-                except BrokenProcessPool:  # it died while it had nothing to do
-                    idle.append(_Worker())
-                else:
                     queue.popleft()
             if not busy:
                 return
@@ -112,7 +109,6 @@ def in_processes(runs: Iterable[RunConfig], job: Job, workers: int) -> Ended:
                     failure = future.result()
                     idle.append(worker)
                 except BrokenProcessPool:
-                    idle.append(_Worker())
                     deaths[config] += 1
                     if deaths[config] < ATTEMPTS:
                         queue.append(config)
