@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, cast
 
 import psutil
 import pytest
@@ -59,9 +58,9 @@ def test_a_run_that_kills_its_process_is_the_only_one_to_fail() -> None:
     deadly, harmless = "__import__('os')._exit(1)", "__import__('time').sleep({})"
     runs = [deadly, *(harmless.format(seconds) for seconds in (0.2, 0.3, 0.4))]
     # Any job will do, and a worker can import a built-in one wherever the tests are started.
-    ended = dict(in_processes(cast(Any, runs), cast(Any, eval), workers=2))
+    ended = dict(in_processes(runs, eval, workers=2))
     assert len(ended) == 4
-    assert ended.pop(cast(Any, deadly)) == "its process was killed 3 times (out of memory?)"
+    assert ended.pop(deadly) == "its process was killed 3 times (out of memory?)"
     assert set(ended.values()) == {None}
 
 

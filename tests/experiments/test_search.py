@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,9 +17,11 @@ from cores.config import Conv, Model, RunConfig, from_dict, merged, to_dict
 from cores.errors import UserError
 from cores.experiments import judge as judges
 from cores.experiments import search as searching
-from cores.experiments.runner import Ended, Job, run_folder
+from cores.experiments.runner import Job, run_folder
 from cores.experiments.search import search, selection_score
 from cores.settings import preset_config, search_space
+
+Ended = Iterator[tuple[RunConfig, str | None]]
 
 
 @pytest.fixture

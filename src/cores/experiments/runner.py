@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 from cores.config import RunConfig
 from cores.data.datasets import data_folder
@@ -38,10 +39,9 @@ class Outcome:
     """Why it failed; None when it finished."""
 
 
+Item = TypeVar("Item")
 Job = Callable[[RunConfig], str | None]
 """Does a run in a worker; returns why it failed, None when it finished."""
-Ended = Generator[tuple[RunConfig, str | None]]
-"""Runs in the order in which they end, each with why it failed, None when it finished."""
 
 
 def run_folder(root: Path, config: RunConfig) -> Path:
@@ -82,15 +82,18 @@ def run_all(
     return outcomes
 
 
-def in_processes(runs: Iterable[RunConfig], job: Job, workers: int) -> Ended:
-    """Runs in processes; the next is asked for when one of them is free.
+def in_processes(
+    items: Iterable[Item], job: Callable[[Item], str | None], workers: int
+) -> Generator[tuple[Item, str | None]]:
+    """Do a job for every item in processes; each comes back as it ends, with why it failed.
 
-    A run whose process dies goes on from its checkpoint in a new one.
+    The next is asked for when a process is free. One whose process dies is begun again, and a run
+    then goes on from its checkpoint.
     """
-    waiting, queue = iter(runs), deque[RunConfig]()
-    deaths: Counter[RunConfig] = Counter()
+    waiting, queue = iter(items), deque[Item]()
+    deaths: Counter[Item] = Counter()
     idle: list[_Worker] = []
-    busy: dict[Future[str | None], tuple[RunConfig, _Worker]] = {}
+    busy: dict[Future[str | None], tuple[Item, _Worker]] = {}
     try:
         while True:
             while len(busy) < workers:
@@ -104,17 +107,17 @@ def in_processes(runs: Iterable[RunConfig], job: Job, workers: int) -> Ended:
             if not busy:
                 return
             for future in wait(busy, return_when=FIRST_COMPLETED).done:
-                config, worker = busy.pop(future)
+                item, worker = busy.pop(future)
                 try:
                     failure = future.result()
                     idle.append(worker)
                 except BrokenProcessPool:
-                    deaths[config] += 1
-                    if deaths[config] < ATTEMPTS:
-                        queue.append(config)
+                    deaths[item] += 1
+                    if deaths[item] < ATTEMPTS:
+                        queue.append(item)
                         continue
                     failure = f"its process was killed {ATTEMPTS} times (out of memory?)"
-                yield config, failure
+                yield item, failure
     finally:
         # Whatever ended the loop, nobody waits for runs in flight: they have checkpoints.
         for worker in (*idle, *(worker for _, worker in busy.values())):
@@ -134,8 +137,8 @@ class _Worker:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, signals)
 
-    def start(self, job: Job, config: RunConfig) -> Future[str | None]:
-        return self._pool.submit(job, config)
+    def start(self, job: Callable[[Item], str | None], item: Item) -> Future[str | None]:
+        return self._pool.submit(job, item)
 
     def end(self) -> None:
         """End the process, whatever it does."""
