@@ -329,7 +329,7 @@ class SugarConfig:
 
     subgraphs: int = 12
     """Subgraphs per graph, around its best-connected nodes."""
-    size: int = 6
+    size: int = 16
     """Nodes per subgraph, the first that a breadth-first search meets."""
     overlap: int = 1
     """Subgraphs that share more nodes than this are joined in the sketch."""

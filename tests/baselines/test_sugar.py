@@ -47,6 +47,27 @@ def test_subgraphs_are_what_a_breadth_first_search_meets_first() -> None:
         assert max(degrees, key=lambda node: degrees[node]) in roots
 
 
+@pytest.mark.parametrize("order", [[0, 1, 2, 3, 4], [0, 3, 1, 2, 4], [4, 3, 2, 1, 0]])
+def test_of_nodes_as_near_the_best_connected_are_taken(order: list[int]) -> None:
+    # 0 is the root; of its neighbours 1, 2 and 3, the third has one more: 4
+    number = torch.tensor(order).argsort()
+    ends = number[torch.tensor([[0, 1], [0, 2], [0, 3], [3, 4]])].T
+    graphs = GraphStore(
+        x=torch.ones(5, 1),
+        edge_index=torch.cat([ends, ends.flip(0)], dim=1),
+        y=torch.tensor([0]),
+        node_ptr=torch.tensor([0, 5]),
+        edge_ptr=torch.tensor([0, 8]),
+    )
+    sampled = sample_subgraphs(graphs.batch(torch.arange(1)), count=1, size=2)
+    assert {order[node] for node in sampled.nodes.tolist()} == {0, 3}
+
+
+def test_what_a_subgraph_is_worth_does_not_grow_with_its_embedding() -> None:
+    model, z = model_of(), torch.rand(3, 4, 8)
+    torch.testing.assert_close(model._worth(100 * z), model._worth(z), atol=1e-3, rtol=1e-3)
+
+
 def test_edges_of_a_subgraph_are_those_between_its_nodes() -> None:
     batch = ba_motifs(num_graphs=2, seed=0).batch(torch.arange(2))
     sampled = sample_subgraphs(batch, count=3, size=5)

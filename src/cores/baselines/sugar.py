@@ -119,8 +119,9 @@ class SUGAR(GraphModel):
         return torch.unflatten(z, 0, sampled.exists.shape)
 
     def _worth(self, z: Tensor) -> Tensor:
-        """[B, n]: projection of every subgraph."""
-        return torch.matmul(z, self.projection / self.projection.norm())
+        """[B, n]: projection of every subgraph, whose size would drive the gate to its ends."""
+        level = F.layer_norm(z, z.shape[-1:])
+        return torch.matmul(level, self.projection / self.projection.norm())
 
     def _chosen(self, sampled: "Subgraphs", z: Tensor, ratio: Tensor) -> Tensor:
         """[B, n]: the share k of the subgraphs that is worth most, at least one."""
@@ -131,7 +132,7 @@ class SUGAR(GraphModel):
 
     def _classified(self, sampled: "Subgraphs", z: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
         """[B, K] logits and [B, n, H] states after attention between the chosen subgraphs."""
-        gated = self.inter(z * self._worth(z).tanh()[..., None])  # [B, n, H]
+        gated = self.inter(z * self._worth(z).sigmoid()[..., None])  # [B, n, H]
         energy = self.attending(gated) + self.attended(gated).transpose(1, 2)  # [B, n, n]
         energy = F.leaky_relu(energy, 0.2)
         itself = torch.eye(gated.size(1), dtype=torch.bool, device=z.device)
@@ -203,9 +204,14 @@ def sample_subgraphs(batch: Batch, count: int, size: int) -> Subgraphs:
     distance[first[:-1] + roots - node_ptr[owner]] = 0
     for _ in range(size - 1):  # a node further away is never among the first
         reached = distance[copied_edges[0]] + 1
-        distance = distance.scatter_reduce(0, copied_edges[1], reached, "amin")
+        nearer = distance.scatter_reduce(0, copied_edges[1], reached, "amin")
+        if torch.equal(nearer, distance):  # all have been reached
+            break
+        distance = nearer
     found = distance < total
-    order = -distance.where(found, 2 * total)
+    # Of the last nodes at one distance, the best connected: a draw would tell graphs apart that
+    # differ only in the order of their nodes.
+    order = degree[nodes] - distance.where(found, 2 * total) * (degree.max() + 1)  # [M]
     taken = largest(order, search, torch.full_like(owner, size), ties[nodes]) & found  # [M]
     number = taken.cumsum(0) - 1
     inside = taken[copied_edges].all(dim=0)

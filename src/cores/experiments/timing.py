@@ -46,7 +46,8 @@ def time_models(
     timings = []
     for batch_size in (1, natural):
         clocks = [_clock(action, config, data, batch_size, device) for config in configs]
-        rounds = [[clock() for clock in clocks] for _ in range(repeats + 1)][1:]  # one to warm up
+        warm_up = clocks[0].WARM_UP
+        rounds = [[clock() for clock in clocks] for _ in range(warm_up + repeats)][warm_up:]
         medians = [statistics.median(each) for each in zip(*rounds, strict=True)]
         timings += [
             Timing(
@@ -97,6 +98,8 @@ class _Prepared:
 
 
 class _Training(_Prepared):
+    WARM_UP = 0  # the first epoch, which does not count, is one
+
     def __call__(self) -> float:
         """Seconds of an epoch, selection included; what comes before the first is not counted."""
         stamps: list[float] = []
@@ -116,6 +119,7 @@ class _Training(_Prepared):
 
 
 class _Inference(_Prepared):
+    WARM_UP = 1
     CALLS = 20
 
     @torch.no_grad()
