@@ -1,0 +1,42 @@
+"""Every setting of a run, as frozen dataclasses checked once; they are also the command line.
+
+The defaults of these classes are the ``default`` preset. Names follow one table for the whole
+project (docs/architecture.md): the paper's symbols alpha, epsilon and K mean several things,
+the names here do not.
+"""
+
+from cores.config.baselines import DiffPoolConfig, GSATConfig, PoolConfig, SugarConfig
+from cores.config.classifier import (
+    TEST_SHARE,
+    Conv,
+    NetworkConfig,
+    PartsConfig,
+    Pooling,
+    TrainingConfig,
+)
+from cores.config.nested import from_dict, merged, to_dict
+from cores.config.policy import DietConfig, PPOConfig, RewardConfig
+from cores.config.run import Model, Preset, Removal, RunConfig
+
+__all__ = [
+    "TEST_SHARE",
+    "Conv",
+    "DietConfig",
+    "DiffPoolConfig",
+    "GSATConfig",
+    "Model",
+    "NetworkConfig",
+    "PPOConfig",
+    "PartsConfig",
+    "PoolConfig",
+    "Pooling",
+    "Preset",
+    "Removal",
+    "RewardConfig",
+    "RunConfig",
+    "SugarConfig",
+    "TrainingConfig",
+    "from_dict",
+    "merged",
+    "to_dict",
+]

@@ -1,0 +1,118 @@
+"""Settings of any classifier: its graphs, its network, its training."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from cores.config.checks import require
+
+Conv = Literal["gin", "gcn", "gat"]
+Pooling = Literal["mean", "add"]
+
+TEST_SHARE = 0.1
+"""Share of the graphs held out for the reported numbers, the same for every model."""
+
+
+@dataclass(frozen=True)
+class PartsConfig:
+    """Who may look at which graphs: shares of the whole dataset; train gets what is left."""
+
+    policy: float = 0.2
+    """Share the policy is rolled out on (the paper's validation split); with referees it joins the
+    training part, and both are dealt out anew."""
+    selection: float = 0.1
+    """Share for early stopping and choice of weights; 0: the policy part, as in the paper."""
+    calibration: float = 0.1
+    """Share that calibrates the prediction sets shown to users; 0: no such sets."""
+
+    def __post_init__(self) -> None:
+        for name in ("policy", "selection", "calibration"):
+            share = getattr(self, name)
+            require(0 <= share < 1, f"parts.{name} must lie in [0, 1), got {share}")
+        require(self.policy > 0, f"parts.policy must be positive, got {self.policy}")
+        left = 1 - TEST_SHARE - self.policy - self.selection - self.calibration
+        require(
+            left > 0,
+            f"the parts leave {left:.2f} of the graphs for training; lower a share",
+        )
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """Shape of the graph neural network (Eq. 2, readout, classifier)."""
+
+    hidden_dim: int = 64
+    """Units per layer."""
+    num_layers: int = 3
+    """Message-passing layers."""
+    pooling: tuple[Pooling, ...] = ("mean", "add")
+    """Readouts over the nodes, concatenated."""
+    dropout: float = 0.0
+    """Dropout rate after every layer."""
+    batch_norm: bool = True
+    """Batch normalisation after every message-passing layer."""
+    gin_eps: float = 0.0
+    """GIN: weight of the node itself, minus one."""
+    gin_train_eps: bool = False
+    """GIN: learn that weight."""
+    gat_heads: int = 4
+    """GAT: attention heads; they share the hidden units."""
+    edge_features: bool = False
+    """Let messages see edge features (bond types), where the dataset has them."""
+
+    def __post_init__(self) -> None:
+        for name, most in (("hidden_dim", 65536), ("num_layers", 1000), ("gat_heads", 1024)):
+            value = getattr(self, name)
+            require(1 <= value <= most, f"network.{name} must lie in [1, {most}], got {value}")
+        require(bool(self.pooling), "network.pooling needs at least one of mean, add")
+        require(
+            len(set(self.pooling)) == len(self.pooling),
+            f"network.pooling must not repeat itself, got {', '.join(self.pooling)}",
+        )
+        require(
+            0 <= self.dropout < 1,
+            f"network.dropout must lie in [0, 1), got {self.dropout}",
+        )
+        require(
+            abs(self.gin_eps) <= 1000,
+            f"network.gin_eps must lie in -1000 to 1000, got {self.gin_eps}",
+        )
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """Optimisation of the classifier (Eq. 6)."""
+
+    epochs: int = 240
+    """Most epochs."""
+    patience: int = 100
+    """Epochs without improvement on the selection part before training stops; for CORES, of those
+    in which its policy has settled, which at the default settings are fewer than this."""
+    batch_size: int = 32
+    """Graphs per update."""
+    learning_rate: float = 3e-3
+    """Adam's step size at the start."""
+    min_learning_rate: float = 1e-4
+    """The plateau schedule stops here."""
+    schedule_factor: float = 0.5
+    """Factor on the learning rate when the selection accuracy stalls."""
+    schedule_patience: int = 20
+    """Epochs of stalling before that."""
+    weight_decay: float = 1e-4
+    """Adam's L2 penalty."""
+    class_weights: bool = False
+    """Weight the loss inversely to class frequency in the training part."""
+    weights: Literal["best", "last"] = "best"
+    """Which epoch's weights are kept: best on the selection part, or the last (the paper)."""
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "patience", "batch_size", "learning_rate"):
+            value = getattr(self, name)
+            require(0 < value < 2**31, f"training.{name} must lie in (0, 2^31), got {value}")
+        for name in ("min_learning_rate", "schedule_patience", "weight_decay"):
+            value = getattr(self, name)
+            require(0 <= value < math.inf, f"training.{name} must not be negative, got {value}")
+        require(
+            0 < self.schedule_factor < 1,
+            f"training.schedule_factor must lie in (0, 1), got {self.schedule_factor}",
+        )

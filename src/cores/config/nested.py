@@ -1,0 +1,63 @@
+"""Dataclasses of settings as nested plain data, and back."""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+from cores.errors import UserError, nearest
+
+T = TypeVar("T")
+
+
+def to_dict(config: Any) -> dict[str, Any]:
+    """The settings as plain nested data, ready for JSON."""
+    plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(config)))
+    return plain
+
+
+def from_dict(kind: type[T], values: Mapping[str, Any], where: str = "") -> T:
+    """Build a (nested) config dataclass; unknown names and wrong types are the user's to mend."""
+    hints = get_type_hints(kind)
+    arguments = {}
+    for name, value in values.items():
+        path = f"{where}.{name}" if where else name
+        if name not in hints:
+            raise UserError(f"unknown setting {path!r}; {nearest(name, hints)}")
+        arguments[name] = _converted(hints[name], value, path)
+    return kind(**arguments)
+
+
+def _converted(hint: Any, value: Any, path: str) -> Any:
+    if dataclasses.is_dataclass(hint):
+        if not isinstance(value, Mapping):
+            raise UserError(f"setting {path!r} is a group of settings, got {value!r}")
+        return from_dict(hint, value, path)  # type: ignore[arg-type]  # is_dataclass: class or instance
+    if get_origin(hint) is Literal:
+        options = get_args(hint)
+        if value not in options:
+            raise UserError(f"setting {path!r} must be one of {', '.join(options)}, got {value!r}")
+        return value
+    if get_origin(hint) is tuple:
+        if not isinstance(value, list | tuple):
+            raise UserError(f"setting {path!r} must be a list, got {value!r}")
+        return tuple(_converted(get_args(hint)[0], each, path) for each in value)
+    if hint is float and type(value) is int and abs(value) < 2**53:
+        return float(value)
+    if type(value) is not hint:
+        raise UserError(f"setting {path!r} must be of type {hint.__name__}, got {value!r}")
+    return value
+
+
+def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested settings with some replaced.
+
+    >>> merged({"seed": 0, "network": {"dropout": 0.1, "gin_eps": 0}}, {"network": {"gin_eps": 1}})
+    {'seed': 0, 'network': {'dropout': 0.1, 'gin_eps': 1}}
+    """
+    result = dict(base)
+    for name, value in changes.items():
+        old = result.get(name)
+        nested = isinstance(old, Mapping) and isinstance(value, Mapping)
+        result[name] = merged(old, value) if nested else value  # type: ignore[arg-type]
+    return result
