@@ -4,14 +4,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cores.data.datasets import Dataset, load_dataset
+    from cores.data.dataset import Dataset
+    from cores.data.datasets import load_dataset
     from cores.errors import UserError
 
 __version__ = "0.1.0"
 __all__ = ["Dataset", "UserError", "load_dataset"]
 
 _HOME = {
-    "Dataset": "cores.data.datasets",
+    "Dataset": "cores.data.dataset",
     "UserError": "cores.errors",
     "load_dataset": "cores.data.datasets",
 }

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from cores import load_dataset
-from cores.data.datasets import canonical_name
+from cores.data.catalogue import canonical_name
 from cores.data.statistics import statistics
 from cores.errors import UserError
 from cores.settings import PAPER_DATASETS

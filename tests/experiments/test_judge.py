@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from cores.data.datasets import Dataset, load_dataset
+from cores.data.dataset import Dataset
+from cores.data.datasets import load_dataset
 from cores.evaluation.predictions import Predictions
 from cores.experiments import judge as judges
 from cores.experiments.judge import judge_of

@@ -11,12 +11,13 @@ from cores.cli import display
 from cores.cli.parser import SHORT
 from cores.cli.values import check_workers, path_or_none
 from cores.config import RunConfig, from_dict, merged
+from cores.data.catalogue import canonical_name
 from cores.errors import UserError
 
 
 def datasets(options: Namespace) -> dict[str, Any]:
     """Statistics of datasets."""
-    from cores.data.datasets import canonical_name, load_dataset
+    from cores.data.datasets import load_dataset
     from cores.data.statistics import statistics
     from cores.settings import PAPER_DATASETS
 
@@ -122,7 +123,6 @@ def benchmark(options: Namespace) -> dict[str, Any]:
 
 def _run_config(options: Namespace) -> RunConfig:
     """Preset, then settings file, then options."""
-    from cores.data.datasets import canonical_name
     from cores.settings import preset_config
 
     given = options.given.as_dict()

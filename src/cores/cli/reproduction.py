@@ -10,7 +10,8 @@ from jsonargparse import Namespace
 from cores.cli import display
 from cores.cli.values import check_workers, names, numbers, path_or_none
 from cores.config import Model, RunConfig
-from cores.data.datasets import canonical_name, data_folder
+from cores.data.catalogue import canonical_name
+from cores.data.folders import data_folder
 from cores.errors import UserError, nearest
 from cores.experiments.paper import (
     ABLATIONS,

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from cores.data.datasets import Dataset
+from cores.data.dataset import Dataset
 from cores.data.store import GraphStore
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from cores.config import RunConfig
-from cores.data.datasets import Dataset
+from cores.data.dataset import Dataset
 from cores.data.splits import FeatureScaler, Split, split_graphs
 from cores.data.store import GraphStore
 from cores.experiments.model import Task, build_classifier, build_critic

@@ -18,7 +18,7 @@ from torch.optim import Adam
 from torch_geometric.data import Batch
 
 from cores.config import Conv, NetworkConfig, PartsConfig, Removal, to_dict
-from cores.data.datasets import Dataset
+from cores.data.dataset import Dataset
 from cores.data.splits import FeatureScaler, split_graphs
 from cores.data.store import GraphStore
 from cores.errors import UserError

@@ -15,7 +15,7 @@ from cores.baselines.sugar import SUGAR
 from cores.baselines.topk import GPool, SAGPool
 from cores.config import RunConfig
 from cores.conformal import lac_scores
-from cores.data.datasets import Dataset
+from cores.data.dataset import Dataset
 from cores.data.splits import FeatureScaler
 from cores.data.store import GraphStore
 from cores.errors import UserError

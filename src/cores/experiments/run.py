@@ -7,7 +7,8 @@ from typing import Any
 import torch
 
 from cores.config import RunConfig
-from cores.data.datasets import Dataset, load_dataset
+from cores.data.dataset import Dataset
+from cores.data.datasets import load_dataset
 from cores.data.splits import split_graphs
 from cores.data.store import GraphStore
 from cores.errors import UserError

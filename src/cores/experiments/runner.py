@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from cores.config import RunConfig
-from cores.data.datasets import data_folder
+from cores.data.folders import data_folder
 from cores.errors import UserError
 from cores.experiments.cluster import on_cluster
 

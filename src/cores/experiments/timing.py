@@ -13,7 +13,8 @@ from pathlib import Path
 import torch
 
 from cores.config import RunConfig
-from cores.data.datasets import Dataset, load_dataset
+from cores.data.dataset import Dataset
+from cores.data.datasets import load_dataset
 from cores.evaluation.predictions import EVALUATION_BATCH
 from cores.experiments.device import tuned_cpu
 from cores.experiments.fit import Material, fit

@@ -1,0 +1,73 @@
+"""The paper's nine datasets (Table 1) and those with ground truth, as rows of one table."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from cores.errors import UserError, nearest
+
+
+@dataclass(frozen=True)
+class DatasetSpec:
+    """Choices that turn a dataset's files into the features of Table 1."""
+
+    name: str
+    file: str = ""
+    """Name of the file, where it differs."""
+    columns: tuple[int, ...] | None = None
+    """Columns kept, of the attributes followed by the one-hot labels; None: all."""
+    continuous: tuple[int, ...] = ()
+    """Columns (of those kept) to standardise."""
+    clipped: tuple[int, ...] = ()
+    """Columns (of those kept) to clip to their 0.1 % and 99.9 % quantiles first."""
+    cleaned: bool = False
+    """The variant without isomorphic duplicates."""
+    source: Literal["tu", "npz", "code"] = "tu"
+    """Text files in TU format, flat arrays, or made by code."""
+    edge_truth: str = ""
+    """File that marks the edges of the ground truth, line by line of the adjacency file."""
+
+    @property
+    def stem(self) -> str:
+        """Name of the file, without its ending."""
+        return self.file or self.name
+
+
+_COLUMNS_BZR = (0, 1, 2, 3, 8, 9, 10, 11, 18, 19)
+_ROWS = (
+    DatasetSpec("BZR", columns=_COLUMNS_BZR, continuous=(0, 1, 2)),
+    DatasetSpec("COX2", columns=_COLUMNS_BZR, continuous=(0, 1, 2)),
+    DatasetSpec("DD", columns=tuple(range(20))),
+    DatasetSpec("ENZYMES", continuous=tuple(range(18)), clipped=(0,)),
+    DatasetSpec("MUTAG", cleaned=True),
+    DatasetSpec("NCI1", columns=tuple(range(7))),
+    DatasetSpec("NCI109", columns=tuple(range(8))),
+    DatasetSpec("PROTEINS", continuous=(0,), clipped=(0,)),
+    DatasetSpec("PTC", file="PTC_FM", columns=tuple(range(1, 9))),
+    DatasetSpec("BA_2Motifs", source="npz"),
+    DatasetSpec("Benzene", source="npz"),
+    DatasetSpec("Mutagenicity", edge_truth="Mutagenicity_edge_gt.npz"),
+    DatasetSpec("motifs", source="code"),
+)
+DATASETS = {spec.name: spec for spec in _ROWS}
+"""Every dataset known by name."""
+_BY_FOLDED_NAME = {name.lower(): name for name in DATASETS} | {"ptc_fm": "PTC"}
+
+
+def canonical_name(dataset: str) -> str:
+    """A known dataset's own spelling; a path stays as it is.
+
+    >>> canonical_name("mutag"), canonical_name("ptc_fm")
+    ('MUTAG', 'PTC')
+    """
+    if not dataset.strip():
+        raise UserError("the dataset's name is empty; `cores datasets` lists what is known")
+    if dataset.lower() in _BY_FOLDED_NAME:
+        return _BY_FOLDED_NAME[dataset.lower()]
+    if os.sep in dataset or Path(dataset).exists():
+        return dataset
+    raise UserError(
+        f"unknown dataset {dataset!r}; {nearest(dataset, DATASETS)} "
+        "(or the path of a zip or folder in TU format)"
+    )
