@@ -24,8 +24,8 @@ from cores.experiments.times import Timing
 from cores.settings import preset_config
 from cores.training.state import RandomState
 
-EPOCHS = 4
-"""Two before the policy of CORES begins and two after; the second of each counts."""
+EPOCHS = 2
+"""Of a classifier, and again of the policy where there is one; the second counts."""
 YARDSTICK = "gnn"
 
 
@@ -70,9 +70,10 @@ def time_models(
 def _clock(
     action: str, config: RunConfig, data: Dataset, batch_size: int, device: torch.device
 ) -> "_Training | _Inference":
+    epochs = EPOCHS if config.removal is None else 2 * EPOCHS
     config = replace(
         config,
-        training=replace(config.training, epochs=EPOCHS, batch_size=batch_size),
+        training=replace(config.training, epochs=epochs, batch_size=batch_size),
         ppo=replace(config.ppo, batch_size=min(batch_size, config.ppo.batch_size)),
     )
     kind = _Training if action == "train" else _Inference
@@ -116,7 +117,8 @@ class _Training(_Prepared):
             self.random,
             report=report,
         )
-        return (stamps[1] - stamps[0] + stamps[3] - stamps[2]) / 2
+        counted = [end - start for start, end in zip(stamps[::2], stamps[1::2], strict=True)]
+        return statistics.mean(counted)
 
 
 class _Inference(_Prepared):
