@@ -196,7 +196,7 @@ def _times(options: Namespace, target: str) -> Result:
     from cores.experiments.device import choose_device
     from cores.experiments.folder import machine_of
     from cores.experiments.times import merge_timings
-    from cores.experiments.timing import YARDSTICK, time_models
+    from cores.experiments.timing import REPEATS, YARDSTICK, time_models
     from cores.reports.target import write_tables
     from cores.reports.times import times
 
@@ -208,7 +208,7 @@ def _times(options: Namespace, target: str) -> Result:
     make_folder(Path(options.out))
     timings = merge_timings(rows_file, [])
     asked = {YARDSTICK, *models}
-    repeats = 1 if options.quick else 5
+    repeats = 1 if options.quick else REPEATS[action]
     setting = (action, repeats, machine_of(device))
     with display.runs_progress(len(datasets)) as advance:
         for dataset in datasets:

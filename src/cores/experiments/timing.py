@@ -26,6 +26,8 @@ from cores.training.state import RandomState
 
 EPOCHS = 2
 """Of a classifier, and again of the policy where there is one; the second counts."""
+REPEATS = {"train": 3, "inference": 5}
+"""An epoch on single graphs takes minutes."""
 YARDSTICK = "gnn"
 
 

@@ -104,9 +104,12 @@ class Journal:
         try:
             for name, part in self.state.items():
                 part.load_state_dict(saved["parts"][name])
-            self.epoch, self._seconds_before = saved["epoch"], saved["seconds"]
-            return str(saved.get("history", ""))
-        except (KeyError, RuntimeError, ValueError, TypeError) as error:
+            epoch, seconds, history = saved["epoch"], saved["seconds"], saved["history"]
+            if not (type(epoch) is int and epoch >= 0 and type(seconds) is float):
+                raise ValueError("neither an epoch nor seconds")
+            self.epoch, self._seconds_before = epoch, seconds
+            return str(history)
+        except (LookupError, AttributeError, RuntimeError, ValueError, TypeError) as error:
             raise UserError(
                 f"{path} does not fit this run ({type(error).__name__}); delete it to start over"
             ) from None
