@@ -210,8 +210,9 @@ cores reproduce comparison-gin --models gnn --datasets motifs,BA_2Motifs --prese
 """
 
 
-_PROVENANCE = """The row names the machine a run ended on: the five GIN runs on NCI1 did their
-first 630 epochs or so on a CPU.
+_PROVENANCE = """The row names the machine a run ended on: the five runs of the GNN on NCI1 at the
+published settings did their first 630 epochs or so on a CPU, four of GPool their first 775 to 860
+on the GPU.
 """
 
 
