@@ -159,7 +159,7 @@ def place_within(owner: Int[Tensor, " items"], num_owners: int) -> Int[Tensor, "
 
 
 def scattered(place: Int[Tensor, " elements"]) -> Int[Tensor, " elements"]:
-    """A fixed number per place within a graph, in no visible order: breaks ties.
+    """A fixed number in [0, 2^32) per place within a graph, in no visible order: breaks ties.
 
     The same graph gets the same numbers in every batch and on every device.
     """

@@ -69,6 +69,22 @@ def test_the_best_nodes_of_every_graph_are_kept_rounded_up(
             assert worst_kept >= prediction.node_scores[here & ~remaining].max()
 
 
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 1, 0, 2], [2, 0, 3, 1]])
+def test_of_nodes_that_score_alike_the_best_connected_are_kept(order: list[int]) -> None:
+    # a path 0 - 1 - 2 - 3 of nodes with the same features, numbered in some order
+    number = torch.tensor(order).argsort()
+    ends = number[torch.tensor([[0, 1], [1, 2], [2, 3]])].T
+    graphs = GraphStore(
+        x=torch.ones(4, 3),
+        edge_index=torch.cat([ends, ends.flip(0)], dim=1),
+        y=torch.tensor([0]),
+        node_ptr=torch.tensor([0, 4]),
+        edge_ptr=torch.tensor([0, 6]),
+    )
+    removed = model_of(GPool).predict(graphs.batch(torch.arange(1))).subgraph.removed_nodes
+    assert {order[node] for node in (~removed).nonzero().flatten().tolist()} == {1, 2}
+
+
 @pytest.mark.parametrize("kind", [GPool, SAGPool])
 def test_predictions_are_those_of_the_forward_pass(kind: type[TopK]) -> None:
     batch = graphs_with_features().batch(torch.arange(4))

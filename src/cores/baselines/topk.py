@@ -46,10 +46,12 @@ class TopK(GraphModel):
     def removed(self, batch: Batch, scores: Float[Tensor, " nodes"]) -> Bool[Tensor, " nodes"]:
         """All but the best nodes of every graph, at least one of which is kept.
 
-        Equal scores are the rule where nodes have the same features: a fixed draw decides.
+        Equal scores are the rule where nodes have the same features. The better connected is kept:
+        an end goes before it cuts a graph in two. Then a fixed draw decides.
         """
         wanted = rounded_up(self.ratio * torch.bincount(batch.batch, minlength=batch.num_graphs))
-        ties = scattered(place_within(batch.batch, batch.num_graphs))
+        degree = torch.bincount(batch.edge_index[0], minlength=len(scores))
+        ties = scattered(place_within(batch.batch, batch.num_graphs)) - degree * 2**32
         return ~largest(scores, batch.batch, wanted, ties)
 
     def forward(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
