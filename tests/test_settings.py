@@ -56,16 +56,6 @@ def test_the_users_changes_come_last() -> None:
     assert config.model == "mlp"
 
 
-def test_the_default_preset_knows_what_a_model_needs() -> None:
-    rates = {
-        model: preset_config("MUTAG", model, "gin", "default", {}).training.learning_rate
-        for model in ("gnn", "gsat")
-    }
-    assert rates == {"gnn": 3e-3, "gsat": 1e-3}
-    changed = preset_config("MUTAG", "gsat", "gin", "default", {"training": {"learning_rate": 0.1}})
-    assert changed.training.learning_rate == 0.1
-
-
 def test_a_dataset_without_published_settings_is_refused() -> None:
     with pytest.raises(UserError, match="no settings for gnn with gin on motifs; use --preset"):
         preset_config("motifs", "gnn", "gin", "paper", {})

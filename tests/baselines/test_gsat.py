@@ -1,6 +1,5 @@
 """GSAT: attention that pays for what it tells, and finds a planted motif."""
 
-import math
 from dataclasses import replace
 
 import pytest
@@ -53,19 +52,18 @@ def test_a_batch_without_edges_has_a_loss() -> None:
     assert model_of("edge").loss(graphs.batch(torch.arange(2))).isfinite()
 
 
-def test_the_constraint_is_on_the_draw() -> None:
+def test_the_constraint_is_on_the_probability_not_on_the_draw() -> None:
     batch = ba_motifs(num_graphs=4, seed=0).batch(torch.arange(4))
     model = model_of(dropout=0.0)
     torch.nn.init.zeros_(model.attention.weight)
-    torch.nn.init.zeros_(model.attention.bias)  # probability 0.5 everywhere: draws are uniform
+    torch.nn.init.zeros_(model.attention.bias)  # probability 0.5 everywhere
     model.r.fill_(0.5)
     losses = []
-    for weight in (0.0, 1.0):
+    for weight in (0.0, 100.0):
         model.config = replace(model.config, information_weight=weight)
         torch.manual_seed(0)
         losses.append(float(model.loss(batch).detach()))
-    expected = math.log(2) - 0.5  # of KL(Bern(a) || Bern(1/2)) for a uniform in (0, 1)
-    assert losses[1] - losses[0] == pytest.approx(expected, abs=0.05)
+    assert losses[0] == pytest.approx(losses[1])
 
 
 @pytest.mark.parametrize("conv", ["gin", "gcn", "gat"])

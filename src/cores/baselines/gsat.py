@@ -84,10 +84,11 @@ class GSAT(GraphModel):
         return self._classify(batch, self._attention(self.logits(batch)))
 
     def loss(self, batch: Batch, class_weights: Tensor | None = None) -> Float[Tensor, ""]:
-        """Cross-entropy, with the divergence of the attention, as drawn, from Bern(r)."""
-        attention = self._attention(self.logits(batch))
-        loss = F.cross_entropy(self._classify(batch, attention), batch.y, weight=class_weights)
-        return loss + self.config.information_weight * information_loss(attention, self.r)
+        """Cross-entropy, with the divergence of the attention from Bern(r)."""
+        logits = self.logits(batch)
+        classes = self._classify(batch, self._attention(logits))
+        loss = F.cross_entropy(classes, batch.y, weight=class_weights)
+        return loss + self.config.information_weight * information_loss(logits.sigmoid(), self.r)
 
     def predict(self, batch: Batch) -> Prediction:
         """Class probabilities, and the attention as scores."""
@@ -128,13 +129,13 @@ class GSAT(GraphModel):
 
 
 def information_loss(
-    attention: Float[Tensor, " elements"], r: Float[Tensor, ""]
+    probability: Float[Tensor, " elements"], r: Float[Tensor, ""]
 ) -> Float[Tensor, ""]:
-    """KL(Bern(a) || Bern(r)), averaged over the elements: an upper bound of what they tell.
+    """KL(Bern(p) || Bern(r)), averaged over the elements: an upper bound of what they tell.
 
     >>> round(float(information_loss(torch.tensor([0.7, 0.7]), torch.tensor(0.7))), 6)
     0.0
     """
-    a = attention.clamp(MARGIN, 1 - MARGIN)
-    divergence = a * (a / r).log() + (1 - a) * ((1 - a) / (1 - r)).log()
-    return divergence.sum() / max(len(a), 1)
+    p = probability.clamp(MARGIN, 1 - MARGIN)
+    divergence = p * (p / r).log() + (1 - p) * ((1 - p) / (1 - r)).log()
+    return divergence.sum() / max(len(p), 1)

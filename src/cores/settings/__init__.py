@@ -1,7 +1,4 @@
-"""The published settings as data (one TOML file per model), and the two presets.
-
-The default preset is what ``RunConfig`` says, but for what ``default.toml`` changes for a model.
-"""
+"""The published settings as data (one TOML file per model), and the two presets."""
 
 import tomllib
 from functools import cache
@@ -108,6 +105,4 @@ def preset_config(
                 "use --preset default"
             )
         base = merged(base, _settings(section))
-    else:
-        base = merged(base, _file("default.toml").get(model, {}))
     return from_dict(RunConfig, merged(base, changes))
