@@ -47,12 +47,13 @@ class TopK(GraphModel):
         """All but the best nodes of every graph, at least one of which is kept.
 
         Equal scores are the rule where nodes have the same features. The better connected is kept:
-        an end goes before it cuts a graph in two. Then a fixed draw decides.
+        an end goes before it cuts a graph in two. Then a fixed draw decides. The last digits of a
+        score do not count: they depend on what else is in the batch.
         """
         wanted = rounded_up(self.ratio * torch.bincount(batch.batch, minlength=batch.num_graphs))
         degree = torch.bincount(batch.edge_index[0], minlength=len(scores))
         ties = scattered(place_within(batch.batch, batch.num_graphs)) - degree * 2**32
-        return ~largest(scores, batch.batch, wanted, ties)
+        return ~largest(scores.round(decimals=4), batch.batch, wanted, ties)
 
     def forward(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
         """Logits from the kept nodes."""
@@ -97,17 +98,19 @@ class GPool(TopK):
         self.embed = nn.Linear(num_features, network.hidden_dim)
         self.projection = nn.Parameter(torch.empty(network.hidden_dim))
         nn.init.uniform_(self.projection, -1, 1)
-        self.classifier = Classifier(num_features, num_classes, network, layer, num_edge_features)
+        self.classifier = Classifier(
+            network.hidden_dim, num_classes, network, layer, num_edge_features
+        )
 
     def scored(self, batch: Batch) -> tuple[Tensor, Float[Tensor, " nodes"]]:
-        """The features, and h p / |p| with an embedding h of the node's own features."""
-        h = torch.relu(self.embed(batch.x))  # [N, H]
-        return batch.x, h @ (self.projection / self.projection.norm())
+        """An embedding h of the node's own features, and h p / |p|."""
+        h = self.embed(batch.x)  # [N, H]
+        return h, h @ (self.projection / self.projection.norm())
 
     def read(
         self, batch: Batch, states: Tensor, gates: Tensor, removed: Bool[Tensor, " nodes"]
     ) -> Float[Tensor, "graphs classes"]:
-        """Logits from the subgraph between the kept nodes, their features gated."""
+        """Logits from the subgraph between the kept nodes, their embeddings gated."""
         subgraph = remove_nodes(batch, removed)
         subgraph.x = states[~removed] * gates[~removed, None]
         logits: Tensor = self.classifier(subgraph)
