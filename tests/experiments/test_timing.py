@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from cores.config import RunConfig
 from cores.errors import UserError
+from cores.experiments import timing
 from cores.experiments.times import Timing, merge_timings, read_timings
 from cores.experiments.timing import time_models
 from cores.reports.times import times
@@ -24,6 +26,25 @@ def test_predictions_are_timed_as_ratios_to_the_plain_gnn() -> None:
     assert found[0].ratio == found[2].ratio == 1
     assert found[1].ratio == pytest.approx(found[1].seconds / found[0].seconds)
     assert all(each.seconds > 0 for each in found)
+
+
+def test_a_ratio_is_taken_in_every_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    # In the second round the machine is ten times slower.
+    seconds = {"gnn": [1.0, 10.0, 2.0], "mlp": [3.0, 30.0, 1.0]}
+
+    class Clock:
+        WARM_UP = 0
+
+        def __init__(self, config: RunConfig) -> None:
+            self.rounds = iter(seconds[config.model])
+
+        def __call__(self) -> float:
+            return next(self.rounds)
+
+    monkeypatch.setattr(timing, "_clock", lambda action, config, *rest: Clock(config))
+    device = torch.device("cpu")
+    found = time_models("inference", "motifs", ["mlp"], repeats=3, device=device)
+    assert [(each.seconds, each.ratio) for each in found[:2]] == [(2.0, 1.0), (3.0, 3.0)]
 
 
 @pytest.mark.data

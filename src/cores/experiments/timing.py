@@ -51,20 +51,20 @@ def time_models(
         clocks = [_clock(action, config, data, batch_size, device) for config in configs]
         warm_up = clocks[0].WARM_UP
         rounds = [[clock() for clock in clocks] for _ in range(warm_up + repeats)][warm_up:]
-        medians = [statistics.median(each) for each in zip(*rounds, strict=True)]
         timings += [
             Timing(
                 data.name,
                 name,
                 action,
                 batch_size,
-                seconds,
-                seconds / medians[0],
+                statistics.median(each[number] for each in rounds),
+                # By round: a machine that is slower for a while is so for both.
+                statistics.median(each[number] / each[0] for each in rounds),
                 repeats,
                 machine_of(device),
                 commit() or "",
             )
-            for name, seconds in zip(names, medians, strict=True)
+            for number, name in enumerate(names)
         ]
     return timings
 
@@ -125,13 +125,16 @@ class _Training(_Prepared):
 
 class _Inference(_Prepared):
     WARM_UP = 1
-    CALLS = 20
+    SECONDS = 0.2  # in a few milliseconds, a pause of the machine's would be all that is seen
 
     @torch.no_grad()
     def __call__(self) -> float:
-        """Seconds of a prediction, explanation included; the mean of a few calls."""
+        """Seconds of a prediction, explanation included; the mean of as many calls as fit."""
         self.model.eval()
-        started = self._synchronised()
-        for _ in range(self.CALLS):
+        calls, started = 0, self._synchronised()
+        while True:
             self.model.predict(self.batch)
-        return (self._synchronised() - started) / self.CALLS
+            calls += 1
+            elapsed = self._synchronised() - started
+            if elapsed > self.SECONDS:
+                return elapsed / calls

@@ -189,10 +189,10 @@ cores reproduce comparison-gin --models gsat,cores-node,cores-edge --preset defa
 """
 _TIMES = """## Seconds
 
-Of one epoch of training and of one prediction, all models in turns in one process, medians of three
-and of five; ratios to the plain GNN, the paper's in brackets (it measured with single graphs). An
-epoch of CORES is the mean of one before its policy begins and one after, at the default settings.
-The rows come from
+Of one epoch of training and of one prediction, all models in turns in one process; medians of three
+rounds and of five of the ratio to the plain GNN in the same round, the paper's in brackets (it
+measured with single graphs). An epoch of CORES is the mean of one before its policy begins and one
+after, at the default settings. The rows come from
 
 ```
 cores reproduce time-train --rows results/times.csv \\
