@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from cores.config import RunConfig
+from cores.data.dataset import Dataset
 from cores.errors import UserError
 from cores.experiments import timing
 from cores.experiments.times import Timing, merge_timings, read_timings
@@ -61,6 +62,27 @@ def test_an_epoch_of_every_kind_of_model_is_timed(data_root: Path) -> None:
     assert [each.model for each in single] == ["gnn", "gpool", "cores-node"]
     assert {each.batch_size for each in natural} == {32}
     assert all(each.seconds > 0 and each.repeats == 1 for each in found)
+
+
+def test_a_long_epoch_is_timed_on_a_part_of_the_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Dataset] = []
+
+    class Clock:
+        WARM_UP = 0
+
+        def __call__(self) -> float:
+            return 0.5
+
+    def clock(action: str, config: RunConfig, data: Dataset, *rest: object) -> Clock:
+        seen.append(data)
+        return Clock()
+
+    monkeypatch.setattr(timing, "_clock", clock)
+    found = time_models("train", "motifs", [], repeats=1, device=torch.device("cpu"))
+    assert {len(data) for data in seen} == {timing.MOST_GRAPHS}
+    assert torch.bincount(seen[0].graphs.y).tolist() == [128, 128]
+    assert {each.seconds for each in found} == {0.5 * 1000 / timing.MOST_GRAPHS}
+    assert {each.ratio for each in found} == {1}
 
 
 def test_a_file_of_seconds_keeps_the_latest_and_names_a_bad_line(tmp_path: Path) -> None:

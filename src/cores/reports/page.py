@@ -192,7 +192,8 @@ _TIMES = """## Seconds
 Of one epoch of training and of one prediction, all models in turns in one process; medians of three
 rounds and of five of the ratio to the plain GNN in the same round, the paper's in brackets (it
 measured with single graphs). An epoch of CORES is the mean of one before its policy begins and one
-after, at the default settings. The rows come from
+after, at the default settings. An epoch on more than 256 graphs was timed on 256 of them and taken
+to last longer in proportion. The rows come from
 
 ```
 cores reproduce time-train --rows results/times.csv \\
