@@ -212,6 +212,10 @@ def test_all_goes_on_past_a_target_that_fails(
         (["comparison-gin", "--rows", "TMP/file/rows.csv"], "cannot make the folder TMP/file"),
         (["comparison-gin", "--rows", "TMP/file"], "the first line must name the columns"),
         (["time-train", "--rows", "TMP/file"], "the first line must name the columns"),
+        (
+            ["time-train", "--preset", "paper"],
+            "measured at the default settings",
+        ),
         (["comparison-gin", "--splits", f"1-{10**20}"], "--splits takes numbers from 1 such as"),
         (["comparison-gin", "--datasets", ","], "--datasets names nothing"),
         (["mutag", "--models", ","], "--models names nothing"),

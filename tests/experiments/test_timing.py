@@ -8,6 +8,7 @@ import torch
 
 from cores.config import RunConfig
 from cores.data.dataset import Dataset
+from cores.data.datasets import load_dataset
 from cores.errors import UserError
 from cores.experiments import timing
 from cores.experiments.times import Timing, merge_timings, read_timings
@@ -85,6 +86,13 @@ def test_a_long_epoch_is_timed_on_a_part_of_the_graphs(monkeypatch: pytest.Monke
     assert {each.ratio for each in found} == {1}
 
 
+@pytest.mark.parametrize(("longer", "rolled_out"), [(1.0, 160), (16.0, 10), (1000.0, 1)])
+def test_a_part_of_the_graphs_gets_a_part_of_the_roll_outs(longer: float, rolled_out: int) -> None:
+    config, data = RunConfig(model="cores-node"), load_dataset("motifs")
+    clock = timing._clock("train", config, data, 1, torch.device("cpu"), longer)
+    assert clock.config.ppo.env_steps == rolled_out
+
+
 def test_a_file_of_seconds_keeps_the_latest_and_names_a_bad_line(tmp_path: Path) -> None:
     path = tmp_path / "times.csv"
     old = Timing("MUTAG", "gnn", "train", 1, 0.5, 1.0, 5, "cpu", "abc")
@@ -97,9 +105,11 @@ def test_a_file_of_seconds_keeps_the_latest_and_names_a_bad_line(tmp_path: Path)
     elsewhere = replace(new, machine="NVIDIA H200")
     assert {new, quick, elsewhere} <= set(merge_timings(path, [quick, elsewhere]))
     merge_timings(path, [])
-    path.write_text(path.read_text().replace("0.25,1,5,cpu", "fast,1,5,cpu"))
-    with pytest.raises(UserError, match=r"times.csv: line \d is not a measured time"):
-        read_timings(path)
+    good = path.read_text()
+    for bad in (good.replace("0.25,1,5,cpu", "fast,1,5,cpu"), good.replace("train", "rest")):
+        path.write_text(bad)
+        with pytest.raises(UserError, match=r"times.csv: line \d is not a measured time"):
+            read_timings(path)
     assert read_timings(tmp_path / "none.csv") == []
 
 

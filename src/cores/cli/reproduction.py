@@ -195,11 +195,13 @@ def _times(options: Namespace, target: str) -> Result:
     """Time models one after the other in this process: beside each other they would disturb."""
     from cores.experiments.device import choose_device
     from cores.experiments.folder import machine_of
-    from cores.experiments.times import merge_timings
-    from cores.experiments.timing import REPEATS, YARDSTICK, time_models
+    from cores.experiments.times import REPEATS, merge_timings
+    from cores.experiments.timing import YARDSTICK, time_models
     from cores.reports.target import write_tables
     from cores.reports.times import times
 
+    if options.preset != "default" and options.target != ALL:
+        raise UserError(f"{target} is measured at the default settings; leave --preset out")
     action, datasets = TIMES[target], _datasets(options)
     models = _models(options, target)
     device = choose_device(options.device)

@@ -9,6 +9,9 @@ from pathlib import Path
 from cores.errors import UserError
 from cores.files import in_turn, write_atomically
 
+REPEATS = {"train": 3, "inference": 5}
+"""How often each action is timed: an epoch on single graphs takes minutes."""
+
 
 @dataclass(frozen=True)
 class Timing:
@@ -17,7 +20,7 @@ class Timing:
     dataset: str
     model: str
     action: str
-    """``train``: an epoch; ``inference``: one call."""
+    """``train``: an epoch; ``inference``: one call. Both are keys of ``REPEATS``."""
     batch_size: int
     seconds: float
     """Median over the repeats."""
@@ -42,6 +45,7 @@ def read_timings(path: Path) -> list[Timing]:
     timings = []
     for number, line in enumerate(lines, start=2):
         try:
+            REPEATS[line["action"]]
             timings.append(
                 Timing(
                     *(line["dataset"], line["model"], line["action"], int(line["batch_size"])),

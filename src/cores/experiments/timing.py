@@ -26,8 +26,6 @@ from cores.training.state import RandomState
 
 EPOCHS = 2
 """Of a classifier, and again of the policy where there is one; the second counts."""
-REPEATS = {"train": 3, "inference": 5}
-"""An epoch on single graphs takes minutes."""
 MOST_GRAPHS = 256
 """An epoch on more graphs is timed on so many of them, and taken to last longer in proportion."""
 YARDSTICK = "gnn"
@@ -52,7 +50,7 @@ def time_models(
     natural = configs[0].training.batch_size if action == "train" else EVALUATION_BATCH
     timings = []
     for batch_size in (1, natural):
-        clocks = [_clock(action, config, data, batch_size, device) for config in configs]
+        clocks = [_clock(action, config, data, batch_size, device, longer) for config in configs]
         warm_up = clocks[0].WARM_UP
         rounds = [[clock() for clock in clocks] for _ in range(warm_up + repeats)][warm_up:]
         timings += [
@@ -83,14 +81,22 @@ def _sample(data: Dataset) -> Dataset:
 
 
 def _clock(
-    action: str, config: RunConfig, data: Dataset, batch_size: int, device: torch.device
+    action: str,
+    config: RunConfig,
+    data: Dataset,
+    batch_size: int,
+    device: torch.device,
+    longer: float,
 ) -> "_Training | _Inference":
     epochs = EPOCHS if config.removal is None else 2 * EPOCHS
-    config = replace(
-        config,
-        training=replace(config.training, epochs=epochs, batch_size=batch_size),
-        ppo=replace(config.ppo, batch_size=min(batch_size, config.ppo.batch_size)),
+    ppo = replace(
+        config.ppo,
+        batch_size=min(batch_size, config.ppo.batch_size),
+        # Its roll-outs are a number, not a share, of the graphs.
+        env_steps=max(1, round(config.ppo.env_steps / longer)),
     )
+    training = replace(config.training, epochs=epochs, batch_size=batch_size)
+    config = replace(config, training=training, ppo=ppo)
     kind = _Training if action == "train" else _Inference
     return kind(config, data, batch_size, device)
 
@@ -111,7 +117,8 @@ class _Prepared:
     def _synchronised(self) -> float:
         if self.device.type == "cuda":
             torch.cuda.synchronize()
-        return time.perf_counter()
+            return time.perf_counter()
+        return time.process_time()  # whatever else the machine does meanwhile does not count
 
 
 class _Training(_Prepared):
