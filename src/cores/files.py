@@ -15,7 +15,7 @@ from cores.errors import UserError
 
 def cache_folder() -> Path:
     """The user's folder for what can be made or downloaded again."""
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "cores-gnn"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cores-gnn"
 
 
 def make_folder(path: Path) -> None:

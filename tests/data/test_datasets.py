@@ -4,6 +4,7 @@ import csv
 import shutil
 import zipfile
 from collections.abc import Callable
+from http.client import IncompleteRead
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from cores import load_dataset
 from cores.data.catalogue import canonical_name
 from cores.data.statistics import statistics
 from cores.errors import UserError
+from cores.files import cache_folder
 from cores.settings import PAPER_DATASETS
 
 
@@ -108,6 +110,20 @@ def test_the_cache_is_read_like_a_data_folder(
     assert len(load_dataset("MUTAG")) == 135
     monkeypatch.setattr("torch_geometric.data.download_url", pytest.fail)
     assert len(load_dataset("MUTAG")) == 135
+
+
+def test_a_download_that_breaks_off_leaves_nothing(
+    no_data: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def break_off(url: str, folder: str, log: bool) -> None:
+        Path(folder, url.rpartition("/")[2]).write_bytes(b"half of a zip")
+        raise IncompleteRead(b"half of a zip")
+
+    monkeypatch.setattr("torch_geometric.data.download_url", break_off)
+    for _ in range(2):
+        with pytest.raises(UserError, match=r"cannot download MUTAG \(IncompleteRead\)"):
+            load_dataset("MUTAG")
+    assert not [path for path in cache_folder().rglob("*") if path.is_file()]
 
 
 def test_a_read_only_folder_is_enough(tu_folder: Path) -> None:

@@ -72,7 +72,6 @@ def test_a_fault_of_the_program_is_told_with_its_place(
 
     monkeypatch.setattr("cores.experiments.run.train_run", breaks)
     folder = run_folder(tmp_path, config(1))
-    folder.mkdir()
     failure = train_in_worker(tmp_path, "cpu", None)(config(1))
     assert failure == f"ZeroDivisionError: so it is (more in {folder / 'error.txt'})"
     assert "in breaks" in (folder / "error.txt").read_text()

@@ -54,6 +54,14 @@ def test_every_value_of_the_space_is_a_valid_setting(model: str, conv: str) -> N
             from_dict(RunConfig, merged(to_dict(config), changes))
 
 
+def test_nothing_is_searched_for_that_a_model_does_not_read() -> None:
+    spaces = {
+        model: search_space(preset_config("motifs", model, "gin", "default", {}))
+        for model in ("gnn", "sugar")
+    }
+    assert spaces["gnn"].keys() - spaces["sugar"].keys() == {"network.pooling"}
+
+
 def test_a_critic_is_searched_for_where_there_is_one() -> None:
     paper = preset_config("MUTAG", "cores-node", "gin", "paper", {})
     default = preset_config("MUTAG", "cores-node", "gin", "default", {})

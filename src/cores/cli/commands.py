@@ -14,6 +14,8 @@ from cores.config import RunConfig, from_dict, merged
 from cores.data.catalogue import canonical_name
 from cores.errors import UserError
 
+CHOICE = ("dataset", "model", "conv", "preset")
+
 
 def datasets(options: Namespace) -> dict[str, Any]:
     """Statistics of datasets."""
@@ -131,26 +133,29 @@ def _run_config(options: Namespace) -> RunConfig:
         if options[name] is not None:
             group, setting = path.split(".")
             changes = merged(changes, {group: {setting: options[name]}})
-    if options.settings is not None:
-        changes = merged(_settings(Path(options.settings)), changes)
-    choice = from_dict(
-        RunConfig,
-        {name: changes[name] for name in ("dataset", "model", "conv", "preset") if name in changes},
-    )
+    file = {} if options.settings is None else _settings(Path(options.settings))
+    changes = merged(file, changes)
+    choice = _choice(changes)
     changes["dataset"] = canonical_name(choice.dataset)
-    return preset_config(changes["dataset"], choice.model, choice.conv, choice.preset, changes)
+    chosen = changes["dataset"], choice.model, choice.conv, choice.preset
+    _choice(file)  # what is wrong in the file is told even where an option overrides it
+    preset_config(*chosen, {name: value for name, value in file.items() if name not in CHOICE})
+    return preset_config(*chosen, changes)
+
+
+def _choice(settings: dict[str, Any]) -> RunConfig:
+    """What decides which preset the other settings change."""
+    return from_dict(RunConfig, {name: settings[name] for name in CHOICE if name in settings})
 
 
 def _settings(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
-            settings = tomllib.load(file)
-        from_dict(RunConfig, settings)  # what is wrong is told even where an option overrides it
+            return tomllib.load(file)
     except OSError as error:
         raise UserError(f"cannot read --settings {path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UserError(f"--settings {path} is not valid TOML: {error}") from None
-    return settings
 
 
 def _default_folder(config: RunConfig) -> Path:

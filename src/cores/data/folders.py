@@ -1,11 +1,13 @@
 """Where the files of a dataset are: a folder of the user's, the cache, or downloaded to it."""
 
 import os
+from http.client import HTTPException
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from cores.data.catalogue import DatasetSpec
 from cores.errors import UserError
-from cores.files import cache_folder, make_folder
+from cores.files import cache_folder, in_turn, make_folder
 
 
 def data_folder(given: str | Path | None) -> Path | None:
@@ -45,21 +47,26 @@ def npz_path(file: str, root: Path | None) -> Path:
     """A file of flat arrays, which must be there."""
     path = (root or cache_folder()) / "other" / file
     if not path.exists():
-        raise UserError(f"{path} is missing; put it there, or set CORES_DATA to its folder")
+        raise UserError(
+            f"{path} is missing; put it there, or at FOLDER/other/{file} and set CORES_DATA to "
+            "FOLDER"
+        )
     return path
 
 
 def _downloaded(spec: DatasetSpec, path: Path) -> Path:
-    """Download a dataset's zip from where PyG gets it."""
-    import aiohttp
+    """Download a dataset's zip from where PyG gets it; nobody finds half of one."""
     from torch_geometric.data import download_url
     from torch_geometric.datasets import TUDataset
 
     url = TUDataset.cleaned_url if spec.cleaned else TUDataset.url
     make_folder(path.parent)
     try:
-        download_url(f"{url}/{spec.stem}.zip", str(path.parent), log=False)
-    except (OSError, RuntimeError, aiohttp.ClientError) as error:
+        with in_turn(path), TemporaryDirectory(dir=path.parent) as folder:
+            if not path.exists():  # else another process was first
+                download_url(f"{url}/{spec.stem}.zip", folder, log=False)
+                Path(folder, path.name).replace(path)
+    except (OSError, HTTPException) as error:
         raise UserError(
             f"cannot download {spec.name} ({type(error).__name__}); put its zip at {path}, "
             f"or at FOLDER/{path.parent.name}/{path.name} and set CORES_DATA to FOLDER"

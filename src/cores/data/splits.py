@@ -99,7 +99,7 @@ def _sorted(pieces: list[NDArray[np.int64]]) -> Tensor:
 
 
 class FeatureScaler(nn.Module):
-    """Clip and standardise node features as the training part tells; saved with the weights."""
+    """Clip and standardise node features as the graphs learnt from tell; saved with the weights."""
 
     low: Float[Tensor, " features"]
     high: Float[Tensor, " features"]

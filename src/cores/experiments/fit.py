@@ -10,6 +10,7 @@ from cores.data.dataset import Dataset
 from cores.data.splits import FeatureScaler, Split, split_graphs
 from cores.data.store import GraphStore
 from cores.experiments.model import Task, build_classifier, build_critic
+from cores.masks import RECIPE
 from cores.models.classifier import GraphModel
 from cores.models.sparse import SparseClassifier
 from cores.training import bilevel, supervised
@@ -65,7 +66,7 @@ def fit(
     student, referees = _learners(model, config, task, graphs, split, random)
     warm_start = None
     if warm_ups is not None and config.warm_up_key is not None:
-        name = f"{config.warm_up_key}-{task.fingerprint[:12]}-{graphs.x.device.type}"
+        name = f"{config.warm_up_key}-{task.fingerprint}-{graphs.x.device.type}-masks{RECIPE}"
         warm_start = warm_ups / f"{name}.safetensors"
     return bilevel.train(
         model,

@@ -189,6 +189,7 @@ def _run(config: RunConfig, *, root: Path, device: str, data_root: Path | None) 
         return str(error)
     except Exception as error:  # a fault of ours must not stop the other runs; it is reported
         with suppress(OSError):  # the disk may be what failed
+            folder.mkdir(parents=True, exist_ok=True)  # the run may not have come so far
             report.write_text(traceback.format_exc(), encoding="utf-8")
         return f"{type(error).__name__}: {error} (more in {report})"
     return None

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from cores.experiments.results import Row, Spread, matching, spread
 from cores.reports.markdown import markdown
 from cores.reports.paired import CONFIDENCE, paired
-from cores.reports.tables import Cell, percent, reported
+from cores.reports.tables import Cell, of_conv, paper_first, percent, reported
 from cores.settings import PAPER_DATASETS
 
 NAMES = {
@@ -26,6 +26,8 @@ KEEPING = ("sagpool", "sugar", "gpool", "random", "cores-node", "cores-edge", "c
 BASELINES = ("sagpool", "diffpool", "gsat", "sugar", "gpool", "random")
 COMPARED = ("sagpool", "diffpool", "sugar", "gpool")
 """The baselines that the paper reports."""
+TIE = 1e-5
+"""Means that differ by less are the same: a row has six digits of each accuracy."""
 
 
 def accuracies(rows: Sequence[Row], conv: str, figure: str = "accuracy") -> str:
@@ -122,8 +124,7 @@ def less_the_gnn(rows: Sequence[Row], conv: str) -> str:
     for dataset in _datasets(rows):
         plain = matching(rows, {"dataset": dataset, "model": "gnn", "conv": conv})
         for model in models:
-            mine = matching(rows, {"dataset": dataset, "model": model})
-            mine = [row for row in mine if row["conv"] == conv or model == "mlp"]
+            mine = matching(of_conv(rows, conv), {"dataset": dataset, "model": model})
             found[dataset, model] = paired(mine, plain, "accuracy")
     most = max((each.splits for each in found.values() if each), default=0)
     lines = []
@@ -161,20 +162,15 @@ def _models(rows: Sequence[Row]) -> list[str]:
 
 
 def _datasets(rows: Sequence[Row]) -> list[str]:
-    measured = {row["dataset"] for row in rows}
-    return [
-        *(name for name in PAPER_DATASETS if name in measured),
-        *sorted(measured - set(PAPER_DATASETS)),
-    ]
+    return paper_first(row["dataset"] for row in rows)
 
 
 def _cells(rows: Sequence[Row], conv: str, figure: str) -> dict[tuple[str, str], Spread]:
-    """The spread of a figure by dataset and model; the mlp has no conv and stands everywhere."""
+    """The spread of a figure by dataset and model."""
     cells = {}
     for dataset in _datasets(rows):
         for model in _models(rows):
-            mine = matching(rows, {"dataset": dataset, "model": model})
-            mine = [row for row in mine if row["conv"] == conv or model == "mlp"]
+            mine = matching(of_conv(rows, conv), {"dataset": dataset, "model": model})
             found = spread(mine, figure)
             if found is not None:
                 cells[dataset, model] = found
@@ -194,8 +190,8 @@ def rank(value: float, among: Sequence[float]) -> float:
     >>> [rank(value, [0.9, 0.8, 0.8, 0.7]) for value in (0.9, 0.8, 0.7)]
     [1.0, 2.5, 4.0]
     """
-    better = sum(other > value for other in among)
-    equal = sum(other == value for other in among)
+    better = sum(other - value > TIE for other in among)
+    equal = sum(abs(other - value) <= TIE for other in among)
     return better + (equal + 1) / 2
 
 
@@ -206,7 +202,7 @@ def _shown(cell: Spread | None, runs: int, best: float) -> str:
         return text
     if cell.runs < runs:
         return f"{text} ({cell.runs} of {runs} runs)"
-    return f"**{text}**" if cell.mean == best else text
+    return f"**{text}**" if best - cell.mean <= TIE else text
 
 
 def _mean(values: Sequence[float]) -> str:

@@ -14,7 +14,8 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 """Okabe and Ito's, which stay apart for colour-blind readers."""
 MARKERS = "osD^vPX*<"
 AXES = {"desired_ratio": "d, desired ratio", "lam": "λ"}
-MODES = {"cores-node": "nodes", "cores-edge": "edges", "cores-both": "nodes"}
+REMOVED = {"cores-node": "nodes", "cores-edge": "edges", "cores-both": "nodes and edges"}
+KEPT = {"node_ratio": "kept nodes, %", "edge_ratio": "kept edges, %"}
 
 
 def save_figure(figure: Any, stem: Path) -> list[Path]:
@@ -75,7 +76,7 @@ def ablation_figure(rows: Sequence[Row], target: str, stem: Path) -> list[Path]:
     plt = pyplot()
     setting, values = ABLATIONS[target].setting, ABLATIONS[target].values
     datasets = sorted({row["dataset"] for row in rows})
-    models = [model for model in MODES if matching(rows, {"model": model})]
+    models = [model for model in REMOVED if matching(rows, {"model": model})]
     figure, axes = plt.subplots(
         len(models), 3, figsize=(11, 3.2 * len(models) + 0.5), squeeze=False, layout="constrained"
     )
@@ -107,11 +108,11 @@ def ablation_figure(rows: Sequence[Row], target: str, stem: Path) -> list[Path]:
                 [mean for mean, _ in accuracy],
                 **style,
             )
-        what = f"kept {MODES[model]}, %"
+        what = KEPT[kept_figure(model)]
         left.set(xlabel=AXES[setting], ylabel="test accuracy, %")
         middle.set(xlabel=AXES[setting], ylabel=what)
         right.set(xlabel=what, ylabel="test accuracy, %")
-        left.set_title(f"removing {MODES[model]}", loc="left", fontsize=11)
+        left.set_title(f"removing {REMOVED[model]}", loc="left", fontsize=11)
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False)
     return save_figure(figure, stem)

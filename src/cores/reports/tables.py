@@ -1,14 +1,14 @@
 """Markdown tables of measured rows, ours beside the paper's."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from cores.experiments.paper import ABLATIONS
 from cores.experiments.results import Row, Spread, matching, spread
 from cores.reports.markdown import markdown
-from cores.settings import PUBLISHED_MODELS, published, published_statistics
+from cores.settings import PAPER_DATASETS, PUBLISHED_MODELS, published, published_statistics
 
 
 def percent(value: Spread | None) -> str:
@@ -82,10 +82,8 @@ class Cell:
 
 def plain_gnn_cells(rows: Sequence[Row], conv: str, preset: str) -> list[Cell]:
     """The cells of :func:`plain_gnn` for which there are runs, in the paper's order."""
-    measured = {row["dataset"] for row in rows}
-    names = [*published("gnn"), *sorted(measured - published("gnn").keys())]
     cells = []
-    for dataset in names:
+    for dataset in paper_first(row["dataset"] for row in rows):
         where = {"dataset": dataset, "conv": conv, "preset": preset, "model": "gnn"}
         ours = spread(rows, "accuracy", **where)
         if ours is not None:
@@ -152,9 +150,8 @@ class SparseCell:
 def sparse_cells(rows: Sequence[Row], model: str, conv: str) -> list[SparseCell]:
     """The datasets for which there are runs of a CORES model, the paper's first."""
     kept = kept_figure(model)
-    measured = {row["dataset"] for row in rows}
     cells = []
-    for dataset in (*published("gnn"), *sorted(measured - published("gnn").keys())):
+    for dataset in paper_first(row["dataset"] for row in rows):
         mine = matching(rows, {"dataset": dataset, "conv": conv, "model": model})
         accuracy, share = spread(mine, "accuracy"), spread(mine, kept)
         judge = spread(mine, "judge_accuracy")
@@ -303,8 +300,24 @@ def explanations(rows: Sequence[Row]) -> str:
     return markdown(("dataset", "model", "runs", *figures), lines)
 
 
+def paper_first(datasets: Iterable[str]) -> list[str]:
+    """Each of the datasets once: the paper's in its order, then the others by name.
+
+    >>> paper_first(["motifs", "PTC", "BZR", "PTC", "mine"])
+    ['BZR', 'PTC', 'mine', 'motifs']
+    """
+    measured = set(datasets)
+    paper = [name for name in PAPER_DATASETS if name in measured]
+    return [*paper, *sorted(measured - set(paper))]
+
+
+def of_conv(rows: Iterable[Row], conv: str) -> list[Row]:
+    """The rows of a conv; the mlp has none and stands everywhere."""
+    return [row for row in rows if row["conv"] == conv or row["model"] == "mlp"]
+
+
 def kept_figure(model: str) -> str:
-    """The ratio a model is measured by: of what it removes."""
+    """The ratio a model is measured by: of what it removes, nodes where it removes both."""
     return "edge_ratio" if model == "cores-edge" else "node_ratio"
 
 

@@ -8,7 +8,14 @@ from cores.experiments.results import Row
 from cores.files import write_atomically
 from cores.reports.comparison import comparison_tables
 from cores.reports.latex import latex
-from cores.reports.tables import SPARSE_MODELS, ablation, plain_gnn, sparse, sparse_claims
+from cores.reports.tables import (
+    SPARSE_MODELS,
+    ablation,
+    of_conv,
+    plain_gnn,
+    sparse,
+    sparse_claims,
+)
 
 _SPARSE = {
     "cores-node": "CORES removing nodes",
@@ -24,7 +31,7 @@ def tables_of(rows: Sequence[Row], target: str, preset: str) -> dict[str, str]:
         return {f"Kept ratio and accuracy over {setting}, percent": ablation(rows, target)}
     tables: dict[str, str] = {}
     for conv in CONVS[target]:
-        mine = [row for row in rows if row["conv"] == conv or row["model"] == "mlp"]
+        mine = of_conv(rows, conv)
         models = {row["model"] for row in mine}
         found: dict[str, str] = {}
         if "gnn" in models:

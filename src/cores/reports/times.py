@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from cores.experiments.times import Timing
 from cores.reports.comparison import NAMES
 from cores.reports.markdown import markdown
-from cores.settings import PAPER_DATASETS, published_seconds
+from cores.reports.tables import paper_first
+from cores.settings import published_seconds
 
 
 def times(timings: Sequence[Timing], action: str) -> str:
@@ -18,9 +19,7 @@ def times(timings: Sequence[Timing], action: str) -> str:
     models = [model for model in NAMES if model in measured_models]
     names = ["dataset", "graphs at once", "GNN, ms", *(NAMES[each] for each in models)]
     lines = []
-    measured = {each.dataset for each in mine}
-    ordered = [name for name in PAPER_DATASETS if name in measured]
-    for dataset in [*ordered, *sorted(measured - set(ordered))]:
+    for dataset in paper_first(each.dataset for each in mine):
         for batch_size in sorted({each.batch_size for each in mine if each.dataset == dataset}):
             found = {
                 each.model: each

@@ -84,7 +84,10 @@ def search_space(config: RunConfig) -> dict[str, list[Any]]:
         groups = ["cores", *(["critic"] if config.ppo.baseline == "critic" else [])]
     groups += ["paper"] if config.preset == "paper" else []
     space = _file("search.toml")
-    return {name: values for group in groups for name, values in space[group].items()}
+    found = {name: values for group in groups for name, values in space[group].items()}
+    if config.model == "sugar":  # its subgraphs vote; there is no readout to choose
+        del found["network.pooling"]
+    return found
 
 
 def preset_config(
