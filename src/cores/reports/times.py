@@ -27,7 +27,7 @@ def times(timings: Sequence[Timing], action: str) -> str:
                 if (each.dataset, each.batch_size) == (dataset, batch_size)
             }
             theirs = published_seconds(action, dataset) if batch_size == 1 else {}
-            plain = f"{1000 * found['gnn'].seconds:.3g}" if "gnn" in found else "–"
+            plain = _milliseconds(found["gnn"].seconds) if "gnn" in found else "–"
             shown = [dataset, str(batch_size), plain]
             for model in models:
                 ratio = f"{found[model].ratio:.2f}" if model in found else "–"
@@ -35,3 +35,13 @@ def times(timings: Sequence[Timing], action: str) -> str:
                 shown.append(f"{ratio}{paper}")
             lines.append(shown)
     return markdown(names, lines)
+
+
+def _milliseconds(seconds: float) -> str:
+    """Three digits where there is a point, and no exponent.
+
+    >>> _milliseconds(0.00123456), _milliseconds(1.73456)
+    ('1.23', '1735')
+    """
+    number = 1000 * seconds
+    return f"{number:.0f}" if number >= 100 else f"{number:.3g}"
