@@ -201,7 +201,7 @@ cores reproduce time-train --rows results/times.csv \\
     --models gnn,mlp,sagpool,diffpool,gsat,sugar,gpool,random,cores-node,cores-edge
 ```
 
-and the same with `time-inference`; the datasets that are missing here are not timed yet.
+and the same with `time-inference`.
 """
 _MOTIFS = """## The plain GNN on motifs, at the default settings
 
