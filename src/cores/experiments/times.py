@@ -45,7 +45,8 @@ def read_timings(path: Path) -> list[Timing]:
     timings = []
     for number, line in enumerate(lines, start=2):
         try:
-            REPEATS[line["action"]]
+            if line["action"] not in REPEATS:
+                raise ValueError
             timings.append(
                 Timing(
                     *(line["dataset"], line["model"], line["action"], int(line["batch_size"])),
