@@ -1,8 +1,13 @@
 """Tables from rows: what counts as reached, and what is said where it is not."""
 
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from cores.experiments.results import COLUMNS, Row
+from cores.reports import figures
 from cores.reports.figures import ablation_figure
 from cores.reports.tables import (
     SparseCell,
@@ -18,10 +23,10 @@ from cores.reports.target import claims_of, tables_of, write_tables
 from cores.settings import published_statistics
 
 
-def row(model: str, split: int, **figures: float) -> Row:
+def row(model: str, split: int, **measured: float | str) -> Row:
     """MUTAG, where the paper's CORES_N has 82.86 ± 6.39 with 52.38 % of the nodes."""
     named = {"dataset": "MUTAG", "model": model, "conv": "gin", "split": str(split)}
-    return dict.fromkeys(COLUMNS, "") | named | {k: str(v) for k, v in figures.items()}
+    return dict.fromkeys(COLUMNS, "") | named | {k: str(v) for k, v in measured.items()}
 
 
 def rows(accuracy: float, kept: float, judge: float) -> list[Row]:
@@ -136,6 +141,28 @@ def test_an_ablation_is_drawn_the_same_each_time(tmp_path: Path) -> None:
     assert first == again
     for word in (b"removing nodes", b"removing edges", b"d, desired ratio", b"MUTAG"):
         assert b"<!-- " + word in first[1]  # matplotlib notes every text it draws as a shape
+
+
+def test_no_error_bar_of_an_ablation_covers_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[Any] = []
+    monkeypatch.setattr(figures, "save_figure", lambda figure, stem: drawn.append(figure) or [])
+    measured = [
+        row("cores-node", split, dataset=dataset, desired_ratio=d, accuracy=0.8, node_ratio=d)
+        for dataset in ("MUTAG", "BZR", "PTC")
+        for d in (0.2, 0.4)
+        for split in (1, 2)
+    ]
+    figures.ablation_figure(measured, "ablation-d", tmp_path / "a")
+    places = sorted(
+        float(place) for bars in drawn[0].axes[0].containers for place in bars.lines[0].get_xdata()
+    )
+    assert len(places) == 6
+    assert all(right - left > 0.005 for left, right in pairwise(places))
+    assert all(
+        abs(place - near) < 0.01 for place, near in zip(places, 3 * [0.2] + 3 * [0.4], strict=True)
+    )
 
 
 def test_explanations_are_averaged_over_runs_and_missing_figures_are_dashes() -> None:

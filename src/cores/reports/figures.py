@@ -13,6 +13,8 @@ from cores.reports.tables import kept_figure
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 """Okabe and Ito's, which stay apart for colour-blind readers."""
 MARKERS = "osD^vPX*<"
+BARS_APART = 0.012
+"""Between the error bars of two datasets at one setting, as a share of the axis."""
 AXES = {"desired_ratio": "d, desired ratio", "lam": "λ"}
 REMOVED = {"cores-node": "nodes", "cores-edge": "edges", "cores-both": "nodes and edges"}
 KEPT = {"node_ratio": "kept nodes, %", "edge_ratio": "kept edges, %"}
@@ -71,15 +73,18 @@ def sparsity_reward_figure(stem: Path) -> list[Path]:
 def ablation_figure(rows: Sequence[Row], target: str, stem: Path) -> list[Path]:
     """Setting against accuracy, against kept ratio, and the two against each other (Figs. 3, 4).
 
-    A row of panels per mode, a line per dataset; bars are one standard deviation over the splits.
+    A row of panels per mode, a line per dataset; bars are one standard deviation over the splits,
+    drawn side by side so that none covers another.
     """
     plt = pyplot()
     setting, values = ABLATIONS[target].setting, ABLATIONS[target].values
     datasets = sorted({row["dataset"] for row in rows})
+    apart = BARS_APART * (max(values) - min(values))
     models = [model for model in REMOVED if matching(rows, {"model": model})]
     figure, axes = plt.subplots(
         len(models), 3, figsize=(11, 3.2 * len(models) + 0.5), squeeze=False, layout="constrained"
     )
+    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.08)
     for model, (left, middle, right) in zip(models, axes, strict=True):
         for number, dataset in enumerate(datasets):
             mine = matching(rows, {"model": model, "dataset": dataset})
@@ -98,7 +103,8 @@ def ablation_figure(rows: Sequence[Row], target: str, stem: Path) -> list[Path]:
                 "elinewidth": 0.8,
                 "label": dataset,
             }
-            at = [value for value, _, _ in points]
+            aside = (number - (len(datasets) - 1) / 2) * apart
+            at = [value + aside for value, _, _ in points]
             accuracy = [_percent(each) for _, each, _ in points]
             kept = [_percent(each) for _, _, each in points]
             left.errorbar(at, *_with_bars(accuracy), **style)
