@@ -1,4 +1,4 @@
-"""The one exception a user can mend."""
+"""The exceptions that are told in one line."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -8,6 +8,13 @@ class UserError(Exception):
     """A mistake in the input, told in one line that names the mistake and the remedy.
 
     The command line prints it without a traceback and exits with status 2.
+    """
+
+
+class ProgramError(Exception):
+    """A fault of the program behind runs that failed; their folders tell where it happened.
+
+    The command line prints it without a traceback and exits with status 1.
     """
 
 

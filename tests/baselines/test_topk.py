@@ -85,6 +85,13 @@ def test_of_nodes_that_score_alike_the_best_connected_are_kept(order: list[int])
     assert {order[node] for node in (~removed).nonzero().flatten().tolist()} == {1, 2}
 
 
+def test_sagpool_ranks_by_the_whole_score() -> None:
+    batch = graphs_with_features().batch(torch.arange(1))
+    scores = 0.3 + 1e-6 * torch.arange(13).flip(0)
+    kept = ~model_of(SAGPool).removed(batch, scores)
+    assert kept.nonzero().flatten().tolist() == list(range(7))
+
+
 @pytest.mark.parametrize("kind", [GPool, SAGPool])
 def test_predictions_are_those_of_the_forward_pass(kind: type[TopK]) -> None:
     batch = graphs_with_features().batch(torch.arange(4))

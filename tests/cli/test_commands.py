@@ -2,14 +2,17 @@
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cores.cli import main, reproduction
+from cores.config import RunConfig
 from cores.errors import UserError
 from cores.experiments.paper import PICTURES, TARGETS, models_of, runs_of
+from cores.experiments.runner import Outcome, run_folder
 from cores.settings import PAPER_DATASETS
 
 QUICK = ["--epochs", "2", "--network.hidden_dim", "8", "--device", "cpu"]
@@ -138,9 +141,10 @@ def test_the_pipeline_is_drawn_from_one_run(
 ) -> None:
     monkeypatch.setattr(reproduction, "QUICK_EPOCHS", 2)
     arguments = ["reproduce", "pipeline", "--quick", "--out", tmp_path, "--device", "cpu", "--json"]
+    arguments += ["--splits", "2-5", "--seeds", "1"]
     status, out, _ = ask(capsys, *arguments)
     assert status == 0
-    assert len(json.loads(out)["rows"]) == 1
+    assert [(row["split"], row["seed"]) for row in json.loads(out)["rows"]] == [(2, 1)]
     assert (tmp_path / "pipeline.svg").read_text().count("<svg") == 1
     _, again, _ = ask(capsys, *arguments)
     assert json.loads(again) == json.loads(out)
@@ -163,7 +167,7 @@ def test_a_shorter_run_does_not_slip_into_a_table(
     arguments += ["--out", tmp_path, "--data-root", data_root, "--device", "cpu"]
     ask(capsys, *arguments, "--quick", "--splits", "1")
     _, out, _ = ask(capsys, *arguments, "--quick", "--splits", "2")
-    assert [row["split"] for row in json.loads(out)["rows"]] == ["2"]
+    assert [row["split"] for row in json.loads(out)["rows"]] == [2]
 
 
 def test_a_table_whose_runs_fail_says_so(
@@ -174,6 +178,37 @@ def test_a_table_whose_runs_fail_says_so(
     assert status == 2
     assert "1 of 1 runs failed" in err
     assert "has no MUTAG" in err
+
+
+@pytest.mark.parametrize(
+    ("failure", "status", "message"),
+    [
+        ("ZeroDivisionError: so it is", 1, "ZeroDivisionError: so it is"),
+        (None, 2, "workers must share --out"),
+    ],
+)
+def test_a_run_that_failed_by_our_fault_or_elsewhere_is_told_apart(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    failure: str | None,
+    status: int,
+    message: str,
+) -> None:
+    def run_all(configs: Sequence[RunConfig], root: Path, **options: Any) -> None:
+        for config in configs:
+            folder = run_folder(root, config)
+            if failure is not None:
+                folder.mkdir()
+                (folder / "error.txt").write_text(failure)
+            options["done"](Outcome(config, folder, failure))
+
+    monkeypatch.setattr("cores.experiments.runner.run_all", run_all)
+    arguments = ["--models", "gnn", "--datasets", "MUTAG", "--splits", "1,1", "--out", tmp_path]
+    found, _, err = ask(capsys, "reproduce", "comparison-gin", *arguments)
+    assert found == status
+    assert "1 of 1 runs failed" in err.splitlines()[-1]
+    assert message in err.splitlines()[-1]
 
 
 def test_all_goes_on_past_a_target_that_fails(

@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 
 from cores.errors import UserError
-from cores.experiments.results import COLUMNS, Row, merge_rows, read_rows, run_row, spread
+from cores.experiments.results import (
+    COLUMNS,
+    Row,
+    as_measured,
+    merge_rows,
+    read_rows,
+    run_row,
+    spread,
+)
 
 
 def row(key: str, **figures: str) -> Row:
@@ -40,6 +48,14 @@ def test_rows_of_two_processes_at_once_are_all_kept(tmp_path: Path) -> None:
     for process in both:
         process.join()
     assert len(read_rows(path)) == 40
+
+
+def test_a_row_is_given_back_as_numbers() -> None:
+    measured = as_measured(row("a1", dataset="PTC", epochs="300", node_ratio="1e-05"))
+    assert measured["dataset"] == "PTC"
+    assert [measured[name] for name in ("split", "seed", "epochs")] == [1, 0, 300]
+    assert [measured[name] for name in ("accuracy", "node_ratio")] == [0.5, 1e-5]
+    assert measured["edge_auc"] is None
 
 
 def test_spread_is_mean_and_sample_deviation() -> None:

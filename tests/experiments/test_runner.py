@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import psutil
@@ -21,6 +22,8 @@ from cores.experiments.folder import is_held
 from cores.experiments.results import run_row
 from cores.experiments.runner import (
     Outcome,
+    _Worker,
+    has_fault,
     in_processes,
     run_all,
     run_folder,
@@ -75,6 +78,16 @@ def test_a_fault_of_the_program_is_told_with_its_place(
     failure = train_in_worker(tmp_path, "cpu", None)(config(1))
     assert failure == f"ZeroDivisionError: so it is (more in {folder / 'error.txt'})"
     assert "in breaks" in (folder / "error.txt").read_text()
+    assert has_fault(folder)
+    assert not has_fault(tmp_path)
+
+
+def test_a_worker_that_is_still_starting_is_ended() -> None:
+    worker = _Worker()
+    job = worker.start(eval, "__import__('time').sleep(60)")
+    worker.end()
+    with pytest.raises(BrokenProcessPool):
+        job.result(timeout=30)
 
 
 def test_a_killed_worker_loses_nothing(tmp_path: Path) -> None:

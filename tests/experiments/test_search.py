@@ -139,6 +139,15 @@ def test_a_failed_trial_is_told_and_the_rest_goes_on(
         search(base(), tmp_path / "other", trials=2)
 
 
+def test_a_device_that_is_not_there_costs_no_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(UserError, match="torch sees no CUDA device"):
+        search(base(), tmp_path / "study", trials=2, device="cuda")
+    assert not (tmp_path / "study").exists()
+
+
 @pytest.mark.usefixtures("inline")
 def test_a_folder_of_another_search_or_of_something_else_is_refused(tmp_path: Path) -> None:
     search(base(), tmp_path / "one", trials=1)

@@ -71,6 +71,8 @@ def test_kept_parts_are_shown_for_the_models_that_keep_some() -> None:
     assert len(comparison_tables(ROWS, "gin")) == 5
     plain = [each for each in ROWS if each["model"] == "gnn"]
     assert len(comparison_tables(plain, "gin")) == 2
+    shown = kept([*ROWS, row("BZR", "sagpool", 1, 0.9, node_ratio=0.8, edge_ratio=0.6)], "gin")
+    assert "| BZR | 80.0 / 60.0 / – (1 of 2 runs) | 50.0 ± 0.0 / 30.0 ± 0.0 / – |" in shown
 
 
 def test_a_model_is_compared_with_the_gnn_split_by_split() -> None:

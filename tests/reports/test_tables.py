@@ -76,6 +76,12 @@ def test_only_models_with_runs_get_a_table() -> None:
     assert tables_of([], "comparison-gin", "default") == {}
 
 
+def test_a_model_alone_gets_a_table() -> None:
+    measured = [row("sagpool", split, accuracy=0.8) for split in (1, 2)]
+    tables = tables_of(measured, "comparison-gin", "default")
+    assert "| MUTAG | **80.0 ± 0.0** |" in tables["Accuracy (GIN), percent"]
+
+
 def test_an_ablation_tells_how_far_a_setting_steers() -> None:
     kept = {0.2: 0.30, 0.4: 0.35, 0.6: 0.33, 0.8: 0.50, 0.9: 0.60}
     measured = [
@@ -108,6 +114,7 @@ def test_level_is_within_one_standard_error_and_better_is_both_means() -> None:
     assert cell(0.83, 0.84, kept=0.5).better is True
     assert cell(0.83, 0.84, kept=0.53).better is False
     assert cell(0.82, 0.83, kept=0.5).better is False
+    assert cell(0.828571, 0.828571, kept=0.52381).better is True  # 58 of 70, as the paper rounds it
 
 
 def test_the_claims_count_whole_cells() -> None:

@@ -1,7 +1,7 @@
 """SAGPool and GPool: a score per node, the best of them kept, their states gated by the score."""
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
@@ -44,16 +44,16 @@ class TopK(GraphModel):
         return self.read(batch, states, self._gates(scores), removed)
 
     def removed(self, batch: Batch, scores: Float[Tensor, " nodes"]) -> Bool[Tensor, " nodes"]:
-        """All but the best nodes of every graph, at least one of which is kept.
-
-        Equal scores are the rule where nodes have the same features. The better connected is kept:
-        an end goes before it cuts a graph in two. Then a fixed draw decides. The last digits of a
-        score do not count: they depend on what else is in the batch.
-        """
+        """All but the best nodes of every graph, at least one of which is kept."""
         wanted = rounded_up(self.ratio * torch.bincount(batch.batch, minlength=batch.num_graphs))
-        degree = torch.bincount(batch.edge_index[0], minlength=len(scores))
-        ties = scattered(place_within(batch.batch, batch.num_graphs)) - degree * 2**32
-        return ~largest(scores.round(decimals=4), batch.batch, wanted, ties)
+        scores, ties = self.compared(batch, scores)
+        return ~largest(scores, batch.batch, wanted, ties)
+
+    def compared(
+        self, batch: Batch, scores: Float[Tensor, " nodes"]
+    ) -> tuple[Float[Tensor, " nodes"], Int[Tensor, " nodes"]]:
+        """The scores by which nodes are ranked, and a fixed draw that decides between equals."""
+        return scores, scattered(place_within(batch.batch, batch.num_graphs))
 
     def forward(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
         """Logits from the kept nodes."""
@@ -106,6 +106,18 @@ class GPool(TopK):
         """An embedding h of the node's own features, and h p / |p|."""
         h = self.embed(batch.x)  # [N, H]
         return h, h @ (self.projection / self.projection.norm())
+
+    def compared(
+        self, batch: Batch, scores: Float[Tensor, " nodes"]
+    ) -> tuple[Float[Tensor, " nodes"], Int[Tensor, " nodes"]]:
+        """Scores to four decimals; of equal ones the better connected node comes first.
+
+        Equal scores are the rule here, where a score reads a node's features alone: an end shall go
+        before it cuts a graph in two. The last digits depend on what else is in the batch.
+        """
+        scores, draw = super().compared(batch, scores)
+        degree = torch.bincount(batch.edge_index[0], minlength=len(scores))
+        return scores.round(decimals=4), draw - degree * 2**32
 
     def read(
         self, batch: Batch, states: Tensor, gates: Tensor, removed: Bool[Tensor, " nodes"]

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from cores.errors import UserError
+from cores.errors import ProgramError, UserError
 
 RESUME = {
     "train": "the same command with --resume goes on",
@@ -30,9 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         result = getattr(commands, name)(options)
         if options.json:
             print(json.dumps(result), flush=True)
-    except UserError as error:
+    except (ProgramError, UserError) as error:
         print(f"cores: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
+        return 1 if isinstance(error, ProgramError) else 2
     except KeyboardInterrupt:
         remedy = RESUME.get(next(iter(arguments), ""), "nothing is lost")
         print(f"cores: interrupted; {remedy}", file=sys.stderr)

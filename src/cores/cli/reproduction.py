@@ -12,7 +12,7 @@ from cores.cli.values import check_workers, names, numbers, path_or_none
 from cores.config import Model, RunConfig
 from cores.data.catalogue import canonical_name
 from cores.data.folders import data_folder
-from cores.errors import UserError, nearest
+from cores.errors import ProgramError, UserError, nearest
 from cores.experiments.paper import (
     ABLATIONS,
     ARCHITECTURES,
@@ -25,7 +25,7 @@ from cores.experiments.paper import (
     models_of,
     runs_of,
 )
-from cores.experiments.results import Row, merge_rows, run_row, with_keys
+from cores.experiments.results import Row, as_measured, merge_rows, run_row, with_keys
 from cores.files import make_folder
 from cores.settings import PAPER_DATASETS
 
@@ -52,17 +52,20 @@ def reproduce(options: Namespace) -> Result:
     for target in TARGETS:
         try:
             results.append(_MAKERS[target](options, target))
-        except UserError as error:  # the rest is worth having
-            failures[target] = str(error)
+        except (ProgramError, UserError) as error:  # the rest is worth having
+            failures[target] = error
             display.print_failure(target, str(error))
     if failures:
         target, reason = next(iter(failures.items()))
-        raise UserError(f"{len(failures)} of {len(TARGETS)} targets failed, {target}: {reason}")
+        ours = any(isinstance(error, ProgramError) for error in failures.values())
+        kind = ProgramError if ours else UserError
+        raise kind(f"{len(failures)} of {len(TARGETS)} targets failed, {target}: {reason}")
     return {"target": ALL, "targets": results}
 
 
 def _runs(options: Namespace, target: str) -> Result:
     """A table or figure that comes from rows of runs."""
+    from cores.experiments.runner import has_fault
     from cores.reports.figures import ablation_figure
     from cores.reports.target import claims_of, tables_of, write_tables
 
@@ -76,18 +79,20 @@ def _runs(options: Namespace, target: str) -> Result:
         epochs=QUICK_EPOCHS if options.quick else None,
         seeds=numbers(options.seeds, "--seeds", first=0),
     )
+    configs = list(dict.fromkeys(configs))  # an mlp is the same for every conv
     rows, failures = _measured(options, target, configs)
     tables, claims = tables_of(rows, target, options.preset), claims_of(rows, target)
     stem = Path(options.out) / target
     files = write_tables(tables, claims, stem) if rows else []
     if rows and target in ABLATIONS:
         files += ablation_figure(rows, target, stem)
-    result = _shown(options, target, tables if rows else {}, files, rows, claims)
+    measured = [as_measured(row) for row in rows]
+    result = _shown(options, target, tables if rows else {}, files, measured, claims)
     if failures:
         name, reason = next(iter(failures.items()))
-        raise UserError(
-            f"{len(failures)} of {len(configs)} runs failed, the first {name}: {reason}"
-        )
+        ours = any(has_fault(stem.parent / each) for each in failures)
+        kind = ProgramError if ours else UserError
+        raise kind(f"{len(failures)} of {len(configs)} runs failed, the first {name}: {reason}")
     return result
 
 
@@ -111,11 +116,14 @@ def _measured(
     with display.runs_progress(len(missing)) as advance:
 
         def done(outcome: "Outcome") -> None:
-            if outcome.failure is None and (row := run_row(outcome.folder)) is not None:
+            failure = outcome.failure
+            if failure is None and (row := run_row(outcome.folder)) is not None:
                 rows[:] = merge_rows(rows_file, [row])
-            elif outcome.failure is not None:
-                failures[outcome.folder.name] = outcome.failure
-            advance(outcome.folder.name, outcome.failure)
+            elif failure is None:
+                failure = f"it ended, but not in {root} as seen from here; workers must share --out"
+            if failure is not None:
+                failures[outcome.folder.name] = failure
+            advance(outcome.folder.name, failure)
 
         _run_all(options, missing, done)
     return with_keys(rows, configs), failures
@@ -170,7 +178,11 @@ def _picture(options: Namespace, target: str) -> Result:
     models = _models(options, target)
     epochs = QUICK_EPOCHS if options.quick else None
     preset = options.preset if picture.dataset in PAPER_DATASETS else "default"
-    configs = runs_of(target, [picture.dataset], models[:1], [1], preset, epochs)
+    splits = numbers(options.splits, "--splits", first=1)
+    seeds = numbers(options.seeds, "--seeds", first=0)
+    configs = runs_of(
+        target, [picture.dataset], models[:1], splits[:1], preset, epochs, seeds=seeds[:1]
+    )
     folder = run_folder(Path(options.out), configs[0])
     if run_row(folder) is None:
         with display.runs_progress(1) as advance:
@@ -188,7 +200,7 @@ def _picture(options: Namespace, target: str) -> Result:
         picture.symbols,
         Path(options.out) / target,
     )
-    return _shown(options, target, {}, files, [row])
+    return _shown(options, target, {}, files, [as_measured(row)])
 
 
 def _times(options: Namespace, target: str) -> Result:

@@ -11,7 +11,7 @@ def path_or_none(given: str | None) -> Path | None:
 
 
 def names(text: str, option: str) -> list[str]:
-    """Names from a list with commas, at least one.
+    """Names from a list with commas, at least one, each once.
 
     >>> names("MUTAG, PTC,", "--datasets")
     ['MUTAG', 'PTC']
@@ -19,13 +19,13 @@ def names(text: str, option: str) -> list[str]:
     found = [name for part in text.split(",") if (name := part.strip())]
     if not found:
         raise UserError(f"{option} names nothing; leave it out for all")
-    return found
+    return list(dict.fromkeys(found))
 
 
 def numbers(text: str, option: str, first: int) -> list[int]:
-    """Numbers from a list with commas and ranges, none below the first.
+    """Numbers from a list with commas and ranges, each once, none below the first.
 
-    >>> numbers("1-3,7", "--splits", first=1)
+    >>> numbers("1-3,2,7", "--splits", first=1)
     [1, 2, 3, 7]
     """
     found: list[int] = []
@@ -38,7 +38,7 @@ def numbers(text: str, option: str, first: int) -> list[int]:
         if not first <= least <= most < least + 1000:
             raise UserError(f"{option} takes numbers from {first} such as 1-5 or 1,3, got {text!r}")
         found.extend(range(least, most + 1))
-    return found
+    return list(dict.fromkeys(found))
 
 
 def check_workers(workers: int) -> None:

@@ -60,6 +60,17 @@ def _text(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
+def as_measured(row: Row) -> dict[str, Any]:
+    """A row with numbers for its figures, None where one does not apply."""
+    return row | {name: _number(row[name]) for name in ("split", "seed", *FIGURES)}
+
+
+def _number(text: str) -> int | float | None:
+    if not text:
+        return None
+    return int(text) if text.isdecimal() else float(text)
+
+
 def read_rows(path: Path) -> list[Row]:
     """The rows of a results file; a line that does not fit is named."""
     try:

@@ -23,6 +23,8 @@ from cores.experiments.cluster import on_cluster
 
 ATTEMPTS = 3
 """How often a run may be in flight when a process dies before it counts as failed."""
+STARTING = 30
+"""Seconds that a new process may need until it can be ended."""
 ERROR = "error.txt"
 """File in the folder of a run that failed by a fault of the program: where."""
 WARM_UPS = "warm-ups"
@@ -49,6 +51,11 @@ def run_folder(root: Path, config: RunConfig) -> Path:
     dataset = Path(config.dataset).stem
     name = f"{dataset}-{config.model}-{config.conv}-{config.preset}"
     return root / f"{name}-split{config.split}-seed{config.seed}-{config.key}"
+
+
+def has_fault(folder: Path) -> bool:
+    """Whether the run there failed by a fault of the program."""
+    return (folder / ERROR).exists()
 
 
 def run_all(
@@ -141,11 +148,10 @@ class _Worker:
         return self._pool.submit(job, item)
 
     def end(self) -> None:
-        """End the process, whatever it does."""
+        """End the process, whatever it does; one that is just starting is waited for."""
+        with suppress(BrokenProcessPool, ProcessLookupError, TimeoutError):  # it has ended already
+            os.kill(self._pid.result(timeout=STARTING), signal.SIGTERM)
         self._pool.shutdown(wait=False, cancel_futures=True)
-        if self._pid.done() and not self._pid.exception():
-            with suppress(ProcessLookupError):  # idle, it has ended already
-                os.kill(self._pid.result(), signal.SIGTERM)
 
 
 def _die_with_parent() -> None:

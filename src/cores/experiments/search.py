@@ -12,14 +12,14 @@ from uuid import uuid4
 
 from cores.config import RewardConfig, RunConfig, from_dict, merged, to_dict
 from cores.data.datasets import load_dataset
-from cores.errors import UserError
+from cores.errors import ProgramError, UserError
 from cores.evaluation.metrics import accuracy
 from cores.evaluation.predictions import predict
 from cores.experiments.device import choose_device, tuned_cpu
 from cores.experiments.fit import Material
 from cores.experiments.folder import is_held, locked
 from cores.experiments.model import load_run
-from cores.experiments.runner import in_processes, run_folder, train_in_worker
+from cores.experiments.runner import has_fault, in_processes, run_folder, train_in_worker
 from cores.files import in_turn, make_folder, write_atomically
 from cores.settings import preset_config, search_space
 from cores.training.trial import decided_reward
@@ -76,7 +76,9 @@ def search(
         data_root: Folder of the datasets.
         done: Called with every trial as it ends.
     """
-    load_dataset(base.dataset, data_root)  # what is wrong with it would be wrong in every trial
+    # What is wrong with these would be wrong in every trial.
+    choose_device(device)
+    load_dataset(base.dataset, data_root)
     study = _study(base, folder)
     _take_up(study, folder)
     open_trials: dict[RunConfig, Trial] = {}
@@ -114,7 +116,11 @@ def search(
     if not tried:
         raise UserError(f"other processes are at all trials in {folder}; wait for them")
     if tried[0].score is None:
-        raise UserError(f"all {len(tried)} trials failed, the first: {tried[0].failure}")
+        kind = ProgramError if any(map(has_fault, folder.iterdir())) else UserError
+        raise kind(
+            f"all {len(tried)} trials failed, the first: {tried[0].failure}; "
+            "once that is mended, begin again with another --out"
+        )
     write_atomically(folder / SETTINGS, _toml(base, tried[0]).encode())
     return tried
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from cores.experiments.results import Row, Spread, matching, spread
 from cores.reports.markdown import markdown
 from cores.reports.paired import CONFIDENCE, paired
-from cores.reports.tables import Cell, of_conv, paper_first, percent, reported
+from cores.reports.tables import TIE, Cell, of_conv, paper_first, percent, reported
 from cores.settings import PAPER_DATASETS
 
 NAMES = {
@@ -26,8 +26,6 @@ KEEPING = ("sagpool", "sugar", "gpool", "random", "cores-node", "cores-edge", "c
 BASELINES = ("sagpool", "diffpool", "gsat", "sugar", "gpool", "random")
 COMPARED = ("sagpool", "diffpool", "sugar", "gpool")
 """The baselines that the paper reports."""
-TIE = 1e-5
-"""Means that differ by less are the same: a row has six digits of each accuracy."""
 
 
 def accuracies(rows: Sequence[Row], conv: str, figure: str = "accuracy") -> str:
@@ -63,16 +61,21 @@ def accuracies(rows: Sequence[Row], conv: str, figure: str = "accuracy") -> str:
 
 
 def kept(rows: Sequence[Row], conv: str) -> str:
-    """Of the models that keep a part: share of nodes and edges, and the judge's accuracy."""
+    """Of the models that keep a part: share of nodes and edges, and the judge's accuracy.
+
+    A cell with fewer runs than the others says so.
+    """
     models = [model for model in _models(rows) if model in KEEPING]
     found = {
         figure: _cells(rows, conv, figure)
         for figure in ("node_ratio", "edge_ratio", "judge_accuracy")
     }
+    runs = max((cell.runs for cell in found["node_ratio"].values()), default=0)
     lines = []
     for dataset in _datasets(rows):
         shown = [
             " / ".join(percent(cells.get((dataset, model))) for cells in found.values())
+            + _runs_note(found["node_ratio"].get((dataset, model)), runs)
             for model in models
         ]
         lines.append([dataset, *shown])
@@ -197,12 +200,14 @@ def rank(value: float, among: Sequence[float]) -> float:
 
 def _shown(cell: Spread | None, runs: int, best: float) -> str:
     """Mean and deviation, the best in bold, with the number of runs where some are missing."""
-    text = percent(cell)
-    if cell is None:
-        return text
-    if cell.runs < runs:
-        return f"{text} ({cell.runs} of {runs} runs)"
-    return f"**{text}**" if best - cell.mean <= TIE else text
+    if cell is None or cell.runs < runs:
+        return percent(cell) + _runs_note(cell, runs)
+    return f"**{percent(cell)}**" if best - cell.mean <= TIE else percent(cell)
+
+
+def _runs_note(cell: Spread | None, runs: int) -> str:
+    """How many runs a cell has, where some are missing."""
+    return "" if cell is None or cell.runs == runs else f" ({cell.runs} of {runs} runs)"
 
 
 def _mean(values: Sequence[float]) -> str:

@@ -92,7 +92,7 @@ Algorithm 1 at the published settings per dataset, as it comes out; deviations D
 and D13 apply. The rows come from the same command with `--preset paper`.
 
 What we know of the runs that keep everything. With two classes, a misclassified graph has an APS
-score of exactly 1 (Eq. 3 adds up both classes), so where more than α of the graphs are
+score of exactly 1 (Eq. 4 adds up both classes), so where more than α of the graphs are
 misclassified the quantile q̂ is 1, every set holds both classes, and Eq. (7) pays for accuracy
 alone. `q_hat` in `history.jsonl` is 1 at every epoch of all ten runs on PROTEINS, and at 2951 of
 2985 epochs on COX2, whose edge runs keep 70 % all the same: nothing pays for keeping less, but
@@ -137,7 +137,8 @@ the paper's figure stands in brackets; *short* marks a mean below it by more tha
 deviations. SUGAR is the second that was measured: with subgraphs of 6 nodes in place of 16 its
 accuracy on MUTAG was 65.7 ± 17.1 (commit b8deca1ddeeb), short of the paper's 76.3. That was the
 reason to look again; the size was chosen on calibration parts of MUTAG, splits 6 to 20. GPool, too,
-is not the first: see the paper preset below. The rows come from
+is not the first: see the paper preset below. What is missing here is not measured yet. The rows
+come from
 
 ```
 cores reproduce comparison-gin --preset default --workers N --rows results/runs.csv \\
@@ -157,7 +158,8 @@ with `--preset paper` and `--models gnn,mlp,sagpool,gpool,cores-node,cores-edge`
 }
 _OTHER_CONVS = """## SAGPool and GPool with GCN and GAT
 
-The published settings, five splits; the paper's figure in brackets. The rows come from
+The published settings, five splits; the paper's figure in brackets. What is missing here is not
+measured yet. The rows come from
 
 ```
 for CONV in gcn gat; do
@@ -180,8 +182,8 @@ _EXPLAINED = """## CORES and GSAT where the reason is known
 
 Default presets, GIN, the same splits for all. GSAT sees the whole graph through soft weights and
 keeps everything; its scores are its attention. Its settings are those of all datasets, not chosen
-for these: better ones may be found. Datasets and splits that are missing here are not measured
-yet. The rows come from
+for these: better ones may be found. Splits that are missing here are not measured yet. The rows
+come from
 
 ```
 cores reproduce comparison-gin --models gsat,cores-node,cores-edge --preset default \\

@@ -39,7 +39,7 @@ def tables_of(rows: Sequence[Row], target: str, preset: str) -> dict[str, str]:
         for model in SPARSE_MODELS:
             if model in models:
                 found[_SPARSE[model]] = sparse(mine, model, conv)
-        if len(models) > 1:
+        if len(models) > 1 or (models and not found):
             found |= comparison_tables(mine, conv)
         tables |= {
             f"{caption} ({conv.upper()}), percent": table for caption, table in found.items()
