@@ -79,7 +79,6 @@ def _runs(options: Namespace, target: str) -> Result:
         epochs=QUICK_EPOCHS if options.quick else None,
         seeds=numbers(options.seeds, "--seeds", first=0),
     )
-    configs = list(dict.fromkeys(configs))  # an mlp is the same for every conv
     rows, failures = _measured(options, target, configs)
     tables, claims = tables_of(rows, target, options.preset), claims_of(rows, target)
     stem = Path(options.out) / target

@@ -98,7 +98,7 @@ def runs_of(
     epochs: int | None = None,
     seeds: Sequence[int] = (0,),
 ) -> list[RunConfig]:
-    """The runs of a table or figure; ``epochs`` shortens them.
+    """The runs of a table or figure, each once; ``epochs`` shortens them.
 
     The mlp has no conv: every table shows the one at the settings of the GIN row.
     """
@@ -109,7 +109,7 @@ def runs_of(
             {"reward": {**ablation.fixed, ablation.setting: value}} for value in ablation.values
         ]
     shorter = {} if epochs is None else {"training": {"epochs": epochs}}
-    return [
+    runs = [
         preset_config(
             dataset,
             model,
@@ -124,3 +124,4 @@ def runs_of(
         for split in splits
         for seed in seeds
     ]
+    return list(dict.fromkeys(runs))
