@@ -59,9 +59,13 @@ def test_a_cell_with_missing_runs_says_so_and_does_not_count() -> None:
 
 
 def test_what_is_reached_is_counted_per_model() -> None:
-    text = beside_the_paper(ROWS, "gin")
-    assert "| MUTAG | 70.0 ± 0.0 (78.6 ± 5.0) short | 90.0 ± 0.0 (81.4 ± 3.9) |" in text
-    assert text.splitlines()[-1] == "| reached | 0 of 1 | 2 of 2 |"
+    lines = beside_the_paper(ROWS, "gin").splitlines()
+    # Of the paper's nine datasets only those that were run.
+    assert lines[2:] == [
+        "| BZR | – | 85.0 ± 0.0 (81.0 ± 4.0) |",
+        "| MUTAG | 70.0 ± 0.0 (78.6 ± 5.0) short | 90.0 ± 0.0 (81.4 ± 3.9) |",
+        "| reached | 0 of 1 | 2 of 2 |",
+    ]
 
 
 def test_kept_parts_are_shown_for_the_models_that_keep_some() -> None:

@@ -100,21 +100,26 @@ def beside_the_paper(rows: Sequence[Row], conv: str) -> str:
 
     Reached is a mean of at least the paper's minus one of its deviations.
     """
-    cells = {model: paper_cells(rows, model, conv) for model in COMPARED}
-    models = [model for model in COMPARED if cells[model]]
+    found = {
+        model: {cell.dataset: cell for cell in paper_cells(rows, model, conv)} for model in COMPARED
+    }
+    models = [model for model in COMPARED if found[model]]
     lines = []
     for dataset in PAPER_DATASETS:
-        shown = []
-        for model in models:
-            cell = next((each for each in cells[model] if each.dataset == dataset), None)
-            mark = "" if cell is None or cell.reached else " short"
-            shown.append(
-                "–" if cell is None else f"{percent(cell.ours)} ({percent(cell.theirs)}){mark}"
-            )
-        lines.append([dataset, *shown])
-    counts = [f"{sum(c.reached for c in cells[each])} of {len(cells[each])}" for each in models]
+        cells = [found[model].get(dataset) for model in models]
+        if any(cells):
+            lines.append([dataset, *(_beside(cell) if cell else "–" for cell in cells)])
+    counts = [
+        f"{sum(cell.reached for cell in found[each].values())} of {len(found[each])}"
+        for each in models
+    ]
     lines.append(["reached", *counts])
     return markdown(["dataset", *(NAMES[model] for model in models)], lines)
+
+
+def _beside(cell: Cell) -> str:
+    mark = "" if cell.reached else " short"
+    return f"{percent(cell.ours)} ({percent(cell.theirs)}){mark}"
 
 
 def less_the_gnn(rows: Sequence[Row], conv: str) -> str:

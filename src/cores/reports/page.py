@@ -139,8 +139,7 @@ the paper's figure stands in brackets; *short* marks a mean below it by more tha
 deviations. SUGAR is the second that was measured: with subgraphs of 6 nodes in place of 16 its
 accuracy on MUTAG was 65.7 ± 17.1 (commit b8deca1ddeeb), short of the paper's 76.3. That was the
 reason to look again; the size was chosen on calibration parts of MUTAG, splits 6 to 20. GPool, too,
-is not the first: see the paper preset below. What is missing here is not measured yet. The rows
-come from
+is not the first: see the paper preset below. The rows come from
 
 ```
 cores reproduce comparison-gin --preset default --workers N --rows results/runs.csv \\
@@ -160,8 +159,7 @@ with `--preset paper` and `--models gnn,mlp,sagpool,gpool,cores-node,cores-edge`
 }
 _OTHER_CONVS = """## SAGPool and GPool with GCN and GAT
 
-The published settings, five splits; the paper's figure in brackets. What is missing here is not
-measured yet. The rows come from
+The published settings, five splits; the paper's figure in brackets. The rows come from
 
 ```
 for CONV in gcn gat; do
