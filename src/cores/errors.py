@@ -18,6 +18,11 @@ class ProgramError(Exception):
     """
 
 
+def failed(message: str, *, ours: bool) -> ProgramError | UserError:
+    """The exception for runs that failed, by whose fault it was."""
+    return ProgramError(message) if ours else UserError(message)
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """The known names closest to a misspelt one, as the end of an error message.
 

@@ -129,9 +129,18 @@ def test_table_1_is_the_papers(
 
 
 def test_a_figure_without_runs_is_drawn(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    _, out, _ = ask(capsys, "reproduce", "sparsity-reward", "--out", tmp_path)
+    _, out, err = ask(capsys, "reproduce", "sparsity-reward", "--out", tmp_path)
+    assert err == ""
     assert out.split() == [str(tmp_path / f"sparsity-reward.{kind}") for kind in ("png", "svg")]
     assert (tmp_path / "sparsity-reward.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_an_option_that_a_target_does_not_read_is_told(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    arguments = ["reproduce", "sparsity-reward", "--datasets", "MUTAG", "--out", tmp_path]
+    status, _, err = ask(capsys, *arguments)
+    assert (status, err) == (0, "note: sparsity-reward has no use for --datasets\n")
 
 
 def test_the_pipeline_is_drawn_from_one_run(

@@ -129,6 +129,11 @@ def print_lines(lines: Sequence[str]) -> None:
         Console().print(Text(line.replace("**", "")), soft_wrap=True)
 
 
+def print_note(line: str) -> None:
+    """What a user may want to know beside the result, on standard error."""
+    Console(stderr=True).print(Text(f"note: {line}"), soft_wrap=True)
+
+
 def print_failure(name: str, reason: str, console: Console | None = None) -> None:
     """What failed while the rest goes on, on standard error."""
     line = Text(f"failed: {name}: {reason}")

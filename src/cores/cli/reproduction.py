@@ -12,7 +12,7 @@ from cores.cli.values import check_workers, names, numbers, path_or_none
 from cores.config import Model, RunConfig
 from cores.data.catalogue import canonical_name
 from cores.data.folders import data_folder
-from cores.errors import ProgramError, UserError, nearest
+from cores.errors import ProgramError, UserError, failed, nearest
 from cores.experiments.paper import (
     ABLATIONS,
     ARCHITECTURES,
@@ -47,6 +47,9 @@ def reproduce(options: Namespace) -> Result:
     if options.rows and options.target == ALL:
         raise UserError("--rows names the file of one target; leave it out with all")
     if options.target != ALL:
+        for option in _UNUSED.get(options.target, ()):
+            if getattr(options, option) is not None:
+                display.print_note(f"{options.target} has no use for --{option}")
         return _MAKERS[options.target](options, options.target)
     results, failures = [], {}
     for target in TARGETS:
@@ -57,9 +60,10 @@ def reproduce(options: Namespace) -> Result:
             display.print_failure(target, str(error))
     if failures:
         target, reason = next(iter(failures.items()))
-        ours = any(isinstance(error, ProgramError) for error in failures.values())
-        kind = ProgramError if ours else UserError
-        raise kind(f"{len(failures)} of {len(TARGETS)} targets failed, {target}: {reason}")
+        raise failed(
+            f"{len(failures)} of {len(TARGETS)} targets failed, {target}: {reason}",
+            ours=any(isinstance(error, ProgramError) for error in failures.values()),
+        )
     return {"target": ALL, "targets": results}
 
 
@@ -89,9 +93,10 @@ def _runs(options: Namespace, target: str) -> Result:
     result = _shown(options, target, tables if rows else {}, files, measured, claims)
     if failures:
         name, reason = next(iter(failures.items()))
-        ours = any(has_fault(stem.parent / each) for each in failures)
-        kind = ProgramError if ours else UserError
-        raise kind(f"{len(failures)} of {len(configs)} runs failed, the first {name}: {reason}")
+        raise failed(
+            f"{len(failures)} of {len(configs)} runs failed, the first {name}: {reason}",
+            ours=any(has_fault(stem.parent / each) for each in failures),
+        )
     return result
 
 
@@ -260,6 +265,12 @@ _MAKERS: dict[str, Callable[[Namespace, str], Result]] = {
     **dict.fromkeys(PICTURES, _picture),
     **dict.fromkeys(TIMES, _times),
 }
+_UNUSED = {
+    STATISTICS: ("models", "rows"),
+    SPARSITY_REWARD: ("datasets", "models", "rows"),
+    **dict.fromkeys(PICTURES, ("datasets", "rows")),
+}
+"""Options that a target does not read: told, because a user may expect otherwise."""
 
 
 def _shown(

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from cores.config import RewardConfig, RunConfig, from_dict, merged, to_dict
 from cores.data.datasets import load_dataset
-from cores.errors import ProgramError, UserError
+from cores.errors import UserError, failed
 from cores.evaluation.metrics import accuracy
 from cores.evaluation.predictions import predict
 from cores.experiments.device import choose_device, tuned_cpu
@@ -116,10 +116,10 @@ def search(
     if not tried:
         raise UserError(f"other processes are at all trials in {folder}; wait for them")
     if tried[0].score is None:
-        kind = ProgramError if any(map(has_fault, folder.iterdir())) else UserError
-        raise kind(
+        raise failed(
             f"all {len(tried)} trials failed, the first: {tried[0].failure}; "
-            "once that is mended, begin again with another --out"
+            "once that is mended, begin again with another --out",
+            ours=any(map(has_fault, folder.iterdir())),
         )
     write_atomically(folder / SETTINGS, _toml(base, tried[0]).encode())
     return tried
