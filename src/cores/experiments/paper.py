@@ -7,6 +7,8 @@ from typing import Any
 from cores.config import RunConfig, merged
 from cores.settings import WITH_SETTINGS, preset_config
 
+SPLITS = (1, 2, 3, 4, 5)
+"""Of every table: the paper trains each model on five."""
 COMPARISONS = {
     "comparison-gin": "gin",
     "comparison-gcn": "gcn",

@@ -1,18 +1,12 @@
-"""The README's table, made from the committed rows alone: ``make results``."""
+"""The README's table of results."""
 
-import sys
-from pathlib import Path
+from collections.abc import Sequence
 
-from cores.errors import UserError
-from cores.experiments.paper import runs_of
-from cores.experiments.results import read_rows, spread, with_keys
-from cores.files import write_atomically
+from cores.experiments.paper import SPLITS, runs_of
+from cores.experiments.results import Row, spread, with_keys
 from cores.reports.markdown import markdown
-from cores.reports.page import SPLITS
 from cores.reports.tables import percent, sparse_cells, sparse_claims
 from cores.settings import PAPER_DATASETS
-
-BEGIN, END = "<!-- made by make results: begin -->", "<!-- made by make results: end -->"
 
 _COLUMNS = (
     *("dataset", "nodes: accuracy", "nodes: kept", "edges: accuracy", "edges: kept"),
@@ -20,9 +14,8 @@ _COLUMNS = (
 )
 
 
-def table(folder: Path) -> str:
+def readme_table(measured: Sequence[Row]) -> str:
     """CORES in both modes by dataset, the paper's means in brackets, and what it comes to."""
-    measured = read_rows(folder / "runs.csv")
     models = ["gnn", "cores-node", "cores-edge"]
     rows, published = (
         with_keys(measured, runs_of("comparison-gin", PAPER_DATASETS, models, SPLITS, preset))
@@ -53,18 +46,4 @@ def table(folder: Path) -> str:
     if published:
         theirs = sparse_claims(published, "gin")[0]
         claims.append(f"Algorithm 1 as it is written, at the published settings: {theirs}")
-    return "\n\n".join([markdown(_COLUMNS, lines), *claims]) + "\n"
-
-
-def with_table(readme: str, folder: Path) -> str:
-    """A README with the table between its two marks."""
-    before, begin, rest = readme.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise UserError(f"the README needs the lines {BEGIN} and {END} around its table")
-    return f"{before}{BEGIN}\n\n{table(folder)}\n{END}{after}"
-
-
-if __name__ == "__main__":
-    results, readme = map(Path, sys.argv[1:])
-    write_atomically(readme, with_table(readme.read_text(encoding="utf-8"), results).encode())
+    return "\n\n".join([markdown(_COLUMNS, lines), *claims])
