@@ -7,6 +7,7 @@ from cores.reports.comparison import (
     accuracies,
     beside_the_paper,
     comparison_tables,
+    coverages,
     kept,
     less_the_gnn,
 )
@@ -69,14 +70,39 @@ def test_what_is_reached_is_counted_per_model() -> None:
 
 
 def test_kept_parts_are_shown_for_the_models_that_keep_some() -> None:
-    text = kept(ROWS, "gin")
-    assert "GNN" not in text.splitlines()[0]
-    assert "| MUTAG | 80.0 ± 0.0 / 60.0 ± 0.0 / – | 50.0 ± 0.0 / 30.0 ± 0.0 / – |" in text
-    assert len(comparison_tables(ROWS, "gin")) == 5
+    whole = row("MUTAG", "cores-edge", 1, 0.9, node_ratio=1.0, edge_ratio=0.2)
+    part = row("BZR", "sagpool", 1, 0.9, node_ratio=0.8, edge_ratio=0.6)
+    table = kept([*ROWS, part, whole], "gin", "node_ratio")
+    assert table is not None
+    assert table.splitlines()[0] == "| dataset | SAGPool | GPool |"
+    assert table.splitlines()[2:] == [
+        "| BZR | 80.0 (1 of 2 runs) | 50.0 ± 0.0 (96.5 ± 0.2) |",
+        "| MUTAG | 80.0 ± 0.0 | 50.0 ± 0.0 (51.4 ± 0.1) |",
+        "| rank, own datasets | 2.00 | 1.00 |",
+    ]
+    assert kept([whole], "gin", "node_ratio") is None
+
+
+def test_coverage_stands_beside_the_labels_per_set() -> None:
+    sets = [
+        row("MUTAG", "cores-node", split, 0.9, coverage=0.95, set_size=1.25) for split in (1, 2)
+    ]
+    lines = coverages([*ROWS, *sets], "gin").splitlines()
+    assert lines[-1] == "| MUTAG | – | – | – | 95.0 ± 0.0 / 1.25 |"
+
+
+def test_every_table_that_there_are_rows_for_is_made() -> None:
+    captions = list(comparison_tables(ROWS, "gin"))
+    assert [each.split(",")[0] for each in captions[3:]] == [
+        "Nodes kept",
+        "Edges kept",
+        "Accuracy beside the paper's",
+    ]
     plain = [each for each in ROWS if each["model"] == "gnn"]
-    assert len(comparison_tables(plain, "gin")) == 2
-    shown = kept([*ROWS, row("BZR", "sagpool", 1, 0.9, node_ratio=0.8, edge_ratio=0.6)], "gin")
-    assert "| BZR | 80.0 / 60.0 / – (1 of 2 runs) | 50.0 ± 0.0 / 30.0 ± 0.0 / – |" in shown
+    assert list(comparison_tables(plain, "gin")) == ["Accuracy", "Balanced accuracy"]
+    judged = [*ROWS, row("MUTAG", "cores-node", 1, 0.9, node_ratio=0.4, judge_accuracy=0.8)]
+    judge = comparison_tables(judged, "gin")["Accuracy of a judge on what is kept"]
+    assert judge.splitlines()[-1] == "| MUTAG | **80.0** |"
 
 
 def test_a_model_is_compared_with_the_gnn_split_by_split() -> None:

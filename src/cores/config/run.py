@@ -61,7 +61,7 @@ class RunConfig:
     """Seed of initial weights, batch order and dropout."""
     alpha: float = 0.1
     """Error rate of the prediction sets shown to users: they miss the true label at most this
-    often."""
+    often, on average over draws of calibration and test graphs."""
     parts: PartsConfig = field(default_factory=PartsConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)

@@ -17,8 +17,8 @@ def load_dataset(dataset: str, data_root: str | Path | None = None) -> Dataset:
     """Load a dataset by name (any case), or any zip or folder in TU format by path.
 
     Named datasets are read from ``data_root``, else from the folder that the environment variable
-    ``CORES_DATA`` names, else downloaded by PyG to the user's cache folder. ``motifs`` is
-    generated and needs no file.
+    ``CORES_DATA`` names, else, those of the TU collection, downloaded by PyG to the user's cache
+    folder. ``motifs`` is generated and needs no file.
 
     >>> load_dataset("motifs").class_names
     ('cycle', 'house')

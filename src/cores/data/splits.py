@@ -1,4 +1,4 @@
-"""Seeded stratified splits into five parts with a role each, and features fitted on train alone.
+"""Seeded stratified splits into five parts with a role each, and the scaler of features.
 
 Deviation D3: the test graphs of a dataset and split number are drawn first and are the same for
 every model, conv and preset; :class:`~cores.config.PartsConfig` divides the rest.
@@ -23,9 +23,9 @@ class Split:
     """Graph numbers by role; no graph has two roles (but see ``selection``)."""
 
     train: Int[Tensor, " train"]
-    """Read by the classifier's gradient, scalers and the reward's quantile."""
+    """Read by the classifier's gradient, scalers and, in the paper's way, the reward's quantile."""
     policy: Int[Tensor, " policy"]
-    """Read by the policy's rollouts."""
+    """Read by the policy's rollouts; with referees, pooled with train and dealt into folds."""
     selection: Int[Tensor, " selection"]
     """Read by early stopping; where its share is 0 it *is* the policy part, as in the paper."""
     calibration: Int[Tensor, " calibration"]

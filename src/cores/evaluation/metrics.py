@@ -36,8 +36,8 @@ def coverage_and_size(
 
     ``calibration_scores`` are the LAC scores of the true labels of held-out graphs.
 
-    Deviation D4: LAC scores rather than Eq. (4): with two classes, deterministic APS gives every
-    graph both labels or none a choice (docs/deviations.md).
+    Deviation D4: LAC scores rather than Eq. (4): with two classes, deterministic APS gives both
+    labels to all graphs, or no label to the surest (docs/deviations.md).
     """
     sets = prediction_sets(lac_scores(probs), conformal_quantile(calibration_scores, alpha))
     covered = sets.gather(-1, labels[:, None]).squeeze(-1)

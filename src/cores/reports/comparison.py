@@ -23,7 +23,7 @@ NAMES = {
 }
 """The paper's order: models that see the whole graph, then those that see a part."""
 KEEPING = ("sagpool", "sugar", "gpool", "random", "cores-node", "cores-edge", "cores-both")
-BASELINES = ("sagpool", "diffpool", "gsat", "sugar", "gpool", "random")
+KEPT = {"node_ratio": "Nodes kept", "edge_ratio": "Edges kept"}
 COMPARED = ("sagpool", "diffpool", "sugar", "gpool")
 """The baselines that the paper reports."""
 
@@ -60,28 +60,57 @@ def accuracies(rows: Sequence[Row], conv: str, figure: str = "accuracy") -> str:
     return markdown(["dataset", *(NAMES[model] for model in models)], lines)
 
 
-def kept(rows: Sequence[Row], conv: str) -> str:
-    """Of the models that keep a part: share of nodes and edges, and the judge's accuracy.
+def kept(rows: Sequence[Row], conv: str, figure: str) -> str | None:
+    """The share of nodes or edges that models keep, the paper's in brackets; None if all keep all.
 
-    A cell with fewer runs than the others says so.
+    Below it the average rank over the datasets that a model ran on, the sparsest being 1. A model
+    that keeps all of them everywhere is left out.
     """
-    models = [model for model in _models(rows) if model in KEEPING]
-    found = {
-        figure: _cells(rows, conv, figure)
-        for figure in ("node_ratio", "edge_ratio", "judge_accuracy")
-    }
-    runs = max((cell.runs for cell in found["node_ratio"].values()), default=0)
+    cells = _cells(rows, conv, figure)
+    runs = max((cell.runs for cell in cells.values()), default=0)
+    partial = {model for (_, model), cell in cells.items() if cell.mean < 1}
+    models = [model for model in _models(rows) if model in KEEPING and model in partial]
+    if not models:
+        return None
     lines = []
+    ranks: dict[str, list[float]] = {model: [] for model in models}
     for dataset in _datasets(rows):
+        found = {model: cells.get((dataset, model)) for model in models}
+        whole = {model: cell.mean for model, cell in found.items() if cell and cell.runs == runs}
+        for model, share in whole.items():
+            ranks[model].append(rank(-share, [-other for other in whole.values()]))
         shown = [
-            " / ".join(percent(cells.get((dataset, model))) for cells in found.values())
-            + _runs_note(found["node_ratio"].get((dataset, model)), runs)
-            for model in models
+            percent(cell)
+            + _in_brackets(reported(dataset, conv, model, figure))
+            + _runs_note(cell, runs)
+            for model, cell in found.items()
         ]
         lines.append([dataset, *shown])
-    return markdown(
-        ["dataset", *(f"{NAMES[each]}: nodes / edges / judge" for each in models)], lines
-    )
+    lines.append(["rank, own datasets", *(_mean(ranks[model]) for model in models)])
+    return markdown(["dataset", *(NAMES[model] for model in models)], lines)
+
+
+def coverages(rows: Sequence[Row], conv: str) -> str:
+    """How often the prediction sets hold the true label, and how many labels they have."""
+    models = _models(rows)
+    covered, sizes = (_cells(rows, conv, figure) for figure in ("coverage", "set_size"))
+    lines = [
+        [
+            dataset,
+            *(
+                f"{percent(covered[dataset, model])} / {sizes[dataset, model].mean:.2f}"
+                if (dataset, model) in covered
+                else "–"
+                for model in models
+            ),
+        ]
+        for dataset in _datasets(rows)
+    ]
+    return markdown(["dataset", *(NAMES[model] for model in models)], lines)
+
+
+def _in_brackets(theirs: Spread | None) -> str:
+    return "" if theirs is None else f" ({percent(theirs)})"
 
 
 def paper_cells(rows: Sequence[Row], model: str, conv: str) -> list[Cell]:
@@ -119,7 +148,7 @@ def beside_the_paper(rows: Sequence[Row], conv: str) -> str:
 
 def _beside(cell: Cell) -> str:
     mark = "" if cell.reached else " short"
-    return f"{percent(cell.ours)} ({percent(cell.theirs)}){mark}"
+    return f"{percent(cell.ours)}{_in_brackets(cell.theirs)}{mark}"
 
 
 def less_the_gnn(rows: Sequence[Row], conv: str) -> str:
@@ -157,8 +186,13 @@ def comparison_tables(rows: Sequence[Row], conv: str) -> dict[str, str]:
     if splits > 1 and len(_models(rows)) > 1 and "gnn" in _models(rows):
         caption = f"Accuracy less the GNN's on the same test graphs, {CONFIDENCE:.0%} interval"
         tables[caption] = less_the_gnn(rows, conv)
-    if any(row["model"] in KEEPING for row in rows):
-        tables["What is kept"] = kept(rows, conv)
+    for figure, caption in KEPT.items():
+        table = kept(rows, conv, figure)
+        if table is not None:
+            tables[f"{caption}, the paper's in brackets"] = table
+    judged = [row for row in rows if row["judge_accuracy"]]
+    if judged:
+        tables["Accuracy of a judge on what is kept"] = accuracies(judged, conv, "judge_accuracy")
     if any(row["model"] in COMPARED for row in rows):
         tables["Accuracy beside the paper's"] = beside_the_paper(rows, conv)
     return tables

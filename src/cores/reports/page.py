@@ -15,6 +15,7 @@ from cores.reports.comparison import (
     accuracies,
     beside_the_paper,
     comparison_tables,
+    coverages,
     less_the_gnn,
 )
 from cores.reports.figures import ablation_figure
@@ -119,6 +120,8 @@ def _cores(rows: list[Row]) -> dict[str, str]:
         found[f"cores-{preset}"] = "\n\n".join(sparse_claims(mine, "gin"))
         for model, mode in _MODES.items():
             found[f"cores-{preset}-{mode}"] = sparse(mine, model, "gin")
+        if preset == "default":  # the other one calibrates no sets
+            found["coverage"] = coverages(mine, "gin")
     for target in ABLATIONS:
         found[target] = ablation(_steered(rows, target), target)
     known = [
@@ -177,7 +180,12 @@ def _machines(rows: list[Row]) -> str:
     """Where the rows were measured; accuracies do not depend on it beyond rounding."""
     kinds = sorted({row["machine"] for row in rows})
     counts = ", ".join(f"{sum(row['machine'] == kind for row in rows)} on {kind}" for kind in kinds)
-    return f"Runs: {counts}."
+    nameless = sum(not row["commit"] for row in rows)
+    dirty = sum(row["commit"].endswith("-dirty") for row in rows)
+    return (
+        f"Rows: {counts}. {dirty} name a commit whose tree had changes (`-dirty`), "
+        f"{nameless} name none."
+    )
 
 
 if __name__ == "__main__":

@@ -135,6 +135,7 @@ def train(
         if report is not None:
             report(epoch, figures)
 
+    # Deviation D1: the paper reports the last epoch; "last" does that (docs/deviations.md).
     if config.training.weights == "best":
         stopping.restore_best()
     model.load_state_dict(steady.state_dict())
