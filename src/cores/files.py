@@ -1,16 +1,22 @@
-"""Files that are whole or not there."""
+"""Files that are whole or not there, and folders that one process holds."""
 
 import fcntl
 import json
 import os
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from uuid import uuid4
 
 from cores.errors import UserError
+
+LOCK = "lock"
+"""File in a folder that one process holds."""
+ASKING = 0.2
+"""Seconds in which whoever asks if a folder is held has certainly let go of it."""
 
 
 def cache_folder() -> Path:
@@ -57,6 +63,41 @@ def in_turn(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(folder)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Make a folder and hold it alone; the lock dies with the process."""
+    make_folder(folder)
+    try:
+        lock = (folder / LOCK).open("w")
+    except OSError as error:
+        raise UserError(f"cannot write to {folder}: {error.strerror or error}") from None
+    with lock:
+        patience = time.monotonic() + ASKING
+        while not _taken(lock, fcntl.LOCK_EX):
+            if time.monotonic() > patience:
+                raise UserError(f"another process is writing to {folder}; wait for it")
+            time.sleep(ASKING / 20)
+        for path in filter(is_leftover, folder.iterdir()):
+            path.unlink()
+        yield
+
+
+def is_held(folder: Path) -> bool:
+    """Whether a living process holds the folder by :func:`locked`."""
+    if not (folder / LOCK).exists():
+        return False
+    with (folder / LOCK).open() as lock:
+        return not _taken(lock, fcntl.LOCK_SH)
+
+
+def _taken(lock: IO[str], kind: int) -> bool:
+    try:
+        fcntl.flock(lock, kind | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def is_leftover(path: Path) -> bool:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +19,6 @@ from distributed import LocalCluster
 
 from cores.config import RunConfig, from_dict
 from cores.errors import UserError
-from cores.experiments.folder import is_held
 from cores.experiments.results import run_row
 from cores.experiments.runner import (
     Outcome,
@@ -29,6 +29,7 @@ from cores.experiments.runner import (
     run_folder,
     train_in_worker,
 )
+from cores.files import is_held, locked
 
 
 def config(split: int, epochs: int = 2, dataset: str = "motifs") -> RunConfig:
@@ -128,6 +129,29 @@ def test_a_killed_command_goes_on_and_repeats_nothing(tmp_path: Path) -> None:
 
     assert rows(tmp_path / "killed") == rows(tmp_path / "whole")
     assert all(path.stat().st_mtime_ns == when for path, when in finished.items())
+
+
+def test_a_run_that_another_command_holds_comes_last(tmp_path: Path) -> None:
+    theirs, ours = config(1), config(2)
+    told, waited = list[Outcome](), list[int]()
+    holding, ended = threading.Event(), threading.Event()
+
+    def other_command() -> None:
+        with locked(run_folder(tmp_path, theirs)):
+            holding.set()
+            ended.wait(60)
+
+    def waits(runs: int) -> None:
+        waited.append(runs)
+        ended.set()
+
+    with ThreadPoolExecutor(1) as other:
+        other.submit(other_command)
+        holding.wait(60)
+        outcomes = run_all([theirs, ours], tmp_path, device="cpu", done=told.append, waits=waits)
+    assert [outcome.config for outcome in outcomes] == [ours, theirs]
+    assert [outcome.failure for outcome in told] == [None, None]
+    assert waited == [1]
 
 
 def test_workers_die_with_a_killed_parent(tmp_path: Path) -> None:

@@ -146,6 +146,9 @@ def _run_all(
         device=options.device,
         data_root=path_or_none(options.data_root),
         done=done,
+        waits=lambda runs: display.print_note(
+            f"another command is at the last {runs} runs; waiting"
+        ),
     )
 
 

@@ -1,11 +1,9 @@
-"""The folder of a run: its files, who may write there, and what made it."""
+"""The folder of a run: its files, and what made it."""
 
-import fcntl
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,9 +13,9 @@ import torch
 from cores import __version__
 from cores.config import RunConfig, from_dict
 from cores.errors import UserError
-from cores.files import is_leftover, make_folder, read_json, write_json
+from cores.files import LOCK, is_leftover, read_json, write_json
 
-CONFIG, MODEL, METRICS, LOCK = "config.json", "model.safetensors", "metrics.json", "lock"
+CONFIG, MODEL, METRICS = "config.json", "model.safetensors", "metrics.json"
 
 
 def write_identity(
@@ -122,33 +120,3 @@ def _difference(there: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
                 return f"{name}.{_difference(old, new)}"
             return f"{name} is {old} there and {new} here"
     return "more settings there"
-
-
-def is_held(out: Path) -> bool:
-    """Whether a living process holds the folder by :func:`locked`."""
-    if not (out / LOCK).exists():
-        return False
-    with (out / LOCK).open() as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError:
-            return True
-    return False
-
-
-@contextmanager
-def locked(out: Path) -> Iterator[None]:
-    """Make the folder and hold it alone; the lock dies with the process."""
-    make_folder(out)
-    try:
-        lock = (out / LOCK).open("w")
-    except OSError as error:
-        raise UserError(f"cannot write to {out}: {error.strerror or error}") from None
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise UserError(f"another process is writing to {out}; wait for it") from None
-        for path in filter(is_leftover, out.iterdir()):
-            path.unlink()
-        yield

@@ -23,7 +23,7 @@ from cores.evaluation.predictions import Predictions, predict, predict_whole
 from cores.experiments import judge as judges
 from cores.experiments.device import choose_device, tuned_cpu
 from cores.experiments.fit import Material, fit
-from cores.experiments.folder import METRICS, check_data, is_finished, locked, write_identity
+from cores.experiments.folder import METRICS, check_data, is_finished, write_identity
 from cores.experiments.judge import Judge, judge_of
 from cores.experiments.model import (
     Task,
@@ -32,7 +32,7 @@ from cores.experiments.model import (
     calibration_scores,
     load_run,
 )
-from cores.files import read_json, write_json
+from cores.files import locked, read_json, write_json
 from cores.models.sparse import SparseClassifier
 from cores.training.state import RandomState
 from cores.training.supervised import Report

@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -20,6 +21,7 @@ from cores.config import RunConfig
 from cores.data.folders import data_folder
 from cores.errors import UserError
 from cores.experiments.cluster import on_cluster
+from cores.files import is_held
 
 ATTEMPTS = 3
 """How often a run may be in flight when a process dies before it counts as failed."""
@@ -67,25 +69,40 @@ def run_all(
     device: str = "auto",
     data_root: Path | None = None,
     done: Callable[[Outcome], None] = lambda outcome: None,
+    waits: Callable[[int], None] = lambda runs: None,
 ) -> list[Outcome]:
     """Run every configuration into its folder under ``root``; a failed run does not stop the rest.
 
     With the address of a dask scheduler the runs go to its workers, who must see ``root`` and the
-    data under the same paths; otherwise to processes on this machine.
+    data under the same paths; otherwise to processes on this machine. Runs that another command is
+    at come last; ``waits`` is told how many are left when there is nothing else to do.
     """
-    runs = list(dict.fromkeys(configs))
     if scheduler is not None and (folder := data_folder(data_root)) is not None:
         data_root = folder.absolute()  # the workers have an environment of their own
     job = train_in_worker(root, device, data_root)
-    if scheduler is None:
-        ended = in_processes(runs, job, workers)
-    else:
-        ended = on_cluster(runs, job, scheduler)
     outcomes: list[Outcome] = []
-    with closing(ended):
-        for config, failure in ended:
-            outcomes.append(Outcome(config, run_folder(root, config), failure))
-            done(outcomes[-1])
+    left = list(dict.fromkeys(configs))
+    while left:
+        held = [config for config in left if is_held(run_folder(root, config))]
+        ready = [config for config in left if config not in held]
+        if not ready:
+            waits(len(held))
+            while all(is_held(run_folder(root, config)) for config in held):
+                time.sleep(1)
+            continue
+        if scheduler is None:
+            ended = in_processes(ready, job, workers)
+        else:
+            ended = on_cluster(ready, job, scheduler)
+        with closing(ended):
+            for config, failure in ended:
+                folder = run_folder(root, config)
+                if failure is not None and is_held(folder):  # another command came first
+                    held.append(config)
+                else:
+                    outcomes.append(Outcome(config, folder, failure))
+                    done(outcomes[-1])
+        left = held
     return outcomes
 
 

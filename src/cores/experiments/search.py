@@ -17,10 +17,9 @@ from cores.evaluation.metrics import accuracy
 from cores.evaluation.predictions import predict
 from cores.experiments.device import choose_device, tuned_cpu
 from cores.experiments.fit import Material
-from cores.experiments.folder import is_held, locked
 from cores.experiments.model import load_run
 from cores.experiments.runner import has_fault, in_processes, run_folder, train_in_worker
-from cores.files import in_turn, make_folder, write_atomically
+from cores.files import in_turn, is_held, locked, make_folder, write_atomically
 from cores.settings import preset_config, search_space
 from cores.training.trial import decided_reward
 
