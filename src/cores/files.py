@@ -19,6 +19,10 @@ ASKING = 0.2
 """Seconds in which whoever asks if a folder is held has certainly let go of it."""
 
 
+class HeldError(UserError):
+    """Another process holds the folder."""
+
+
 def cache_folder() -> Path:
     """The user's folder for what can be made or downloaded again."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cores-gnn"
@@ -77,7 +81,7 @@ def locked(folder: Path) -> Iterator[None]:
         patience = time.monotonic() + ASKING
         while not _taken(lock, fcntl.LOCK_EX):
             if time.monotonic() > patience:
-                raise UserError(f"another process is writing to {folder}; wait for it")
+                raise HeldError(f"another process is writing to {folder}; wait for it")
             time.sleep(ASKING / 20)
         for path in filter(is_leftover, folder.iterdir()):
             path.unlink()

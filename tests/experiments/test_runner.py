@@ -8,9 +8,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
@@ -19,6 +20,7 @@ from distributed import LocalCluster
 
 from cores.config import RunConfig, from_dict
 from cores.errors import UserError
+from cores.experiments import runner
 from cores.experiments.results import run_row
 from cores.experiments.runner import (
     Outcome,
@@ -152,6 +154,27 @@ def test_a_run_that_another_command_holds_comes_last(tmp_path: Path) -> None:
     assert [outcome.config for outcome in outcomes] == [ours, theirs]
     assert [outcome.failure for outcome in told] == [None, None]
     assert waited == [1]
+
+
+def test_a_run_that_another_command_began_and_ended_meanwhile_is_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was free when asked, held when begun, and free again when that was told."""
+    holds = ExitStack()
+
+    def in_turns(
+        items: Iterable[RunConfig], job: runner.Job, workers: int
+    ) -> Generator[tuple[RunConfig, str | None]]:
+        for item in items:
+            failure = job(item)
+            holds.close()
+            yield item, failure
+
+    monkeypatch.setattr(runner, "in_processes", in_turns)
+    monkeypatch.setattr(runner, "is_held", lambda folder: False)
+    holds.enter_context(locked(run_folder(tmp_path, config(1))))
+    outcomes = run_all([config(1)], tmp_path, device="cpu")
+    assert [outcome.failure for outcome in outcomes] == [None]
 
 
 def test_workers_die_with_a_killed_parent(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from cores.config import RunConfig
 from cores.data.folders import data_folder
 from cores.errors import UserError
 from cores.experiments.cluster import on_cluster
-from cores.files import is_held
+from cores.files import HeldError, is_held
 
 ATTEMPTS = 3
 """How often a run may be in flight when a process dies before it counts as failed."""
@@ -29,6 +29,8 @@ STARTING = 30
 """Seconds that a new process may need until it can be ended."""
 ERROR = "error.txt"
 """File in the folder of a run that failed by a fault of the program: where."""
+HELD = "another process is at this run; wait for it"
+"""Why a worker left a run alone."""
 WARM_UPS = "warm-ups"
 """Folder beside the run folders, in which runs that differ in the reward share their warm-ups."""
 
@@ -97,7 +99,7 @@ def run_all(
         with closing(ended):
             for config, failure in ended:
                 folder = run_folder(root, config)
-                if failure is not None and is_held(folder):  # another command came first
+                if failure == HELD:  # another command came first, and may have ended since
                     held.append(config)
                 else:
                     outcomes.append(Outcome(config, folder, failure))
@@ -208,6 +210,8 @@ def _run(config: RunConfig, *, root: Path, device: str, data_root: Path | None) 
                 resume=True,
                 warm_ups=root / WARM_UPS,
             )
+    except HeldError:
+        return HELD
     except UserError as error:
         return str(error)
     except Exception as error:  # a fault of ours must not stop the other runs; it is reported
