@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cores.errors import UserError, nearest
-from cores.experiments.paper import ABLATIONS, COMPARISONS, SPLITS, runs_of
+from cores.experiments.paper import ABLATIONS, ARCHITECTURES, COMPARISONS, CONVS, SPLITS, runs_of
 from cores.experiments.results import Row, read_rows, with_keys
 from cores.experiments.times import REPEATS, read_timings
 from cores.files import write_atomically
@@ -23,6 +23,7 @@ from cores.reports.tables import (
     ablation,
     explanations,
     motifs,
+    of_conv,
     plain_gnn,
     plain_gnn_cells,
     sparse,
@@ -76,6 +77,7 @@ def parts(folder: Path) -> dict[str, str]:
         **_plain(rows),
         **_cores(rows),
         **_many_splits(rows),
+        **_architectures(rows),
         **_all_models(rows),
         **_explained(rows),
         **_seconds(folder),
@@ -116,9 +118,7 @@ def _cores(rows: list[Row]) -> dict[str, str]:
     for preset in ("default", "paper"):
         models = ["gnn", *_MODES]
         mine = with_keys(rows, runs_of("comparison-gin", PAPER_DATASETS, models, SPLITS, preset))
-        found[f"cores-{preset}"] = "\n\n".join(sparse_claims(mine, "gin"))
-        for model, mode in _MODES.items():
-            found[f"cores-{preset}-{mode}"] = sparse(mine, model, "gin")
+        found |= _modes(mine, "gin", f"cores-{preset}")
         if preset == "default":  # the other one calibrates no sets
             found["coverage"] = coverages(mine, "gin")
     for target in ABLATIONS:
@@ -140,9 +140,27 @@ def _many_splits(rows: list[Row]) -> dict[str, str]:
     models = ["gnn", *_MODES]
     mine = with_keys(rows, runs_of("comparison-gin", SMALL, models, MANY_SPLITS, "default"))
     return {
-        "twenty-splits": "\n\n".join(sparse_claims(mine, "gin")),
-        **{f"twenty-splits-{mode}": sparse(mine, each, "gin") for each, mode in _MODES.items()},
+        **_modes(mine, "gin", "twenty-splits"),
         "twenty-splits-less-gnn": less_the_gnn(mine, "gin"),
+    }
+
+
+def _architectures(rows: list[Row]) -> dict[str, str]:
+    """CORES and the plain GNN with the other convs."""
+    models = ["gnn", *_MODES]
+    found: dict[str, str] = {}
+    mine = with_keys(rows, runs_of(ARCHITECTURES, PAPER_DATASETS, models, SPLITS, "default"))
+    for conv in CONVS[ARCHITECTURES]:
+        found |= _modes(of_conv(mine, conv), conv, f"cores-{conv}")
+        found[f"cores-{conv}-less-gnn"] = less_the_gnn(mine, conv)
+    return found
+
+
+def _modes(rows: list[Row], conv: str, name: str) -> dict[str, str]:
+    """What CORES comes to, and its tables by mode."""
+    return {
+        name: "\n\n".join(sparse_claims(rows, conv)),
+        **{f"{name}-{mode}": sparse(rows, model, conv) for model, mode in _MODES.items()},
     }
 
 
