@@ -66,7 +66,7 @@ def sparsity_reward_figure(stem: Path) -> list[Path]:
         xlim=(0, 1),
         ylim=(0, 1.02),
     )
-    axis.legend(facecolor="white", framealpha=1, edgecolor="none", loc="lower left")
+    figure.legend(loc="outside upper center", ncols=5, frameon=False, columnspacing=1)
     return save_figure(figure, stem)
 
 
