@@ -2,8 +2,8 @@
 
 It learns from randomly masked training graphs, always by the recipe below, and is then shown what
 a policy kept. A model that is right where its judge guesses has a private code (docs/honesty.md).
-One judge serves every model of a dataset, split, conv and kind of removal; it is kept in the
-user's cache folder.
+On one machine, one judge serves every model of a dataset, split, conv and kind of removal; it is
+kept in the user's cache folder.
 """
 
 import hashlib

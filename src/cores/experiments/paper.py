@@ -14,7 +14,7 @@ COMPARISONS = {
     "comparison-gcn": "gcn",
     "comparison-gat": "gat",
 }
-"""Tables 3, 9 and 10: models by datasets, by the conv they use."""
+"""Tables 3, 10 and 9: models by datasets, by the conv they use."""
 ARCHITECTURES = "architectures"
 """Table 2: the plain GNN and CORES with the other two convs."""
 CONVS = {name: (conv,) for name, conv in COMPARISONS.items()} | {ARCHITECTURES: ("gcn", "gat")}
