@@ -2,64 +2,49 @@
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from cores.cli import main, reproduction
-from cores.config import RunConfig
-from cores.errors import UserError
-from cores.experiments.paper import PICTURES, TARGETS, models_of, runs_of
-from cores.experiments.runner import Outcome, run_folder
-from cores.settings import PAPER_DATASETS
+from cores.cli import main
 
+Ask = Callable[..., tuple[int, str, str]]
 QUICK = ["--epochs", "2", "--network.hidden_dim", "8", "--device", "cpu"]
 
 
-def ask(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    status = main([str(each) for each in arguments])
-    printed = capsys.readouterr()
-    return status, printed.out, printed.err
-
-
-def test_train_then_evaluate(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_train_then_evaluate(ask: Ask, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    status, out, _ = ask(capsys, "train", "--dataset", "MOTIFS", *QUICK, "--out", run)
+    status, out, _ = ask("train", "--dataset", "MOTIFS", *QUICK, "--out", run)
     assert status == 0
     assert "test graphs classified correctly" in out
-    status, out, _ = ask(capsys, "evaluate", run, "--json", "--device", "cpu")
+    status, out, _ = ask("evaluate", run, "--json", "--device", "cpu")
     assert status == 0
     trained = json.loads((run / "metrics.json").read_text())
     assert json.loads(out)["accuracy"] == trained["accuracy"]
 
 
-def test_json_is_one_object_and_nothing_else(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    _, out, err = ask(capsys, "train", "--json", *QUICK, "--out", tmp_path / "run")
+def test_json_is_one_object_and_nothing_else(ask: Ask, tmp_path: Path) -> None:
+    _, out, err = ask("train", "--json", *QUICK, "--out", tmp_path / "run")
     assert json.loads(out)["epochs"] == 2
     assert "epochs/s" in err or "loss" in err, "progress goes to standard error"
 
 
 @pytest.mark.data
-def test_datasets_prints_table_1(capsys: pytest.CaptureFixture[str], data_root: Path) -> None:
-    _, out, _ = ask(capsys, "datasets", "mutag", "--json", "--data-root", data_root)
+def test_datasets_prints_table_1(ask: Ask, data_root: Path) -> None:
+    _, out, _ = ask("datasets", "mutag", "--json", "--data-root", data_root)
     assert json.loads(out)["datasets"][0]["nodes_mean"] == 18.85
-    _, out, _ = ask(capsys, "datasets", "mutag", "--data-root", data_root)
+    _, out, _ = ask("datasets", "mutag", "--data-root", data_root)
     assert "18.85 ± 4.49" in out
 
 
-def test_settings_rank_preset_then_file_then_option(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_settings_rank_preset_then_file_then_option(ask: Ask, tmp_path: Path) -> None:
     file = tmp_path / "my.toml"
     file.write_text(
         "seed = 5\n[network]\nhidden_dim = 12\nnum_layers = 1\n[training]\nepochs = 1\n"
     )
     arguments = ["--settings", file, "--network.hidden_dim", "8", "--out", tmp_path / "run"]
-    status, _, err = ask(capsys, "train", *arguments, "--device", "cpu")
+    status, _, err = ask("train", *arguments, "--device", "cpu")
     assert status == 0, err
     config = json.loads((tmp_path / "run" / "config.json").read_text())["config"]
     assert config["seed"] == 5
@@ -71,215 +56,19 @@ def test_settings_rank_preset_then_file_then_option(
 
 @pytest.mark.data
 def test_the_paper_preset_takes_the_published_settings(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, data_root: Path
+    ask: Ask, tmp_path: Path, data_root: Path
 ) -> None:
     run = tmp_path / "run"
     arguments = ["--dataset", "mutag", "--preset", "paper", "--epochs", "1", "--out", run]
-    assert ask(capsys, "train", *arguments, "--data-root", data_root)[0] == 0
+    assert ask("train", *arguments, "--data-root", data_root)[0] == 0
     config = json.loads((run / "config.json").read_text())["config"]
     assert config["network"]["hidden_dim"] == 16
     assert config["parts"]["policy"] == 0.5
     assert config["training"]["patience"] == 800
 
 
-@pytest.mark.data
-def test_a_table_is_made_once_and_not_again(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, data_root: Path
-) -> None:
-    arguments = ["reproduce", "comparison-gin", "--datasets", "MUTAG", "--quick", "--workers", "2"]
-    arguments += [
-        "--models",
-        "gnn,cores-edge",
-        "--out",
-        tmp_path,
-        "--data-root",
-        data_root,
-        "--device",
-        "cpu",
-    ]
-    status, out, _ = ask(capsys, *arguments, "--json")
-    assert status == 0
-    first = json.loads(out)
-    assert len(first["rows"]) == 4
-    files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("metrics.json")}
-    _, out, _ = ask(capsys, *arguments, "--json")
-    assert json.loads(out) == first
-    assert files == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("metrics.json")}
-    _, out, _ = ask(capsys, *arguments)
-    assert "MUTAG" in out
-    assert "GIN: All three hold in" in out
-    for suffix, word in ((".md", "| MUTAG | 2 |"), (".tex", r"\begin{tabular}")):
-        assert word in (tmp_path / f"comparison-gin{suffix}").read_text()
-    elsewhere = tmp_path / "elsewhere"  # as if on another machine, with the rows at hand
-    rows = ["--out", elsewhere, "--rows", tmp_path / "comparison-gin.csv"]
-    _, out, _ = ask(capsys, *arguments, *rows, "--json")
-    assert json.loads(out)["rows"] == first["rows"]
-    assert not list(elsewhere.rglob("metrics.json"))
-
-
-@pytest.mark.data
-def test_table_1_is_the_papers(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, data_root: Path
-) -> None:
-    arguments = ["--datasets", "MUTAG,ENZYMES", "--out", tmp_path, "--data-root", data_root]
-    _, out, _ = ask(capsys, "reproduce", "datasets", *arguments, "--json")
-    assert [row["graphs"] for row in json.loads(out)["rows"]] == [135, 600]
-    table = (tmp_path / "datasets.md").read_text()
-    assert "| MUTAG | 135 | 7 | 4 | 2 | yes | 18.85 | 4.49 | 41.67 | 11.13 |" in table
-
-
-def test_a_figure_without_runs_is_drawn(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    _, out, err = ask(capsys, "reproduce", "sparsity-reward", "--out", tmp_path)
-    assert err == ""
-    assert out.split() == [str(tmp_path / f"sparsity-reward.{kind}") for kind in ("png", "svg")]
-    assert (tmp_path / "sparsity-reward.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_an_option_that_a_target_does_not_read_is_told(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    arguments = ["reproduce", "sparsity-reward", "--datasets", "MUTAG", "--out", tmp_path]
-    status, _, err = ask(capsys, *arguments)
-    assert (status, err) == (0, "note: sparsity-reward has no use for --datasets\n")
-
-
-def test_the_pipeline_is_drawn_from_one_run(
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(reproduction, "QUICK_EPOCHS", 2)
-    arguments = ["reproduce", "pipeline", "--quick", "--out", tmp_path, "--device", "cpu", "--json"]
-    arguments += ["--splits", "2-5", "--seeds", "1"]
-    status, out, _ = ask(capsys, *arguments)
-    assert status == 0
-    assert [(row["split"], row["seed"]) for row in json.loads(out)["rows"]] == [(2, 1)]
-    assert (tmp_path / "pipeline.svg").read_text().count("<svg") == 1
-    _, again, _ = ask(capsys, *arguments)
-    assert json.loads(again) == json.loads(out)
-
-
-def test_every_target_has_a_maker_and_its_runs_are_valid() -> None:
-    assert set(reproduction._MAKERS) == set(TARGETS)
-    for target in TARGETS:
-        for preset in ("default", "paper"):
-            models = models_of(target, preset)
-            if target not in PICTURES:
-                assert runs_of(target, PAPER_DATASETS, models, [1], preset)
-
-
-@pytest.mark.data
-def test_a_shorter_run_does_not_slip_into_a_table(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, data_root: Path
-) -> None:
-    arguments = ["reproduce", "comparison-gin", "--datasets", "MUTAG", "--models", "gnn", "--json"]
-    arguments += ["--out", tmp_path, "--data-root", data_root, "--device", "cpu"]
-    ask(capsys, *arguments, "--quick", "--splits", "1")
-    _, out, _ = ask(capsys, *arguments, "--quick", "--splits", "2")
-    assert [row["split"] for row in json.loads(out)["rows"]] == [2]
-
-
-def test_a_table_whose_runs_fail_says_so(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    arguments = ["--datasets", "MUTAG", "--models", "gnn", "--splits", "1", "--out", tmp_path]
-    status, _, err = ask(capsys, "reproduce", "comparison-gin", *arguments, "--data-root", tmp_path)
-    assert status == 2
-    assert "1 of 1 runs failed" in err
-    assert "has no MUTAG" in err
-
-
-@pytest.mark.parametrize(
-    ("failure", "status", "message"),
-    [
-        ("ZeroDivisionError: so it is", 1, "ZeroDivisionError: so it is"),
-        (None, 2, "workers must share --out"),
-    ],
-)
-def test_a_run_that_failed_by_our_fault_or_elsewhere_is_told_apart(
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    failure: str | None,
-    status: int,
-    message: str,
-) -> None:
-    def run_all(configs: Sequence[RunConfig], root: Path, **options: Any) -> None:
-        for config in configs:
-            folder = run_folder(root, config)
-            if failure is not None:
-                folder.mkdir()
-                (folder / "error.txt").write_text(failure)
-            options["done"](Outcome(config, folder, failure))
-
-    monkeypatch.setattr("cores.experiments.runner.run_all", run_all)
-    arguments = ["--models", "gnn", "--datasets", "MUTAG", "--splits", "1,1", "--out", tmp_path]
-    found, _, err = ask(capsys, "reproduce", "comparison-gin", *arguments)
-    assert found == status
-    assert "1 of 1 runs failed" in err.splitlines()[-1]
-    assert message in err.splitlines()[-1]
-
-
-def test_all_goes_on_past_a_target_that_fails(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    made: list[str] = []
-
-    def make(options: object, target: str) -> dict[str, str]:
-        if target == "ablation-d":
-            raise UserError("no luck")
-        made.append(target)
-        return {"target": target}
-
-    monkeypatch.setattr(reproduction, "_MAKERS", dict.fromkeys(TARGETS, make))
-    status, _, err = ask(capsys, "reproduce", "all", "--out", tmp_path)
-    assert status == 2
-    assert made == [target for target in TARGETS if target != "ablation-d"]
-    assert err.splitlines() == [
-        "failed: ablation-d: no luck",
-        f"cores: 1 of {len(TARGETS)} targets failed, ablation-d: no luck",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["comparision-gin"], "did you mean comparison-gin"),
-        (["comparison-gin", "--datasets", "MUTGA"], "did you mean MUTAG"),
-        (["comparison-gin", "--models", "gnm"], "unknown model 'gnm'; did you mean gnn"),
-        (["comparison-gin", "--splits", "3-1"], "--splits takes numbers from 1 such as 1-5"),
-        (["comparison-gin", "--splits", "0"], "--splits takes numbers from 1 such as 1-5"),
-        (["comparison-gin", "--seeds", "x"], "--seeds takes numbers from 0 such as 1-5"),
-        (["ablation-d", "--models", "gnn"], "needs models with a policy, got gnn"),
-        (["all", "--rows", "rows.csv"], "leave it out with all"),
-        (["comparison-gin", "--workers", "0"], "--workers must be positive, got 0"),
-        (["comparison-gin", "--rows", "TMP/file/rows.csv"], "cannot make the folder TMP/file"),
-        (["comparison-gin", "--rows", "TMP/file"], "the first line must name the columns"),
-        (["time-train", "--rows", "TMP/file"], "the first line must name the columns"),
-        (
-            ["time-train", "--preset", "paper"],
-            "measured at the default settings",
-        ),
-        (["comparison-gin", "--splits", f"1-{10**20}"], "--splits takes numbers from 1 such as"),
-        (["comparison-gin", "--datasets", ","], "--datasets names nothing"),
-        (["mutag", "--models", ","], "--models names nothing"),
-        (["comparison-gin", "--data-root", "~nobody-here/x"], "~nobody-here/x does not exist"),
-        (["comparison-gin", "--scheduler", "foo://bar:1"], "no dask scheduler answers"),
-    ],
-)
-def test_a_table_asked_for_wrongly_is_refused(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: list[str], message: str
-) -> None:
-    (tmp_path / "file").write_text("not rows")
-    arguments = [each.replace("TMP", str(tmp_path)) for each in arguments]
-    status, _, err = ask(capsys, "reproduce", *arguments, "--out", tmp_path / "runs")
-    assert status == 2
-    assert err.count("\n") == 1
-    assert message.replace("TMP", str(tmp_path)) in err
-
-
-def test_the_benchmark_refuses_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:
-    status, _, err = ask(capsys, "benchmark", "--device", "cuda")
+def test_the_benchmark_refuses_a_gpu(ask: Ask) -> None:
+    status, _, err = ask("benchmark", "--device", "cuda")
     assert status == 2
     assert "defined on one CPU thread" in err
 
@@ -293,8 +82,8 @@ def test_help_is_there_for_every_command(capsys: pytest.CaptureFixture[str]) -> 
         assert "usage: cores" in capsys.readouterr().out
 
 
-def test_the_benchmark_gives_ratios_and_their_seconds(capsys: pytest.CaptureFixture[str]) -> None:
-    _, out, _ = ask(capsys, "benchmark", "--json", "--repeats", "1")
+def test_the_benchmark_gives_ratios_and_their_seconds(ask: Ask) -> None:
+    _, out, _ = ask("benchmark", "--json", "--repeats", "1")
     figures = json.loads(out)
     ratio = figures["loader_seconds"] / figures["pyg_loader_seconds"]
     assert figures["loader_ratio"] == pytest.approx(ratio)
@@ -359,7 +148,7 @@ def broken(write_files: Callable[..., Path], tu_files: dict[str, str], tmp_path:
     ],
 )
 def test_a_mistake_gets_one_line_status_2_and_no_run(
-    capsys: pytest.CaptureFixture[str],
+    ask: Ask,
     monkeypatch: pytest.MonkeyPatch,
     broken: Path,
     arguments: list[str],
@@ -371,7 +160,7 @@ def test_a_mistake_gets_one_line_status_2_and_no_run(
     if "--out" not in arguments:
         arguments += ["--out", str(broken / "run")]
     before = sorted(broken.rglob("*"))
-    status, out, err = ask(capsys, "train", *arguments)
+    status, out, err = ask("train", *arguments)
     assert status == 2
     assert out == ""
     assert err.count("\n") == 1
@@ -379,66 +168,60 @@ def test_a_mistake_gets_one_line_status_2_and_no_run(
     assert sorted(broken.rglob("*")) == before, "no half-made run"
 
 
-def test_an_unknown_setting_in_a_file_gets_the_nearest_name(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_an_unknown_setting_in_a_file_gets_the_nearest_name(ask: Ask, tmp_path: Path) -> None:
     (tmp_path / "typo.toml").write_text("[training]\nlerning_rate = 0.1\n")
-    status, _, err = ask(capsys, "train", "--settings", tmp_path / "typo.toml")
+    status, _, err = ask("train", "--settings", tmp_path / "typo.toml")
     assert status == 2
     assert "unknown setting 'training.lerning_rate'; did you mean learning_rate" in err
 
 
 def test_a_wrong_setting_in_a_file_is_told_even_where_an_option_overrides_it(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
+    ask: Ask, tmp_path: Path
 ) -> None:
     (tmp_path / "typo.toml").write_text('[network]\nhidden_dim = "8"\n')
-    status, _, err = ask(capsys, "train", "--settings", tmp_path / "typo.toml", *QUICK)
+    status, _, err = ask("train", "--settings", tmp_path / "typo.toml", *QUICK)
     assert status == 2
     assert "setting 'network.hidden_dim' must be of type int, got '8'" in err
 
 
 @pytest.mark.data
 def test_a_file_is_checked_against_the_preset_it_changes(
-    capsys: pytest.CaptureFixture[str], data_root: Path, tmp_path: Path
+    ask: Ask, data_root: Path, tmp_path: Path
 ) -> None:
     # One sample suits the paper's critic, not the default's comparison of several.
     file = tmp_path / "one.toml"
     file.write_text('preset = "paper"\n[training]\nepochs = 1\n[ppo]\nsamples = 1\n')
     asked = ["train", "--model", "cores-node", "--settings", file, "--out", tmp_path / "run"]
-    assert ask(capsys, *asked, "--dataset", "MUTAG")[0] == 0
-    status, _, err = ask(capsys, *asked, "--dataset", "motifs", "--preset", "default")
+    assert ask(*asked, "--dataset", "MUTAG")[0] == 0
+    status, _, err = ask(*asked, "--dataset", "motifs", "--preset", "default")
     assert status == 2
     assert "ppo.baseline samples needs at least two samples" in err
 
 
-def test_brackets_in_a_name_are_not_markup(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, tu_folder: Path
-) -> None:
+def test_brackets_in_a_name_are_not_markup(ask: Ask, tmp_path: Path, tu_folder: Path) -> None:
     data = tu_folder.rename(tmp_path / "d[y]")
     out = tmp_path / "run [b]x[-b]"
-    status, printed, _ = ask(capsys, "train", "--dataset", data, *QUICK, "--out", out)
+    status, printed, _ = ask("train", "--dataset", data, *QUICK, "--out", out)
     assert status == 0
     unbroken = printed.replace("\n", "")  # a long folder is wrapped
     assert "run [b]x[-b]" in unbroken
     assert "d[y]" in unbroken
 
 
-def test_a_folder_with_another_run_is_refused(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_folder_with_another_run_is_refused(ask: Ask, tmp_path: Path) -> None:
     arguments = ["train", *QUICK, "--out", tmp_path / "run"]
-    assert ask(capsys, *arguments)[0] == 0
-    status, _, err = ask(capsys, *arguments, "--seed", "1")
+    assert ask(*arguments)[0] == 0
+    status, _, err = ask(*arguments, "--seed", "1")
     assert status == 2
     assert "holds another run (seed is 0 there and 1 here); choose another --out" in err
-    status, _, err = ask(capsys, *arguments)
+    status, _, err = ask(*arguments)
     assert status == 2
     assert "already holds this run; go on with --resume" in err
-    assert ask(capsys, *arguments, "--resume")[0] == 0
+    assert ask(*arguments, "--resume")[0] == 0
 
 
 def test_ctrl_c_leaves_a_run_that_goes_on(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from cores.training import supervised
 
@@ -448,14 +231,14 @@ def test_ctrl_c_leaves_a_run_that_goes_on(
     arguments = ["train", *QUICK, "--out", tmp_path / "run"]
     with monkeypatch.context() as patch:
         patch.setattr(supervised, "fit_epoch", interrupted)
-        status, _, err = ask(capsys, *arguments)
+        status, _, err = ask(*arguments)
     assert status == 130
     assert "--resume goes on" in err
-    assert ask(capsys, *arguments, "--resume")[0] == 0
+    assert ask(*arguments, "--resume")[0] == 0
 
 
 def test_a_full_disk_is_told_in_one_line(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
@@ -463,8 +246,8 @@ def test_a_full_disk_is_told_in_one_line(
     arguments = ["train", *QUICK, "--out", tmp_path / "run"]
     with monkeypatch.context() as patch:
         patch.setattr("os.fsync", full)
-        status, _, err = ask(capsys, *arguments)
+        status, _, err = ask(*arguments)
     assert status == 2
     assert "No space left on device" in err
     shutil.rmtree(tmp_path / "run")
-    assert ask(capsys, *arguments)[0] == 0
+    assert ask(*arguments)[0] == 0
