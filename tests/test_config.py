@@ -4,7 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from cores.config import NetworkConfig, PartsConfig, RunConfig, TrainingConfig, from_dict, to_dict
+from cores.config import (
+    NetworkConfig,
+    PartsConfig,
+    RewardConfig,
+    RunConfig,
+    TrainingConfig,
+    from_dict,
+    to_dict,
+)
+from cores.config.key import flattened, run_key, schema
+from cores.config.names import INTRODUCED_AS
 from cores.errors import UserError
 
 
@@ -25,6 +35,43 @@ def test_every_setting_changes_the_key() -> None:
     ]
     assert len({config.key for config in [base, *others]}) == 7
     assert base.key == RunConfig().key
+
+
+def test_every_setting_has_a_line_in_the_schema_of_the_key() -> None:
+    """One that is forgotten there would change the key of every run."""
+    named = flattened(to_dict(RunConfig()))
+    identity = {"dataset", "model", "conv", "preset", "split", "seed"}
+    assert {INTRODUCED_AS.get(name, name) for name in named} - identity == set(schema())
+
+
+def test_keys_are_those_of_the_committed_rows() -> None:
+    """A changed line of the schema would orphan what was measured."""
+    assert RunConfig(model="gnn").key == "f7a74cb997e3"
+    cores = replace(RunConfig(), model="cores-edge", dataset="PTC", split=3)
+    assert replace(cores, reward=RewardConfig(lam=0.25)).key == "188c4d8f18a7"
+
+
+OLD = {"seed": 1, "ppo": {"clip": 0.2}}
+OLD_SCHEMA = {"ppo.clip": 0.2}
+
+
+def test_a_new_setting_changes_no_key() -> None:
+    new, known = {"seed": 1, "ppo": {"clip": 0.2, "warmth": 3}}, {"ppo.warmth": 3}
+    assert run_key(new, {}, OLD_SCHEMA | known) == run_key(OLD, {}, OLD_SCHEMA)
+
+
+def test_a_renamed_setting_changes_no_key() -> None:
+    for clip in (0.2, 0.3):
+        old, new = {"ppo": {"clip": clip}}, {"ppo": {"epsilon": clip}}
+        key = run_key(new, {"ppo.epsilon": "ppo.clip"}, OLD_SCHEMA)
+        assert key == run_key(old, {}, OLD_SCHEMA)
+
+
+def test_a_changed_default_changes_the_key_of_runs_at_the_new_default_alone() -> None:
+    """The schema's line stays: a run at the old value keeps its key."""
+    at_new_default = {"seed": 1, "ppo": {"clip": 0.1}}
+    assert run_key(at_new_default, {}, OLD_SCHEMA) != run_key(OLD, {}, OLD_SCHEMA)
+    assert run_key(OLD, {}, OLD_SCHEMA) == run_key({"seed": 1}, {}, {})
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,14 @@
 """All that decides the numbers of a run."""
 
 import dataclasses
-import hashlib
-import json
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from cores.config.baselines import DiffPoolConfig, GSATConfig, PoolConfig, SugarConfig
 from cores.config.checks import require
 from cores.config.classifier import Conv, NetworkConfig, PartsConfig, TrainingConfig
+from cores.config.key import run_key, schema
+from cores.config.names import INTRODUCED_AS
 from cores.config.nested import to_dict
 from cores.config.policy import DietConfig, PPOConfig, RewardConfig
 
@@ -123,6 +123,5 @@ class RunConfig:
 
     @property
     def key(self) -> str:
-        """Twelve hexadecimal digits that name this configuration."""
-        text = json.dumps(self.settings, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:12]
+        """Twelve hexadecimal digits that name this configuration, now and in later versions."""
+        return run_key(self.settings, INTRODUCED_AS, schema())
