@@ -25,7 +25,7 @@ docs: .venv/.dev
 	$(BIN)/mkdocs build --strict
 
 results: .venv/.core
-	$(BIN)/python -m cores.reports.page results README.md docs
+	$(BIN)/python tools/page.py results README.md docs
 
 .venv/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from cores.config import RunConfig, from_dict
-from cores.experiments.run import train_run
+from cores.runs.run import train_run
 
 COLUMNS = {
     "accuracy": "accuracy",

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cores.config import NetworkConfig, PPOConfig
-from cores.data.store import GraphStore
 from cores.data.synthetic import ba_motifs
-from cores.graphs import Elements
+from cores.graphs.store import GraphStore
+from cores.graphs.subgraphs import Elements
 from cores.models.policy import Critic, Policy
 from cores.ppo import (
     Experience,

@@ -12,21 +12,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "cores"
 ORDER = (
-    *(
-        "errors",
-        "files",
-        "config",
-        "settings",
-        "graphs",
-        "masks",
-        "data",
-        "models",
-        "baselines",
-        "conformal",
-        "reward",
-        "ppo",
-    ),
-    *("evaluation", "training", "experiments", "reports", "cli"),
+    *("errors", "files", "conformal", "reward", "config", "graphs", "data", "models", "ppo"),
+    *("evaluation", "training", "runs", "explain", "paper", "cli"),
 )
 """A module imports only from its left, or from its own package."""
 
@@ -68,7 +55,7 @@ def test_the_mathematics_knows_nothing_of_the_rest(name: str) -> None:
 
 def test_tables_are_made_without_torch() -> None:
     """The page is drawn from the saved rows alone, on a machine with little else."""
-    script = "import sys, cores.reports.page; sys.exit('torch' in sys.modules)"
+    script = "import sys, page; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
 
@@ -91,7 +78,7 @@ def test_every_deviation_marked_in_the_code_is_listed_and_every_listed_one_is_ma
 
 
 def test_the_pages_show_what_the_committed_rows_come_to() -> None:
-    from cores.reports.page import filled, parts
+    from page import filled, parts
 
     made = parts(ROOT / "results")
     pages = [path.read_text() for path in (ROOT / "README.md", ROOT / "docs" / "results.md")]
@@ -105,7 +92,7 @@ def test_the_pages_show_what_the_committed_rows_come_to() -> None:
 def test_the_figures_of_the_results_page_are_drawn_from_the_committed_rows(tmp_path: Path) -> None:
     from matplotlib.testing.compare import compare_images
 
-    from cores.reports.page import figures
+    from page import figures
 
     drawn = [each for each in figures(ROOT / "results", tmp_path) if each.suffix == ".png"]
     page = (ROOT / "docs" / "results.md").read_text()

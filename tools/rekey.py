@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from cores.config import RunConfig
-from cores.settings import preset_config
+from cores.config.presets import preset_config
 
 
 def old_key(config: RunConfig) -> str:

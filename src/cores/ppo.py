@@ -4,7 +4,7 @@ Knows the policy and a reward tensor; where rewards come from is not its busines
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float
@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 from torch_geometric.data import Batch
 
 from cores.config import PPOConfig
-from cores.graphs import Elements
+from cores.graphs.subgraphs import Elements
 from cores.models.policy import Critic, Policy
 
 
@@ -51,22 +51,26 @@ def leave_one_out(
 
 @dataclass(frozen=True)
 class Rollout:
-    """Actions that a policy took on a mini-batch of graphs, several per graph."""
+    """Actions of a policy on a mini-batch of graphs, several per graph, and their rewards."""
 
     elements: Elements
     removed: Bool[Tensor, "samples elements"]
     """a, as it was sampled."""
     log_prob: Float[Tensor, "samples elements"]
     """Of what was sampled, by the policy that sampled it."""
+    rewards: Float[Tensor, "samples graphs"] | None = None
+    """None until they are known."""
+    advantage: Float[Tensor, "samples graphs"] | None = None
 
-
-@dataclass(frozen=True)
-class Experience:
-    """A rollout and what it earned."""
-
-    rollout: Rollout
-    rewards: Float[Tensor, "samples graphs"]
-    advantage: Float[Tensor, "samples graphs"]
+    @torch.no_grad()
+    def rewarded(
+        self, rewards: Float[Tensor, "samples graphs"], critic: Critic | None
+    ) -> "Rollout":
+        """With rewards and their advantage: over a critic's value, or the graph's other samples."""
+        if critic is None:
+            return replace(self, rewards=rewards, advantage=leave_one_out(rewards))
+        value = critic(self.elements.batch)
+        return replace(self, rewards=rewards, advantage=rewards - value)
 
 
 @torch.no_grad()
@@ -79,21 +83,13 @@ def collect(policy: Policy, batch: Batch, samples: int) -> Rollout:
     return Rollout(elements, removed, policy.log_prob(logits, removed))
 
 
-@torch.no_grad()
-def experience(
-    rollout: Rollout, rewards: Float[Tensor, "samples graphs"], critic: Critic | None
-) -> Experience:
-    """Rewards with their advantage: over a critic's value, or over the graph's other samples."""
-    if critic is None:
-        return Experience(rollout, rewards, leave_one_out(rewards))
-    return Experience(rollout, rewards, rewards - critic(rollout.elements.batch))
-
-
 def ppo_loss(
-    policy: Policy, critic: Critic | None, past: Experience, config: PPOConfig
+    policy: Policy, critic: Critic | None, rollout: Rollout, config: PPOConfig
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """Loss of one mini-batch, and how far the policy has moved since it acted (KL, in nats)."""
-    rollout, elements, advantage = past.rollout, past.rollout.elements, past.advantage
+    """Loss of one mini-batch, and the KL divergence from the policy that acted."""
+    elements, rewards, advantage = rollout.elements, rollout.rewards, rollout.advantage
+    if rewards is None or advantage is None:
+        raise ValueError("the rollout has no rewards")
     logits = policy(elements.batch)  # [M]
     log_prob = policy.log_prob(logits, rollout.removed)  # [S, M]
     change = log_prob - rollout.log_prob
@@ -108,7 +104,7 @@ def ppo_loss(
     loss = -objective.mean() - config.entropy_coef * elements.mean(policy.entropy(logits)).mean()
     if critic is not None:
         value = critic(elements.batch)
-        loss = loss + config.value_coef * F.mse_loss(value, past.rewards.mean(dim=0))
+        loss = loss + config.value_coef * F.mse_loss(value, rewards.mean(dim=0))
     with torch.no_grad():
         divergence = elements.mean(change.exp() - 1 - change).mean()  # Schulman's estimate
     return loss, divergence
@@ -117,18 +113,18 @@ def ppo_loss(
 def update(
     policy: Policy,
     critic: Critic | None,
-    buffer: Sequence[Experience],
+    buffer: Sequence[Rollout],
     optimizer: Optimizer,
     config: PPOConfig,
 ) -> int:
-    """K passes over the buffer's mini-batches; stops early when the policy has moved too far.
+    """K passes over the buffer's mini-batches; stops early at a KL divergence of ``max_kl``.
 
     Returns the number of gradient steps.
     """
     steps = 0
     for _ in range(config.ppo_epochs):
-        for past in buffer:
-            loss, divergence = ppo_loss(policy, critic, past, config)
+        for rollout in buffer:
+            loss, divergence = ppo_loss(policy, critic, rollout, config)
             if config.max_kl and float(divergence) > config.max_kl:
                 return steps
             optimizer.zero_grad()

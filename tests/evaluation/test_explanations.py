@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from cores.data.store import GraphStore
 from cores.evaluation.explanations import roc_auc, truth_figures
 from cores.evaluation.predictions import Predictions
+from cores.graphs.store import GraphStore
 
 
 def graphs() -> GraphStore:

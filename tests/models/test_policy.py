@@ -5,9 +5,9 @@ import torch
 from torch_geometric.data import Data
 
 from cores.config import NetworkConfig
-from cores.data.store import GraphStore
 from cores.data.synthetic import ba_motifs
-from cores.graphs import Elements
+from cores.graphs.store import GraphStore
+from cores.graphs.subgraphs import Elements
 from cores.models.classifier import Classifier
 from cores.models.policy import Critic, Policy
 from cores.models.sparse import SparseClassifier

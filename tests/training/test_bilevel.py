@@ -5,20 +5,6 @@ from typing import Any
 
 import pytest
 import torch
-
-from cores.config import DietConfig, PPOConfig, RewardConfig, RunConfig, from_dict
-from cores.conformal import conformal_quantile, lac_scores
-from cores.data.store import GraphStore
-from cores.data.synthetic import ba_motifs
-from cores.errors import UserError
-from cores.graphs import Elements
-from cores.models.classifier import Classifier
-from cores.models.policy import Critic, Policy
-from cores.models.sparse import SparseClassifier
-from cores.ppo import Rollout, collect
-from cores.training import bilevel
-from cores.training.learner import Learner, diet, taught
-from cores.training.state import RandomState
 from cores.training.trial import (
     Trial,
     decided_reward,
@@ -27,6 +13,20 @@ from cores.training.trial import (
     roll_out,
     trial_reward,
 )
+
+from cores.config import DietConfig, PPOConfig, RewardConfig, RunConfig, from_dict
+from cores.conformal import conformal_quantile, lac_scores
+from cores.data.synthetic import ba_motifs
+from cores.errors import UserError
+from cores.graphs.store import GraphStore
+from cores.graphs.subgraphs import Elements
+from cores.models.classifier import Classifier
+from cores.models.policy import Critic, Policy
+from cores.models.sparse import SparseClassifier
+from cores.ppo import Rollout, collect
+from cores.training import bilevel
+from cores.training.learner import Learner, diet, taught
+from cores.training.state import RandomState
 
 CPU = torch.device("cpu")
 

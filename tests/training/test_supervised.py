@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from cores.config import NetworkConfig, TrainingConfig
-from cores.data.store import GraphStore
 from cores.data.synthetic import ba_motifs
 from cores.errors import UserError
+from cores.graphs.store import GraphStore
 from cores.models.classifier import Classifier
 from cores.training.state import RandomState
 from cores.training.supervised import train

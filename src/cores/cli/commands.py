@@ -10,7 +10,7 @@ from jsonargparse import Namespace
 from cores.cli import display
 from cores.cli.parser import SHORT
 from cores.cli.values import check_workers, path_or_none
-from cores.config import RunConfig, from_dict, merged
+from cores.config import RunConfig, merged
 from cores.data.catalogue import canonical_name
 from cores.errors import UserError
 
@@ -19,9 +19,9 @@ CHOICE = ("dataset", "model", "conv", "preset")
 
 def datasets(options: Namespace) -> dict[str, Any]:
     """Statistics of datasets."""
+    from cores.config.presets import PAPER_DATASETS
     from cores.data.datasets import load_dataset
     from cores.data.statistics import statistics
-    from cores.settings import PAPER_DATASETS
 
     names = [canonical_name(name) for name in options.names or PAPER_DATASETS]
     rows = [statistics(load_dataset(name, options.data_root)) for name in names]
@@ -36,7 +36,7 @@ def train(options: Namespace) -> dict[str, Any]:
     if not 0 <= options.pictures <= 100:
         raise UserError(f"--pictures must lie in [0, 100], got {options.pictures}")
     folder = Path(out) if out else _default_folder(config)
-    from cores.experiments.run import train_run
+    from cores.runs.run import train_run
 
     with display.training_progress(config) as report:
         metrics = train_run(
@@ -48,8 +48,8 @@ def train(options: Namespace) -> dict[str, Any]:
             report=report,
         )
     if options.pictures:
-        from cores.experiments.run import predict_test_graphs
-        from cores.reports.pictures import draw_subgraphs
+        from cores.explain.pictures import draw_subgraphs
+        from cores.runs.run import predict_test_graphs
 
         shown = predict_test_graphs(
             folder, options.pictures, data_root=path_or_none(options.data_root)
@@ -62,7 +62,7 @@ def train(options: Namespace) -> dict[str, Any]:
 
 def evaluate(options: Namespace) -> dict[str, Any]:
     """Measure one run again."""
-    from cores.experiments.run import evaluate_run
+    from cores.runs.run import evaluate_run
 
     metrics = evaluate_run(
         Path(options.run),
@@ -79,7 +79,7 @@ def evaluate(options: Namespace) -> dict[str, Any]:
 
 def search(options: Namespace) -> dict[str, Any]:
     """Search for settings."""
-    from cores.experiments import search as searching
+    from cores.runs import search as searching
 
     if options.trials < 1:
         raise UserError(f"--trials must be positive, got {options.trials}")
@@ -106,14 +106,14 @@ def search(options: Namespace) -> dict[str, Any]:
 
 def reproduce(options: Namespace) -> dict[str, Any]:
     """Make a table or figure of the paper."""
-    from cores.cli.reproduction import reproduce as make
+    from cores.paper.command import reproduce as make
 
     return make(options)
 
 
 def benchmark(options: Namespace) -> dict[str, Any]:
     """Measure the speed ratios."""
-    from cores.experiments.benchmark import benchmark as measure
+    from cores.runs.benchmark import benchmark as measure
 
     if options.device == "cuda":
         raise UserError("the ratios are defined on one CPU thread; leave --device cuda out")
@@ -125,7 +125,7 @@ def benchmark(options: Namespace) -> dict[str, Any]:
 
 def _run_config(options: Namespace) -> RunConfig:
     """Preset, then settings file, then options."""
-    from cores.settings import preset_config
+    from cores.config.presets import preset_config
 
     given = options.given.as_dict()
     changes = {name: value for name, value in given.items() if name in RunConfig.__annotations__}
@@ -145,7 +145,7 @@ def _run_config(options: Namespace) -> RunConfig:
 
 def _choice(settings: dict[str, Any]) -> RunConfig:
     """What decides which preset the other settings change."""
-    return from_dict(RunConfig, {name: settings[name] for name in CHOICE if name in settings})
+    return RunConfig.from_settings({name: settings[name] for name in CHOICE if name in settings})
 
 
 def _settings(path: Path) -> dict[str, Any]:

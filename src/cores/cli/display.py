@@ -22,7 +22,7 @@ from rich.text import Text
 from cores.config import RunConfig
 
 if TYPE_CHECKING:
-    from cores.experiments.search import Tried
+    from cores.runs.search import Tried
 
 MEANINGS = {
     "accuracy": "test graphs classified correctly",

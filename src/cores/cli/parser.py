@@ -15,7 +15,7 @@ SHORT: dict[str, tuple[str, type]] = {
     "epochs": ("training.epochs", int),
     "desired_ratio": ("reward.desired_ratio", float),
     "lam": ("reward.lam", float),
-    "mix": ("diet.mix", float),
+    "mix": ("classifier_data.mix", float),
 }
 """Settings with a short option of their own, and where they belong."""
 

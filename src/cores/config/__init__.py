@@ -6,18 +6,23 @@ the names here do not.
 """
 
 from cores.config.baselines import DiffPoolConfig, GSATConfig, PoolConfig, SugarConfig
-from cores.config.classifier import TEST_SHARE, Conv, NetworkConfig, PartsConfig, TrainingConfig
+from cores.config.classifier import (
+    TEST_SHARE,
+    NetworkConfig,
+    PartsConfig,
+    SetsConfig,
+    TrainingConfig,
+)
+from cores.config.models import Removal
 from cores.config.nested import from_dict, merged, to_dict
-from cores.config.policy import DietConfig, PPOConfig, RewardConfig
-from cores.config.run import Model, Removal, RunConfig
+from cores.config.policy import ClassifierDataConfig, PPOConfig, RewardConfig
+from cores.config.run import RunConfig
 
 __all__ = [
     "TEST_SHARE",
-    "Conv",
-    "DietConfig",
+    "ClassifierDataConfig",
     "DiffPoolConfig",
     "GSATConfig",
-    "Model",
     "NetworkConfig",
     "PPOConfig",
     "PartsConfig",
@@ -25,6 +30,7 @@ __all__ = [
     "Removal",
     "RewardConfig",
     "RunConfig",
+    "SetsConfig",
     "SugarConfig",
     "TrainingConfig",
     "from_dict",

@@ -6,7 +6,6 @@ from typing import Literal
 
 from cores.config.checks import require
 
-Conv = Literal["gin", "gcn", "gat"]
 Pooling = Literal["mean", "add"]
 
 TEST_SHARE = 0.1
@@ -18,8 +17,8 @@ class PartsConfig:
     """Who may look at which graphs: shares of the whole dataset; train gets what is left."""
 
     policy: float = 0.2
-    """Share the policy is rolled out on (the paper's validation split); with referees it joins the
-    training part, and both are dealt out anew."""
+    """Share the policy is rolled out on (the paper's validation split); with referees it is pooled
+    with the training part."""
     selection: float = 0.1
     """Share for early stopping and choice of weights; 0: the policy part, as in the paper."""
     calibration: float = 0.1
@@ -80,14 +79,24 @@ class NetworkConfig:
 
 
 @dataclass(frozen=True)
+class SetsConfig:
+    """Prediction sets shown to users."""
+
+    score: Literal["lac", "aps", "raps", "randomised-aps"] = "lac"
+    """Conformal score; aps: Eq. 4 (Deviation D4: lac by default)."""
+    per_class: bool = False
+    """A quantile per class, so that every class is covered as often."""
+
+
+@dataclass(frozen=True)
 class TrainingConfig:
     """Optimisation of the classifier (Eq. 6)."""
 
     epochs: int = 240
     """Most epochs."""
     patience: int = 100
-    """Epochs without improvement on the selection part before training stops; for CORES, of those
-    in which its policy has settled, which at the default settings are fewer than this."""
+    """Epochs without improvement on the selection part before training stops; for CORES, counted in
+    the second half of the policy's epochs only."""
     batch_size: int = 32
     """Graphs per update."""
     learning_rate: float = 3e-3

@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from cores.errors import UserError, nearest
@@ -12,13 +12,17 @@ T = TypeVar("T")
 
 def to_dict(config: Any) -> dict[str, Any]:
     """The settings as plain nested data, ready for JSON."""
-    plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(config)))
-    return plain
+    return json.loads(json.dumps(dataclasses.asdict(config)))
 
 
-def from_dict(kind: type[T], values: Mapping[str, Any], where: str = "") -> T:
-    """Build a (nested) config dataclass; unknown names and wrong types are the user's to mend."""
-    hints = get_type_hints(kind)
+def from_dict(
+    kind: type[T], values: Mapping[str, Any], where: str = "", hidden: Collection[str] = ()
+) -> T:
+    """Build a (nested) config dataclass; unknown names and wrong types are the user's to mend.
+
+    ``hidden`` fields are not to be set this way.
+    """
+    hints = {name: hint for name, hint in get_type_hints(kind).items() if name not in hidden}
     arguments = {}
     for name, value in values.items():
         path = f"{where}.{name}" if where else name

@@ -1,43 +1,22 @@
 """All that decides the numbers of a run."""
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from cores.config.baselines import DiffPoolConfig, GSATConfig, PoolConfig, SugarConfig
 from cores.config.checks import require
-from cores.config.classifier import Conv, NetworkConfig, PartsConfig, TrainingConfig
+from cores.config.classifier import NetworkConfig, PartsConfig, SetsConfig, TrainingConfig
 from cores.config.key import run_key, schema
-from cores.config.names import INTRODUCED_AS
-from cores.config.nested import to_dict
-from cores.config.policy import DietConfig, PPOConfig, RewardConfig
+from cores.config.models import MODELS, ModelSpec, Removal, conv_spec, model_spec
+from cores.config.names import INTRODUCED_AS, with_current_names
+from cores.config.nested import from_dict, to_dict
+from cores.config.policy import ClassifierDataConfig, PPOConfig, RewardConfig
 
-Model = Literal[
-    "gnn",
-    "mlp",
-    "cores-node",
-    "cores-edge",
-    "cores-both",
-    "sagpool",
-    "gpool",
-    "diffpool",
-    "sugar",
-    "gsat",
-    "random",
-]
-Removal = Literal["node", "edge", "both"]
 Preset = Literal["default", "paper"]
 
-_REMOVALS: dict[str, Removal] = {"cores-node": "node", "cores-edge": "edge", "cores-both": "both"}
-_KEEPS_SOME_NODES = ("sagpool", "gpool", "sugar", "random")
-_GROUPS = {
-    **dict.fromkeys(_REMOVALS, ("diet", "reward", "ppo")),
-    **dict.fromkeys(("sagpool", "gpool", "random"), ("pool",)),
-    "diffpool": ("diffpool",),
-    "sugar": ("sugar",),
-    "gsat": ("gsat",),
-}
-"""Groups of settings that only some models use."""
+POLICY_GROUPS = ("classifier_data", "reward", "ppo")
+"""Groups of settings that models with a policy use."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +25,12 @@ class RunConfig:
 
     dataset: str = "motifs"
     """A dataset's name (`cores datasets`), or the path of a zip or folder in TU format."""
-    model: Model = "gnn"
-    """gnn: the plain graph neural network; mlp: the same network blind to edges; cores-node,
-    cores-edge, cores-both: CORES removing nodes, undirected edges, or both; sagpool, gpool,
-    diffpool, sugar, gsat: the models it is compared with; random: a control that keeps a random
-    part."""
-    conv: Conv = "gin"
-    """Message-passing layer."""
+    model: str = "cores-node"
+    """What to train: cores-node, cores-edge and cores-both remove nodes, undirected edges or both;
+    gnn is the plain network, mlp the one blind to edges; sagpool, gpool, diffpool, sugar and gsat
+    are baselines; random keeps a random part."""
+    conv: str = "gin"
+    """Message-passing layer: gin, gcn or gat."""
     preset: Preset = "default"
     """default: one setting for all datasets; paper: the published one per dataset and conv."""
     split: int = 1
@@ -62,47 +40,66 @@ class RunConfig:
     alpha: float = 0.1
     """Error rate of the prediction sets shown to users: they miss the true label at most this
     often, on average over draws of calibration and test graphs."""
+    sets: SetsConfig = field(default_factory=SetsConfig)
     parts: PartsConfig = field(default_factory=PartsConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
-    diet: DietConfig = field(default_factory=DietConfig)
+    classifier_data: ClassifierDataConfig = field(default_factory=ClassifierDataConfig)
     reward: RewardConfig = field(default_factory=RewardConfig)
     ppo: PPOConfig = field(default_factory=PPOConfig)
-    pool: PoolConfig = field(default_factory=PoolConfig)
-    diffpool: DiffPoolConfig = field(default_factory=DiffPoolConfig)
-    sugar: SugarConfig = field(default_factory=SugarConfig)
-    gsat: GSATConfig = field(default_factory=GSATConfig)
+    model_config: Any = None
+    """The model's own settings, of the dataclass in its row; None for a model without."""
 
     def __post_init__(self) -> None:
-        require(self.split >= 1, f"--split counts from 1, got {self.split}")
-        require(self.split < 2**63, f"--split must be below 2^63, got {self.split}")
-        require(0 <= self.seed < 2**63, f"--seed must lie in [0, 2^63), got {self.seed}")
-        require(0 < self.alpha < 1, f"--alpha must lie in (0, 1), got {self.alpha}")
+        conv_spec(self.conv)
+        if self.model_config is None and self.spec.settings is not None:
+            object.__setattr__(self, "model_config", self.spec.settings())
+        require(self.split >= 1, f"`split` counts from 1, got {self.split}")
+        require(self.split < 2**63, f"`split` must be below 2^63, got {self.split}")
+        require(0 <= self.seed < 2**63, f"`seed` must lie in [0, 2^63), got {self.seed}")
+        require(0 < self.alpha < 1, f"`alpha` must lie in (0, 1), got {self.alpha}")
         width, heads = self.network.hidden_dim, self.network.gat_heads
         require(
             self.conv != "gat" or width % heads == 0,
             f"network.hidden_dim must be a multiple of gat_heads, got {width} and {heads}",
         )
         require(
-            self.removal is None or self.diet.mix < 1 or self.warm_up_epochs > 0,
-            "at --mix 1 the classifier learns in the warm-up only: raise diet.warm_up or --epochs, "
-            f"got {self.diet.warm_up} of {self.training.epochs}",
+            self.removal is None or self.classifier_data.mix < 1 or self.warm_up_epochs > 0,
+            "at `mix` 1 the classifier learns in the warm-up only: raise classifier_data.warm_up "
+            f"or `epochs`, got {self.classifier_data.warm_up} of {self.training.epochs}",
         )
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> "RunConfig":
+        """Build it from nested plain data, as in files; names of earlier versions are understood.
+
+        The groups of models other than the one chosen are checked and left out.
+        """
+        values = with_current_names(settings)
+        chosen = values.get("model", cls.model)
+        spec = model_spec(chosen) if isinstance(chosen, str) else model_spec(cls.model)
+        own: Any = None
+        for group, kind in model_groups().items():
+            if group in values:
+                checked: Any = from_dict(kind, _group(values.pop(group), group), group)
+                own = checked if group == spec.group else own
+        built = from_dict(cls, values, hidden=("model_config",))
+        return built if own is None else dataclasses.replace(built, model_config=own)
+
+    @property
+    def spec(self) -> ModelSpec:
+        """The model's row."""
+        return model_spec(self.model)
 
     @property
     def removal(self) -> Removal | None:
         """What the policy removes; None for a model without a policy."""
-        return _REMOVALS.get(self.model)
-
-    @property
-    def judged(self) -> Removal | None:
-        """What the model's judge has learnt to do without; None for one that sees whole graphs."""
-        return "node" if self.model in _KEEPS_SOME_NODES else self.removal
+        return self.spec.removes if self.spec.has_policy else None
 
     @property
     def warm_up_epochs(self) -> int:
         """Epochs before the policy of a CORES model begins."""
-        return int(self.diet.warm_up * self.training.epochs)
+        return int(self.classifier_data.warm_up * self.training.epochs)
 
     @property
     def warm_up_key(self) -> str | None:
@@ -110,18 +107,31 @@ class RunConfig:
 
         At ``mix`` 1 the classifiers learn in the warm-up alone, and there is no reward in it.
         """
-        if self.removal is None or self.diet.mix < 1:
+        if self.removal is None or self.classifier_data.mix < 1:
             return None
         return dataclasses.replace(self, reward=RewardConfig(referees=self.reward.referees)).key
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings as plain data, without the groups that the model does not use."""
-        used = _GROUPS.get(self.model, ())
-        unused = {name for groups in _GROUPS.values() for name in groups} - set(used)
-        return {name: value for name, value in to_dict(self).items() if name not in unused}
+        """The settings as plain nested data, without the groups that the model does not use."""
+        plain = to_dict(self)
+        own = plain.pop("model_config")
+        if not self.spec.has_policy:
+            for group in POLICY_GROUPS:
+                del plain[group]
+        return plain | ({self.spec.group: own} if self.spec.settings is not None else {})
 
     @property
     def key(self) -> str:
         """Twelve hexadecimal digits that name this configuration, now and in later versions."""
         return run_key(self.settings, INTRODUCED_AS, schema())
+
+
+def model_groups() -> dict[str, type]:
+    """The groups of settings that belong to single models, and their dataclasses."""
+    return {row.group: row.settings for row in MODELS.values() if row.settings is not None}
+
+
+def _group(value: Any, group: str) -> Mapping[str, Any]:
+    require(isinstance(value, Mapping), f"setting {group!r} is a group of settings, got {value!r}")
+    return value

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cores.data.dataset import Dataset, numbered
-from cores.data.store import GraphStore
 from cores.data.tu import TURecords
 from cores.errors import UserError
+from cores.graphs.store import GraphStore
 
 
 def from_npz(name: str, path: Path) -> Dataset:

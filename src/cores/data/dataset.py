@@ -1,40 +1,106 @@
 """A dataset: its graphs, and what is needed to prepare and to name them."""
 
 import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, overload
 
 import torch
+from torch import Tensor
 from torch_geometric.data import Data
 
-from cores.data.store import GraphStore
 from cores.errors import UserError
+from cores.graphs.segments import owners
+from cores.graphs.store import GraphStore
+
+Index = slice | Sequence[int] | Sequence[bool] | Tensor
+"""What selects several graphs, as in PyG: a slice, positions, or a mask; a NumPy array, too."""
 
 
 @dataclass(frozen=True)
+class Dims:
+    """What a network must know of the graphs it is made for."""
+
+    num_features: int
+    """Columns of the node features."""
+    num_classes: int
+    num_edge_features: int = 0
+
+
+@dataclass(frozen=True, repr=False)
 class Dataset:
-    """Graphs with what is needed to prepare and to name them; a sequence of PyG graphs."""
+    """Graphs with what is needed to prepare and to name them; a sequence of PyG graphs.
+
+    Indexing is PyG's: a number gives a graph; a slice, a list of numbers or a mask a dataset.
+    """
 
     name: str
     graphs: GraphStore
     class_names: tuple[str, ...]
-    """The labels as the files spell them, by class."""
+    """The labels as text, by class."""
     feature_names: tuple[str, ...]
     """What each column of the node features is; a model reads only data with the same columns."""
     edge_feature_names: tuple[str, ...] = ()
     continuous: tuple[int, ...] = ()
+    """Columns that a network standardises."""
     clipped: tuple[int, ...] = ()
+    """Columns that it clips to their 0.1 % and 99.9 % quantiles first."""
+    labels: tuple[Any, ...] = ()
+    """The labels as they were given, by class; the class names if not given."""
+
+    def __post_init__(self) -> None:
+        if not self.labels:
+            object.__setattr__(self, "labels", self.class_names)
+
+    def __repr__(self) -> str:
+        return (
+            f"Dataset({self.name}: {len(self)} graphs, {self.num_features} features, "
+            f"{self.num_classes} classes)"
+        )
 
     def __len__(self) -> int:
         return len(self.graphs)
 
-    def __getitem__(self, index: int) -> Data:
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"graph {index} of {len(self)}")
-        return self.graphs.graph(index % len(self))
+    @overload
+    def __getitem__(self, index: int) -> Data: ...
+
+    @overload
+    def __getitem__(self, index: Index) -> "Dataset": ...
+
+    def __getitem__(self, index: int | Index) -> "Data | Dataset":
+        if not isinstance(index, slice) and torch.as_tensor(index).dim() == 0:
+            position = int(index)  # type: ignore[arg-type]  # a number of any kind
+            if not -len(self) <= position < len(self):
+                raise IndexError(f"graph {position} of {len(self)}")
+            return self.graphs.graph(position % len(self))
+        if isinstance(index, slice):
+            chosen = torch.arange(len(self))[index]
+        else:
+            chosen = torch.arange(len(self))[torch.as_tensor(index)]
+        return replace(self, graphs=self.graphs.subset(chosen))
 
     def __iter__(self) -> Iterator[Data]:
         return (self.graphs.graph(index) for index in range(len(self)))
+
+    @property
+    def dims(self) -> Dims:
+        """What a network must know of the graphs."""
+        return Dims(self.num_features, self.num_classes, self.num_edge_features)
+
+    @property
+    def num_features(self) -> int:
+        """Columns of the node features."""
+        return self.graphs.num_features
+
+    @property
+    def num_node_features(self) -> int:
+        """Columns of the node features, as PyG also calls them."""
+        return self.graphs.num_features
+
+    @property
+    def num_edge_features(self) -> int:
+        """Columns of the edge features."""
+        return self.graphs.num_edge_features
 
     @property
     def num_classes(self) -> int:
@@ -63,7 +129,7 @@ def checked(dataset: Dataset) -> Dataset:
     graphs = dataset.graphs
     if graphs.y.min() != 0 or graphs.y.max() != dataset.num_classes - 1:
         raise UserError(f"{dataset.name}: the classes must be numbered 0, 1, ... without a gap")
-    owner = torch.arange(len(graphs)).repeat_interleave(graphs.num_edges)
+    owner = owners(graphs.num_edges)
     if ((graphs.edge_index < 0) | (graphs.edge_index >= graphs.num_nodes[owner])).any():
         raise UserError(f"{dataset.name}: an edge names a node that its graph does not have")
     bad = ~graphs.x.isfinite().all(dim=1)

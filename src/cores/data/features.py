@@ -7,9 +7,9 @@ from torch import Tensor
 
 from cores.data.catalogue import DatasetSpec
 from cores.data.dataset import Dataset
-from cores.data.store import GraphStore
 from cores.data.tu import TURecords
 from cores.errors import UserError
+from cores.graphs.store import GraphStore
 
 MOST_LABELS = 10_000
 """Most columns that one kind of label may take as one-hot."""

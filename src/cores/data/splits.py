@@ -1,4 +1,4 @@
-"""Seeded stratified splits into five parts with a role each, and the scaler of features.
+"""Seeded stratified splits into five parts with a role each.
 
 Deviation D3: the test graphs of a dataset and split number are drawn first and are the same for
 every model, conv and preset; :class:`~cores.config.PartsConfig` divides the rest.
@@ -6,13 +6,13 @@ every model, conv and preset; :class:`~cores.config.PartsConfig` divides the res
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from cores.config import TEST_SHARE, PartsConfig
 from cores.errors import UserError
@@ -39,18 +39,26 @@ def split_graphs(
     split: int,
     parts: PartsConfig,
     class_names: Sequence[str] | None = None,
+    selection: Int[Tensor, " selection"] | None = None,
 ) -> Split:
-    """Divide the graphs by role, each class in proportion, every role seeing every class."""
+    """Divide the graphs by role, each class in proportion, every role seeing every class.
+
+    Where the graphs of the selection part are given, the others are divided.
+    """
     random = np.random.default_rng(split)
     classes = labels.cpu().numpy()
-    total = len(classes)
+    free = np.ones(len(classes), dtype=bool)
+    if selection is not None:
+        free[selection.numpy()] = False
+        parts = replace(parts, selection=0.0)
+    total = int(free.sum())
     shares = {"test": TEST_SHARE}  # drawn first, before any choice of the preset matters
     shares |= {
         name: share
         for name in ("calibration", "selection", "policy")
         if (share := getattr(parts, name)) > 0
     }
-    counts = np.bincount(classes)
+    counts = np.bincount(classes[free], minlength=len(np.unique(classes)))
     if (fewest := counts.min()) < len(shares) + 1:
         rare = int(counts.argmin())
         name = class_names[rare] if class_names else rare
@@ -59,7 +67,9 @@ def split_graphs(
             f"(train, {', '.join(reversed(shares))}) needs one of every class; "
             "add graphs of that class or leave it out"
         )
-    left = [random.permutation(np.flatnonzero(classes == each)) for each in range(len(counts))]
+    left = [
+        random.permutation(np.flatnonzero(free & (classes == each))) for each in range(len(counts))
+    ]
     drawn: dict[str, Tensor] = {}
     for waiting, (name, share) in enumerate(shares.items()):
         parts_left = len(shares) - waiting  # parts after this one, train included
@@ -71,7 +81,7 @@ def split_graphs(
     return Split(
         train=_sorted(left),
         policy=drawn["policy"],
-        selection=drawn.get("selection", drawn["policy"]),
+        selection=drawn.get("selection", drawn["policy"]) if selection is None else selection,
         calibration=drawn.get("calibration", empty),
         test=drawn["test"],
     )
@@ -96,41 +106,3 @@ def _apportion(
 
 def _sorted(pieces: list[NDArray[np.int64]]) -> Tensor:
     return torch.from_numpy(np.sort(np.concatenate(pieces)).astype(np.int64))
-
-
-class FeatureScaler(nn.Module):
-    """Clip and standardise node features as the graphs learnt from tell; saved with the weights."""
-
-    low: Float[Tensor, " features"]
-    high: Float[Tensor, " features"]
-    mean: Float[Tensor, " features"]
-    std: Float[Tensor, " features"]
-
-    def __init__(self, num_features: int) -> None:
-        super().__init__()
-        self.register_buffer("low", torch.full((num_features,), -torch.inf))
-        self.register_buffer("high", torch.full((num_features,), torch.inf))
-        self.register_buffer("mean", torch.zeros(num_features))
-        self.register_buffer("std", torch.ones(num_features))
-
-    def fit(
-        self,
-        x: Float[Tensor, "nodes features"],
-        continuous: tuple[int, ...],
-        clipped: tuple[int, ...],
-    ) -> "FeatureScaler":
-        """Learn bounds of the clipped columns, then mean and deviation of the continuous ones."""
-        for column in clipped:
-            bounds = torch.quantile(x[:, column].double(), torch.tensor([0.001, 0.999]).double())
-            self.low[column], self.high[column] = bounds
-        inside = x.clamp(self.low, self.high)
-        for column in continuous:
-            deviation, mean = torch.std_mean(inside[:, column].double(), correction=0)
-            self.mean[column] = mean
-            self.std[column] = deviation if deviation > 0 else 1.0
-        return self
-
-    def forward(self, x: Float[Tensor, "nodes features"]) -> Float[Tensor, "nodes features"]:
-        """Scaled features."""
-        scaled: Tensor = (x.clamp(self.low, self.high) - self.mean) / self.std
-        return scaled

@@ -7,7 +7,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from cores.data.dataset import Dataset
-from cores.data.store import GraphStore
+from cores.graphs.store import GraphStore
 
 
 def statistics(dataset: Dataset) -> dict[str, Any]:

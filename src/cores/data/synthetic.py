@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from cores.data.store import GraphStore
 from cores.errors import UserError, nearest
+from cores.graphs.store import GraphStore
 
 MOTIFS: dict[str, tuple[tuple[int, int], ...]] = {
     "cycle": ((0, 1), (1, 2), (2, 3), (3, 4), (4, 0)),

@@ -3,13 +3,13 @@
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
-from torchmetrics.functional.classification import binary_auroc
 
-from cores.data.store import GraphStore
 from cores.evaluation.predictions import Predictions
+from cores.graphs.segments import owners
+from cores.graphs.store import GraphStore
 
 
-def truth_figures(predictions: Predictions, graphs: GraphStore) -> dict[str, float | None]:
+def ground_truth_metrics(predictions: Predictions, graphs: GraphStore) -> dict[str, float | None]:
     """ROC-AUC of the scores, precision and recall of the kept nodes; nothing without ground truth.
 
     Pooled over the nodes or edges of the graphs that have an explanation. All null for a model that
@@ -17,20 +17,20 @@ def truth_figures(predictions: Predictions, graphs: GraphStore) -> dict[str, flo
     """
     if graphs.node_truth is None:
         return {}
-    figures: dict[str, float | None] = dict.fromkeys(("node_auc", "node_precision", "node_recall"))
+    metrics: dict[str, float | None] = dict.fromkeys(("node_auc", "node_precision", "node_recall"))
     if graphs.edge_truth is not None:
-        figures["edge_auc"] = None
+        metrics["edge_auc"] = None
     if predictions.node_scores is None:
-        return figures
+        return metrics
     truth, explained = _explained(graphs.node_truth, graphs.node_ptr)
-    figures["node_auc"] = roc_auc(predictions.node_scores[explained], truth)
+    metrics["node_auc"] = roc_auc(predictions.node_scores[explained], truth)
     touched = _touched(predictions, graphs)[explained]
-    figures["node_precision"] = _share(truth[touched])
-    figures["node_recall"] = _share(touched[truth])
+    metrics["node_precision"] = _share(truth[touched])
+    metrics["node_recall"] = _share(touched[truth])
     if graphs.edge_truth is not None and predictions.edge_scores is not None:
         truth, explained = _explained(graphs.edge_truth, graphs.edge_ptr)
-        figures["edge_auc"] = roc_auc(predictions.edge_scores[explained], truth)
-    return figures
+        metrics["edge_auc"] = roc_auc(predictions.edge_scores[explained], truth)
+    return metrics
 
 
 def roc_auc(scores: Float[Tensor, " items"], truth: Bool[Tensor, " items"]) -> float | None:
@@ -43,6 +43,8 @@ def roc_auc(scores: Float[Tensor, " items"], truth: Bool[Tensor, " items"]) -> f
     """
     if truth.all() or not truth.any():
         return None
+    from torchmetrics.functional.classification import binary_auroc  # slow to import
+
     _, places = scores.unique(return_inverse=True)  # any scores: binary_auroc wants them in [0, 1]
     return float(binary_auroc(places.double() / len(scores), truth.long()))
 
@@ -52,7 +54,7 @@ def _explained(
 ) -> tuple[Bool[Tensor, " explained"], Bool[Tensor, " items"]]:
     """The truth on graphs that have any, and which items those are."""
     counts = ptr.diff().to(truth.device)
-    owner = torch.arange(len(counts), device=truth.device).repeat_interleave(counts)
+    owner = owners(counts)
     marked = torch.bincount(owner[truth], minlength=len(counts)) > 0
     explained = marked[owner]
     return truth[explained], explained
@@ -63,9 +65,7 @@ def _touched(predictions: Predictions, graphs: GraphStore) -> Bool[Tensor, " nod
     kept = ~predictions.removed_nodes
     if not kept.all():
         return kept
-    owner = torch.arange(len(graphs), device=kept.device).repeat_interleave(
-        graphs.num_edges.to(kept.device)
-    )
+    owner = owners(graphs.num_edges.to(kept.device))
     ends = graphs.edge_index + graphs.node_ptr.to(kept.device)[owner]  # [2, E]
     touched = torch.zeros_like(kept)
     touched[ends[:, ~predictions.removed_edges].flatten()] = True

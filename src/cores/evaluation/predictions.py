@@ -1,4 +1,4 @@
-"""What a model says of many graphs."""
+"""A model's predictions for many graphs."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from cores.config import Removal
-from cores.data.store import GraphStore
-from cores.graphs import Subgraph, edge_ratio, node_ratio
-from cores.models.classifier import GraphModel, Prediction
+from cores.graphs.store import GraphStore
+from cores.graphs.subgraphs import Subgraph, edge_ratio, node_ratio
+from cores.models.network import GraphModel, Prediction
 
 EVALUATION_BATCH = 128
 """Graphs per forward pass where nothing is learnt."""
@@ -54,7 +54,7 @@ class Predictions:
         return kept / (nodes + pairs).clamp(min=1)
 
     def subgraphs(self, graphs: GraphStore) -> Iterator[Batch]:
-        """The subgraphs the model saw, of the same graphs in perhaps another scaling."""
+        """The subgraphs the model saw."""
         for index in torch.arange(len(graphs)).split(EVALUATION_BATCH):
             first, last = index[0], index[-1] + 1
             nodes = slice(int(graphs.node_ptr[first]), int(graphs.node_ptr[last]))
@@ -71,7 +71,7 @@ def predict(model: GraphModel, graphs: GraphStore) -> Predictions:
     found: list[Prediction] = []
     ratios: list[tuple[Tensor, Tensor]] = []
     for batch in graphs.batches(EVALUATION_BATCH):
-        prediction = model.predict(batch)
+        prediction = model.prediction(batch)
         found.append(prediction)
         subgraph = prediction.subgraph
         ratios.append(
@@ -89,10 +89,10 @@ def predict(model: GraphModel, graphs: GraphStore) -> Predictions:
 
 
 @torch.no_grad()
-def predict_whole(model: GraphModel, graphs: GraphStore) -> Float[Tensor, "graphs classes"]:
+def predict_full(model: GraphModel, graphs: GraphStore) -> Float[Tensor, "graphs classes"]:
     """Class probabilities of every graph of a store when nothing is removed."""
     model.eval()
-    logits = [model.whole(batch) for batch in graphs.batches(EVALUATION_BATCH)]
+    logits = [model.full_logits(batch) for batch in graphs.batches(EVALUATION_BATCH)]
     return torch.cat(logits).softmax(dim=-1)
 
 

@@ -1,17 +1,17 @@
 """Node encoders, Eq. (2): GIN, GCN and GAT on PyG's convolutions, and one blind to edges."""
 
-from typing import Literal
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.nn import GATConv, GCNConv, GINConv, GINEConv
 
-from cores.config import Conv, NetworkConfig
+from cores.config import NetworkConfig
+from cores.config.models import conv_spec
+from cores.data.dataset import Dims
 
-Layer = Conv | Literal["none"]
-"""A message-passing layer, or ``none``: the same depth without messages."""
+NO_MESSAGES = "none"
+"""In place of a conv: the same depth without messages."""
 
 
 class GINLayer(nn.Module):
@@ -29,10 +29,7 @@ class GINLayer(nn.Module):
 
     def forward(self, h: Tensor, edge_index: Tensor, edge_attr: Tensor | None) -> Tensor:
         """One round of messages."""
-        out: Tensor = (
-            self.conv(h, edge_index, edge_attr) if self.with_edges else self.conv(h, edge_index)
-        )
-        return out
+        return self.conv(h, edge_index, edge_attr) if self.with_edges else self.conv(h, edge_index)
 
 
 class GCNLayer(nn.Module):
@@ -48,8 +45,7 @@ class GCNLayer(nn.Module):
         weight = None
         if self.weigh is not None and edge_attr is not None:
             weight = F.softplus(self.weigh(edge_attr)).squeeze(-1)  # [E]
-        out: Tensor = self.conv(h, edge_index, weight)
-        return out
+        return self.conv(h, edge_index, weight)
 
 
 class GATLayer(nn.Module):
@@ -62,8 +58,7 @@ class GATLayer(nn.Module):
 
     def forward(self, h: Tensor, edge_index: Tensor, edge_attr: Tensor | None) -> Tensor:
         """One round of messages."""
-        out: Tensor = self.conv(h, edge_index, edge_attr)
-        return out
+        return self.conv(h, edge_index, edge_attr)
 
 
 class BlindLayer(nn.Module):
@@ -75,8 +70,7 @@ class BlindLayer(nn.Module):
 
     def forward(self, h: Tensor, edge_index: Tensor, edge_attr: Tensor | None) -> Tensor:
         """No messages."""
-        out: Tensor = self.linear(h)
-        return out
+        return self.linear(h)
 
 
 class NodeNorm(nn.BatchNorm1d):
@@ -90,12 +84,10 @@ class NodeNorm(nn.BatchNorm1d):
         return super().forward(h)
 
 
-LAYERS: dict[str, type[nn.Module]] = {
-    "gin": GINLayer,
-    "gcn": GCNLayer,
-    "gat": GATLayer,
-    "none": BlindLayer,
-}
+def build_layer(conv: str, config: NetworkConfig, num_edge_features: int) -> nn.Module:
+    """One message-passing layer with fresh weights; it reads edge features where settings allow."""
+    layer = BlindLayer if conv == NO_MESSAGES else conv_spec(conv).layer_class()
+    return layer(config, num_edge_features if config.edge_features else 0)
 
 
 class Encoder(nn.Module):
@@ -110,25 +102,17 @@ class Encoder(nn.Module):
     output would be zero.
 
     Args:
-        num_features: Columns of the node features.
+        dims: Features of the graphs.
         config: Shape of the network.
-        layer: Message-passing layer.
-        num_edge_features: Columns of the edge features; used where ``config.edge_features`` is on.
+        conv: Message-passing layer.
     """
 
-    def __init__(
-        self,
-        num_features: int,
-        config: NetworkConfig,
-        layer: Layer,
-        num_edge_features: int = 0,
-    ) -> None:
+    def __init__(self, dims: Dims, config: NetworkConfig, conv: str) -> None:
         super().__init__()
         width = config.hidden_dim
-        edge_dim = num_edge_features if config.edge_features else 0
-        self.input = nn.Linear(num_features, width)
+        self.input = nn.Linear(dims.num_features, width)
         self.layers = nn.ModuleList(
-            LAYERS[layer](config, edge_dim) for _ in range(config.num_layers)
+            build_layer(conv, config, dims.num_edge_features) for _ in range(config.num_layers)
         )
         self.norms = nn.ModuleList(
             NodeNorm(width) if config.batch_norm else nn.Identity()

@@ -7,8 +7,11 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch_geometric.data import Batch
 
-from cores.graphs import Elements, Subgraph
-from cores.models.classifier import Classifier, GraphModel, Prediction
+from cores.data.dataset import Dims
+from cores.graphs.batches import with_pairs
+from cores.graphs.subgraphs import Elements, Subgraph
+from cores.models.classifier import Classifier
+from cores.models.network import GraphModel, Prediction
 from cores.models.policy import Policy
 
 
@@ -27,43 +30,43 @@ class SparseClassifier(GraphModel):
     """f_theta(G_s), G_s = pi_phi(G): nothing of what was removed reaches the classifier."""
 
     def __init__(self, policy: Policy, classifier: Classifier) -> None:
-        super().__init__()
+        dims = Dims(classifier.encoder.input.in_features, classifier.num_classes)
+        super().__init__(dims)
         self.policy = policy
         self.classifier = classifier
-        self.num_classes = classifier.num_classes
+        self.scaler = policy.scaler = classifier.scaler
         self.sampling = False
         """Whether predictions are made from samples of the policy in place of its mode."""
 
     def choose(self, batch: Batch, sample: bool = False) -> Choice:
-        """The likeliest action of the policy that leaves something of every graph, its mode.
+        """The policy's mode, which leaves something of every graph.
 
         Or a sample, in which a graph that lost everything is restored.
         """
+        batch = with_pairs(batch)
         logits = self.policy(batch)  # [M]
         probability = self.policy.probabilities(logits)  # [M]
         elements = Elements.of(batch, self.policy.removal)
         if sample:
             removed, _ = elements.restored(probability > torch.rand_like(probability))
         else:
-            removed = elements.likeliest(logits)
+            removed = elements.mode(logits)
         return Choice(elements, removed, 1 - probability, elements.subgraph(removed))
 
-    def forward(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
-        """Logits from the mode's subgraphs."""
-        logits: Tensor = self.classifier(self.choose(batch).subgraph.batch)
-        return logits
+    def logits(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
+        """Class logits from the mode's subgraphs."""
+        return self.classifier.logits(self.choose(batch).subgraph.batch)
 
-    def predict(self, batch: Batch) -> Prediction:
-        """Class probabilities from the chosen subgraphs, and how much was to be kept."""
+    def prediction(self, batch: Batch) -> Prediction:
+        """Class probabilities from the chosen subgraphs, and the probabilities of keeping."""
         choice = self.choose(batch, self.sampling)
-        probs = self.classifier(choice.subgraph.batch).softmax(dim=-1)
+        probs = self.classifier.logits(choice.subgraph.batch).softmax(dim=-1)
         nodes, edges = self._scores(choice)
         return Prediction(probs, choice.subgraph, nodes, edges)
 
-    def whole(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
-        """Logits of the classifier on whole graphs."""
-        logits: Tensor = self.classifier(batch)
-        return logits
+    def full_logits(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
+        """Class logits of the classifier on the full graphs."""
+        return self.classifier.logits(batch)
 
     def _scores(self, choice: Choice) -> tuple[Tensor, Tensor]:
         """Probability that each node and edge of the batch is kept.

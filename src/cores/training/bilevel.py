@@ -1,12 +1,8 @@
-"""Algorithm 1: the classifier and the policy trained in turns, Eqs. (5) and (6).
-
-Here the learners, the policy with its trials, and PPO meet.
-"""
+"""Algorithm 1: classifier and policy trained in alternation, Eqs. (5) and (6)."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import cast
 
 import torch
@@ -17,136 +13,189 @@ from torch_geometric.data import Batch
 
 from cores import ppo
 from cores.config import PPOConfig, RewardConfig, RunConfig
-from cores.data.store import GraphStore
 from cores.errors import UserError
 from cores.evaluation.metrics import accuracy
 from cores.evaluation.predictions import EVALUATION_BATCH
+from cores.graphs.store import GraphStore
 from cores.models.policy import Critic, Policy
 from cores.models.sparse import SparseClassifier
-from cores.ppo import Experience
-from cores.training.journal import Journal
-from cores.training.learner import Learner, diet, taught
+from cores.ppo import Rollout
+from cores.training.journal import Journal, Stateful
+from cores.training.learner import Learner, distilled, training_batches
+from cores.training.rollouts import (
+    Outcome,
+    reward_quantile,
+    roll_out,
+    rollout_reward,
+    selection_reward,
+)
 from cores.training.schedule import Cosine, Schedule, plateau
 from cores.training.state import RandomState
 from cores.training.stopping import EarlyStopping
-from cores.training.supervised import Report
-from cores.training.trial import Trial, decided_reward, reward_quantile, roll_out, trial_reward
+from cores.training.supervised import Report, no_report
 
 FINAL_RATE = 0.1
-"""Where the policy's cosine schedule ends, as a share of the rate it starts from."""
-SETTLING = 0.5
-"""Share of the policy's epochs, the first, whose weights are never returned."""
+"""Final learning rate of the policy's cosine schedule, as a share of the initial one."""
+UNSELECTABLE = 0.5
+"""Fraction of the policy's epochs, the first, whose weights are never returned."""
 
 
-def train(
-    model: SparseClassifier,
-    critic: Critic | None,
-    student: Learner,
-    referees: Sequence[Learner],
-    selection_graphs: GraphStore,
-    config: RunConfig,
-    random: RandomState,
-    folder: Path | None = None,
-    report: Report | None = None,
-    warm_start: Path | None = None,
-) -> tuple[Journal, EarlyStopping]:
-    """Train classifier and policy in turns, then put the chosen weights into the model.
-
-    ``student`` teaches the model's classifier. ``referees`` reward the policy: the student itself,
-    alone (the paper), or others, and then the classifier that is returned never rewards it.
-    The policy that is returned is a running mean of the one that acts and learns. An epoch is
-    better than another by the mean of its :func:`decided_reward` over the selection part; those in
-    which the policy is settling do not count.
-    With a folder, the run is recorded there and goes on from where it was killed. ``warm_start`` is
-    a file through which runs that differ in the reward alone share their warm-up.
-    """
-    policy, epochs = model.policy, config.training.epochs
-    warm_up = config.warm_up_epochs
-    settled = warm_up + int(SETTLING * (epochs - warm_up))
-    optimizer = _policy_optimizer(model, critic, config.ppo)
-    schedule = _policy_schedule(optimizer, config, epochs - warm_up)
-    learners = [student, *(each for each in referees if each is not student)]
-    averaged = AveragedModel(policy, multi_avg_fn=get_ema_multi_avg_fn(config.ppo.averaging))
-    steady = SparseClassifier(cast(Policy, averaged.module), model.classifier)
-    stopping = EarlyStopping(steady, config.training.patience)
-    journal = Journal(
-        folder,
-        warm_start,
-        policy=policy,
-        averaged=averaged,
-        optimizer=optimizer,
-        schedule=schedule,
-        stopping=stopping,
-        random=random,
-        **({} if critic is None else {"critic": critic}),
-        **{f"learner_{number}": each for number, each in enumerate(learners)},
-    )
-    selection_batches = list(selection_graphs.batches(EVALUATION_BATCH))
-
-    for epoch in journal.epochs(epochs):  # Algorithm 1
-        if stopping.exhausted:
+def train(state: "BilevelState", journal: Journal, report: Report = no_report) -> None:
+    """Train classifier and policy in alternation, then restore the selected weights."""
+    config, model, student, referees = state.config, state.model, state.student, state.referees
+    for epoch in journal.epochs(config.training.epochs):  # Algorithm 1
+        if state.stopping.exhausted:  # line 20
             break
-        figures: dict[str, float] = {}
-        # Deviation D5: random masks in place of the policy's subgraphs, as far as `mix` says; they
-        # do not depend on the policy, so a classifier that lives on them rests after the warm-up.
-        if epoch <= warm_up or config.diet.mix < 1:
-            lessons = {
-                each: diet(model, each, config, epoch <= warm_up, random) for each in learners
-            }
-            if student not in referees:
-                teachers = [each.classifier for each in referees]
-                lessons[student] = taught(lessons[student], teachers, config.diet.distilled)
-            # Lines 3 to 7, Eq. (6)
-            losses = [each.fit(batches) for each, batches in lessons.items()]
-            figures["loss"] = losses[0]
-            _check_finite("loss", sum(losses), epoch, "training")
-        if epoch > warm_up:
-            # Lines 8 to 12
-            trials = [
-                trial for each in referees for trial in roll_out(model, each, config.ppo, random)
+        metrics: dict[str, float] = {}
+        if state.trains_classifiers(epoch):  # lines 3-7, Eq. (6)
+            metrics |= fit_classifiers(state, epoch)
+        if state.trains_policy(epoch):
+            outcomes = roll_out(model, referees, config.ppo, state.random)  # lines 8-12
+            q_hat = reward_quantile(model, student, referees, outcomes, config.reward)  # line 13
+            rollouts = [  # line 14, Eq. (7)
+                each.rollout.rewarded(rollout_reward(each, q_hat, config.reward), state.critic)
+                for each in outcomes
             ]
-            # Line 13
-            q_hat = reward_quantile(model, student, referees, trials, config.reward)
-            # Line 14, Eq. (7)
-            buffer = [
-                ppo.experience(each.rollout, trial_reward(each, q_hat, config.reward), critic)
-                for each in trials
-            ]
-            # Lines 15 to 19, Eq. (5)
-            progress = (epoch - warm_up) / (epochs - warm_up)
-            ppo.update(policy, critic, buffer, optimizer, _entropy_annealed(config.ppo, progress))
-            averaged.update_parameters(policy)
-            figures |= _rollout_figures(buffer, trials, q_hat)
-            size = float(sum(each.detach().abs().sum() for each in policy.parameters()))
-            _check_finite("size of the policy's weights", size, epoch, "ppo")
-        figures |= selection_figures(steady, selection_batches, config.reward)
-        for each in learners:
-            each.schedule.step(figures["selection_accuracy"])
-        if epoch > warm_up:
-            schedule.step(figures["selection_reward"])
-        else:
-            del figures["selection_reward"]  # nobody works for it yet
-        if epoch > settled:
-            # Line 20
-            stopping.step((figures["selection_reward"],), epoch)
-        journal.record(**figures)
-        if epoch == warm_up and warm_start is not None:
-            journal.share(warm_start)
-        if report is not None:
-            report(epoch, figures)
+            update_policy(state, rollouts, epoch)  # lines 15-19, Eq. (5)
+            metrics |= rollout_metrics(rollouts, outcomes, q_hat)
+        metrics |= state.finish_epoch(epoch)
+        journal.record(**metrics)
+        report(epoch, metrics)
+    state.restore_selected()
 
-    # Deviation D1: the paper reports the last epoch; "last" does that (docs/deviations.md).
-    if config.training.weights == "best":
-        stopping.restore_best()
-    model.load_state_dict(steady.state_dict())
-    return journal, stopping
+
+class BilevelState:
+    """All that Algorithm 1 changes: classifiers, policy, their optimisers, and what was selected.
+
+    Args:
+        model: The classifier behind its policy; the selected weights end up here.
+        critic: Baseline of the advantage; None compares the samples of a graph.
+        student: Trains the model's classifier.
+        referees: Reward the policy: the student alone (the paper), or classifiers of their own, and
+            then the returned classifier never rewards.
+        selection_graphs: Decide which epoch's weights are returned.
+        config: Settings of the run.
+        random: Random state of the run.
+    """
+
+    def __init__(
+        self,
+        model: SparseClassifier,
+        critic: Critic | None,
+        student: Learner,
+        referees: Sequence[Learner],
+        selection_graphs: GraphStore,
+        config: RunConfig,
+        random: RandomState,
+    ) -> None:
+        self.model, self.critic, self.config, self.random = model, critic, config, random
+        self.student, self.referees = student, referees
+        self.learners = [student, *(each for each in referees if each is not student)]
+        self.selection_batches = list(selection_graphs.batches(EVALUATION_BATCH))
+        self.warm_up = config.warm_up_epochs
+        self.optimizer = _policy_optimizer(model, critic, config.ppo)
+        self.schedule = _policy_schedule(self.optimizer, config, self._policy_epochs)
+        # Deviation D10: the returned policy is an average of the one that acts and is trained.
+        average = get_ema_multi_avg_fn(config.ppo.ema_decay)
+        self.averaged = AveragedModel(model.policy, multi_avg_fn=average)
+        self.selected = SparseClassifier(cast(Policy, self.averaged.module), model.classifier)
+        self.stopping = EarlyStopping(self.selected, config.training.patience)
+
+    @property
+    def _policy_epochs(self) -> int:
+        return self.config.training.epochs - self.warm_up
+
+    def trains_classifiers(self, epoch: int) -> bool:
+        """Whether the classifiers are trained in this epoch.
+
+        Deviation D5: they see random masks in place of the policy's subgraphs, as far as ``mix``
+        says; those do not depend on the policy, so at ``mix`` 1 training ends with the warm-up.
+        """
+        return epoch <= self.warm_up or self.config.classifier_data.mix < 1
+
+    def trains_policy(self, epoch: int) -> bool:
+        """Whether the policy is trained in this epoch."""
+        return epoch > self.warm_up
+
+    def progress(self, epoch: int) -> float:
+        """Fraction of the policy's training that is complete after an epoch."""
+        return (epoch - self.warm_up) / self._policy_epochs
+
+    @property
+    def parts(self) -> dict[str, Stateful]:
+        """What a checkpoint holds, by name."""
+        critic = {} if self.critic is None else {"critic": self.critic}
+        learners = {f"learner_{number}": each for number, each in enumerate(self.learners)}
+        return {
+            "policy": self.model.policy,
+            "averaged": self.averaged,
+            "optimizer": self.optimizer,
+            "schedule": self.schedule,
+            "stopping": self.stopping,
+            "random": self.random,
+            **critic,
+            **learners,
+        }
+
+    def finish_epoch(self, epoch: int) -> dict[str, float]:
+        """Measure the epoch on the selection part, and step schedules and early stopping by it.
+
+        Epochs in the first half of the policy's training are not selectable: a policy that has
+        hardly been trained keeps nearly everything.
+        """
+        metrics = selection_metrics(self.selected, self.selection_batches, self.config.reward)
+        for learner in self.learners:
+            learner.schedule.step(metrics["selection_accuracy"])
+        if not self.trains_policy(epoch):
+            del metrics["selection_reward"]  # there is no policy to reward yet
+            return metrics
+        self.schedule.step(metrics["selection_reward"])
+        if epoch > self.warm_up + int(UNSELECTABLE * self._policy_epochs):
+            self.stopping.step((metrics["selection_reward"],), epoch)
+        return metrics
+
+    def restore_selected(self) -> None:
+        """Put the weights of the selected epoch into the model.
+
+        Deviation D1: the paper reports the last epoch; ``training.weights`` "last" does that.
+        """
+        if self.config.training.weights == "best":
+            self.stopping.restore_best()
+        self.model.load_state_dict(self.selected.state_dict())
+
+
+def fit_classifiers(state: BilevelState, epoch: int) -> dict[str, float]:
+    """One epoch of every classifier, Eq. (6); the student also learns from its referees."""
+    batches = {
+        learner: training_batches(
+            state.model, learner, state.config, not state.trains_policy(epoch), state.random
+        )
+        for learner in state.learners
+    }
+    if state.student not in state.referees:
+        teachers = [referee.classifier for referee in state.referees]
+        weight = state.config.classifier_data.distillation
+        batches[state.student] = distilled(batches[state.student], teachers, weight)
+    losses = [learner.fit(mine) for learner, mine in batches.items()]
+    _check_finite("loss", sum(losses), epoch, "training")
+    return {"loss": losses[0]}
+
+
+def update_policy(state: BilevelState, rollouts: Sequence[Rollout], epoch: int) -> None:
+    """PPO updates of the policy on an epoch's rollouts, Eq. (5)."""
+    policy = state.model.policy
+    config = _entropy_annealed(state.config.ppo, state.progress(epoch))
+    ppo.update(policy, state.critic, rollouts, state.optimizer, config)
+    state.averaged.update_parameters(policy)
+    size = float(sum(weights.detach().abs().sum() for weights in policy.parameters()))
+    _check_finite("size of the policy's weights", size, epoch, "ppo")
 
 
 @torch.no_grad()
-def selection_figures(
+def selection_metrics(
     model: SparseClassifier, batches: Sequence[Batch], config: RewardConfig
 ) -> dict[str, float]:
-    """Accuracy, kept ratio and :func:`decided_reward` of the mode on the selection part."""
+    """Accuracy, kept ratio and :func:`selection_reward` of the mode on the selection part."""
     model.eval()
     choices = [model.choose(batch) for batch in batches]
     probs = torch.cat([model.classifier(each.subgraph.batch) for each in choices]).softmax(dim=-1)
@@ -155,19 +204,20 @@ def selection_figures(
     return {
         "selection_accuracy": accuracy(probs, labels),
         "selection_ratio": float(ratio.mean()),
-        "selection_reward": float(decided_reward(probs, labels, ratio, config).mean()),
+        "selection_reward": float(selection_reward(probs, labels, ratio, config).mean()),
     }
 
 
-def _rollout_figures(
-    buffer: Sequence[Experience], trials: Sequence[Trial], q_hat: Tensor
+def rollout_metrics(
+    rollouts: Sequence[Rollout], outcomes: Sequence[Outcome], q_hat: Tensor
 ) -> dict[str, float]:
-    rewards = torch.cat([each.rewards.flatten() for each in buffer])
-    kept = torch.cat([each.kept_ratio.flatten() for each in trials])
-    figures = {"reward": float(rewards.mean()), "sampled_ratio": float(kept.mean())}
+    """Mean reward and kept ratio of an epoch's samples, and the quantile behind the rewards."""
+    rewards = torch.cat([each.rewards.flatten() for each in rollouts if each.rewards is not None])
+    kept = torch.cat([each.kept_ratio.flatten() for each in outcomes])
+    metrics = {"reward": float(rewards.mean()), "sampled_ratio": float(kept.mean())}
     if torch.isfinite(q_hat):  # JSON has no infinity
-        figures["q_hat"] = float(q_hat)
-    return figures
+        metrics["q_hat"] = float(q_hat)
+    return metrics
 
 
 def _check_finite(name: str, value: float, epoch: int, group: str) -> None:
@@ -193,9 +243,9 @@ def _policy_schedule(optimizer: Optimizer, config: RunConfig, epochs: int) -> Sc
 
 
 def _entropy_annealed(config: PPOConfig, progress: float) -> PPOConfig:
-    """The settings with the entropy bonus part of the way from first to last.
+    """The settings with the entropy bonus annealed from its initial to its final weight.
 
-    Geometrically, or along a line where one of them is 0.
+    Geometrically, or linearly where one of them is 0.
     """
     first, last = config.entropy_coef, config.final_entropy_coef
     if first > 0 and last > 0:

@@ -1,9 +1,10 @@
-"""The diary of a run: a line per epoch, and the state that a killed run goes on from."""
+"""History of a run, a line per epoch, and the checkpoint that a killed run resumes from."""
 
 import json
 import os
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -26,6 +27,14 @@ class Stateful(Protocol):
         """Put it back."""
 
 
+@dataclass(frozen=True)
+class SharedState:
+    """A file with the state after an epoch that several runs have in common."""
+
+    path: Path
+    epoch: int
+
+
 class Journal:
     """Writes ``history.jsonl`` and the checkpoint of a run, and resumes from them.
 
@@ -34,25 +43,31 @@ class Journal:
 
     Args:
         folder: Where to write; None keeps nothing.
-        start: A file that :meth:`share` wrote, or will write; a run without a checkpoint of its own
-            begins where that was taken.
         state: Everything the training changes, by name; restored if the folder has a checkpoint.
+        shared: A state that runs have in common; the first of them writes it, and a run without a
+            checkpoint of its own begins with it.
     """
 
     OVERHEAD = 0.05
     """Largest share of the time spent on saving states."""
 
-    def __init__(self, folder: Path | None, start: Path | None = None, **state: Stateful) -> None:
+    def __init__(
+        self,
+        folder: Path | None,
+        state: Mapping[str, Stateful],
+        shared: "SharedState | None" = None,
+    ) -> None:
         self.folder = folder
         self.state = state
+        self.shared = shared
         self.epoch = 0
         self._seconds_before = 0.0
         self._saving_seconds = 0.0
         self._started = self._saved_at = time.perf_counter()
         if folder is not None and (folder / CHECKPOINT).exists():
             self._restore(folder / CHECKPOINT)
-        elif folder is not None and start is not None and start.exists():
-            history = self._restore(start)
+        elif folder is not None and shared is not None and shared.path.exists():
+            history = self._restore(shared.path)
             write_atomically(folder / HISTORY, history.encode())
             self._save(folder / CHECKPOINT)
         if folder is not None:
@@ -68,12 +83,12 @@ class Journal:
         while self.epoch < most:
             yield self.epoch + 1
 
-    def record(self, **figures: float) -> None:
+    def record(self, **metrics: float) -> None:
         """Close an epoch: append its line, and save the state if it is time."""
         self.epoch += 1
         if self.folder is None:
             return
-        line = json.dumps({"epoch": self.epoch, **figures}) + "\n"
+        line = json.dumps({"epoch": self.epoch, **metrics}) + "\n"
         try:
             with (self.folder / HISTORY).open("a", encoding="utf-8") as file:
                 file.write(line)
@@ -86,12 +101,10 @@ class Journal:
             self._save(self.folder / CHECKPOINT)
             self._saved_at = time.perf_counter()
             self._saving_seconds = self._saved_at - begun
-
-    def share(self, path: Path) -> None:
-        """Write state and history to a file that other runs may start from."""
-        if self.folder is not None:
-            make_folder(path.parent)
-            self._save(path, history=(self.folder / HISTORY).read_text(encoding="utf-8"))
+        if self.shared is not None and self.epoch == self.shared.epoch:
+            make_folder(self.shared.path.parent)
+            history = (self.folder / HISTORY).read_text(encoding="utf-8")
+            self._save(self.shared.path, history)
 
     def _save(self, path: Path, history: str = "") -> None:
         parts = {name: part.state_dict() for name, part in self.state.items()}

@@ -1,4 +1,4 @@
-"""Who learns the task: a classifier with its optimiser, and what its lessons are made of."""
+"""A classifier with its optimiser, and its training batches."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -9,8 +9,8 @@ from torch.optim import Adam
 from torch_geometric.data import Batch
 
 from cores.config import RunConfig
-from cores.data.store import GraphStore
-from cores.masks import masked
+from cores.graphs.masks import masked
+from cores.graphs.store import GraphStore
 from cores.models.classifier import Classifier
 from cores.models.sparse import SparseClassifier
 from cores.training.schedule import Cosine, Schedule, plateau
@@ -18,11 +18,11 @@ from cores.training.state import RandomState
 from cores.training.supervised import fit_epoch, inverse_frequencies
 
 FINAL_RATE = 0.05
-"""Where the cosine schedule ends, as a share of the rate it starts from."""
+"""Final learning rate of the cosine schedule, as a share of the initial one."""
 
 
 class Learner:
-    """A classifier with its optimiser, the graphs it learns from, and those it rewards on."""
+    """A classifier with its optimiser, the graphs it is trained on, and those it rewards on."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class Learner:
         config: RunConfig,
     ) -> None:
         settings = config.training
-        self.classifier = classifier.eval()  # but for its lessons: a referee has no dropout
+        self.classifier = classifier.eval()  # except while it is trained: a referee has no dropout
         self.train_graphs = train_graphs
         self.policy_graphs = policy_graphs
         self.class_weights = (
@@ -47,7 +47,7 @@ class Learner:
             fused=True,
         )
         self.schedule: Schedule
-        if config.diet.mix == 1:
+        if config.classifier_data.mix == 1:
             self.schedule = Cosine(self.optimizer, config.warm_up_epochs, FINAL_RATE)
         else:
             self.schedule = plateau(
@@ -78,20 +78,21 @@ class Learner:
         self.schedule.load_state_dict(state["schedule"])
 
 
-def diet(
+def training_batches(
     model: SparseClassifier,
     learner: Learner,
     config: RunConfig,
     warm_up: bool,
     random: RandomState,
 ) -> Iterator[Batch]:
-    """What a classifier learns from: randomly masked graphs, for a share ``mix`` of the batches.
+    """An epoch of a classifier's batches: randomly masked graphs, for a share ``mix`` of them.
 
-    The others are the policy's subgraphs, and whole graphs as long as there is no policy yet.
+    The others are the policy's subgraphs, or full graphs while there is no policy yet.
     """
+    mix = config.classifier_data.mix
     batches = learner.train_graphs.batches(config.training.batch_size, random.batches)
     for batch in batches:
-        if config.diet.mix == 1 or torch.rand((), generator=random.batches) < config.diet.mix:
+        if mix == 1 or torch.rand((), generator=random.batches) < mix:
             yield from masked([batch], model.policy.removal)
         elif warm_up:
             yield batch
@@ -101,17 +102,17 @@ def diet(
             yield subgraph.batch
 
 
-def taught(
-    batches: Iterable[Batch], teachers: Sequence[Classifier], share: float
+def distilled(
+    batches: Iterable[Batch], teachers: Sequence[Classifier], weight: float
 ) -> Iterator[Batch]:
-    """The batches with the teachers' mean prediction for a share of every label.
+    """The batches with targets that are in part the teachers' mean prediction.
 
-    Deviation D14: several classifiers together are right more often, and less sure of themselves
-    where they are wrong, than one that learns the labels alone; one that learns from them is too.
+    Deviation D14: an ensemble errs less often, and less confidently, than one classifier that is
+    trained on the labels; so does one that is trained on the ensemble's predictions.
     """
     for batch in batches:
         with torch.no_grad():
-            opinions = torch.stack([each(batch).softmax(dim=-1) for each in teachers])
-        labels = one_hot(batch.y, opinions.size(-1))
-        batch.y = share * opinions.mean(dim=0) + (1 - share) * labels  # [B, K]
+            teacher_probs = torch.stack([teacher(batch).softmax(dim=-1) for teacher in teachers])
+        labels = one_hot(batch.y, teacher_probs.size(-1))
+        batch.y = weight * teacher_probs.mean(dim=0) + (1 - weight) * labels  # [B, K]
         yield batch

@@ -11,18 +11,24 @@ from torch.optim import Adam, Optimizer
 from torch_geometric.data import Batch
 
 from cores.config import TrainingConfig
-from cores.data.store import GraphStore
+from cores.data.dataset import Dataset
 from cores.errors import UserError
 from cores.evaluation.metrics import accuracy
 from cores.evaluation.predictions import EVALUATION_BATCH, predict_proba
-from cores.models.classifier import GraphModel
-from cores.training.journal import Journal
+from cores.graphs.store import GraphStore
+from cores.models.network import GraphModel, Network
+from cores.models.scaler import FeatureScaler
+from cores.training.journal import Journal, Stateful
 from cores.training.schedule import plateau
 from cores.training.state import RandomState
 from cores.training.stopping import EarlyStopping
 
 Report = Callable[[int, dict[str, float]], None]
-"""Told after every epoch: its number and its figures."""
+"""Called after every epoch with its number and its metrics."""
+
+
+def no_report(epoch: int, metrics: dict[str, float]) -> None:
+    """Tell nobody."""
 
 
 def fit_epoch(
@@ -44,6 +50,12 @@ def fit_epoch(
     return float(total) / graphs
 
 
+def fit_scaler(model: Network, graphs: GraphStore, dataset: Dataset) -> None:
+    """Fit a network's scaler to the graphs that it is trained on."""
+    if isinstance(model.scaler, FeatureScaler):
+        model.scaler.fit(graphs.x, dataset.continuous, dataset.clipped)
+
+
 def train(
     model: GraphModel,
     train_graphs: GraphStore,
@@ -51,12 +63,12 @@ def train(
     config: TrainingConfig,
     random: RandomState,
     folder: Path | None = None,
-    report: Report | None = None,
+    report: Report = no_report,
 ) -> tuple[Journal, EarlyStopping]:
-    """Train until patience runs out, then put the chosen weights into the model.
+    """Train until patience runs out, then restore the selected weights.
 
     An epoch is better than another by selection accuracy, then by a lower selection loss.
-    With a folder, the run is recorded there and goes on from where it was killed.
+    With a folder, the run is recorded there and resumes from where it was killed.
     """
     optimizer = Adam(
         model.parameters(),
@@ -68,14 +80,14 @@ def train(
         optimizer, config.schedule_factor, config.schedule_patience, config.min_learning_rate
     )
     stopping = EarlyStopping(model, config.patience)
-    journal = Journal(
-        folder,
-        model=model,
-        optimizer=optimizer,
-        schedule=schedule,
-        stopping=stopping,
-        random=random,
-    )
+    state: dict[str, Stateful] = {
+        "model": model,
+        "optimizer": optimizer,
+        "schedule": schedule,
+        "stopping": stopping,
+        "random": random,
+    }
+    journal = Journal(folder, state)
     weights = None
     if config.class_weights:
         weights = inverse_frequencies(train_graphs.y, model.num_classes)
@@ -92,18 +104,17 @@ def train(
         selection_loss = float(F.nll_loss(probs.clamp_min(1e-12).log(), selection_graphs.y))
         if not (math.isfinite(loss) and math.isfinite(selection_loss)):
             raise UserError(f"the loss is {loss} in epoch {epoch}; lower training.learning_rate")
-        figures = {
+        metrics = {
             "loss": loss,
             "selection_accuracy": selection_accuracy,
             "selection_loss": selection_loss,
             "learning_rate": optimizer.param_groups[0]["lr"],
         }
         schedule.step(selection_accuracy)
-        if model.settled:
+        if model.selectable:
             stopping.step((selection_accuracy, -selection_loss), epoch)
-        journal.record(**figures)
-        if report is not None:
-            report(epoch, figures)
+        journal.record(**metrics)
+        report(epoch, metrics)
 
     # Deviation D1: the paper reports the last epoch; "last" does that (docs/deviations.md).
     if config.weights == "best":

@@ -1,0 +1,85 @@
+"""The two presets: ours, and the published settings as data (one TOML file per model)."""
+
+import tomllib
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from cores.config import RunConfig, merged
+from cores.config.models import conv_spec, model_spec
+from cores.config.names import with_current_names
+from cores.errors import UserError
+
+
+def _file(name: str) -> dict[str, Any]:
+    text = resources.files("cores.config").joinpath("published", name).read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+@cache
+def published(model: str) -> dict[str, dict[str, Any]]:
+    """Published settings of a model: dataset, then conv, then groups of settings.
+
+    Beside the settings stands what the paper reports, under names that begin with ``reported_``.
+    """
+    file = model_spec(model).published
+    sections = _file(file) if file else {}
+    common = sections.pop("common", None)
+    if common is None:
+        return sections
+    plain = published("gnn")
+    return {
+        dataset: {
+            conv: merged(merged(_settings(plain[dataset][conv]), common), section)
+            for conv, section in convs.items()
+        }
+        for dataset, convs in sections.items()
+    }
+
+
+def _settings(section: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in section.items() if not name.startswith("reported_")}
+
+
+@cache
+def has_published_settings(model: str) -> bool:
+    """Whether the paper gives settings for a model; of some it reports results only."""
+    sections = published(model).values()
+    return any(_settings(section) for convs in sections for section in convs.values())
+
+
+PAPER_DATASETS = tuple(published("gnn"))
+"""The paper's nine datasets, in the order of its tables."""
+
+
+def search_space(config: RunConfig) -> dict[str, list[Any]]:
+    """Values to choose from for a configuration like this one, by setting."""
+    space = _file("search.toml")
+    spec, conv = config.spec, conv_spec(config.conv)
+    if spec.has_policy:
+        found = dict(space["cores"])
+        if config.ppo.baseline == "critic":
+            found |= space["critic"]
+    else:
+        found = dict(space["gnn"]) | (dict(conv.search) if spec.uses_conv else {})
+    found |= spec.search
+    if config.preset == "paper":
+        found |= space["paper"]
+    return {name: list(values) for name, values in found.items() if name not in spec.not_searched}
+
+
+def preset_config(
+    dataset: str, model: str, conv: str, preset: str, changes: dict[str, Any]
+) -> RunConfig:
+    """The preset's settings for a dataset, model and conv, with the user's changes on top."""
+    chosen = {"dataset": dataset, "model": model, "conv": conv, "preset": preset}
+    settings: dict[str, Any] = {}
+    if preset == "paper":
+        section = published(model).get(dataset, {}).get(conv)
+        if section is None or not has_published_settings(model):
+            raise UserError(
+                f"the paper has no settings for {model} with {conv} on {dataset}; "
+                'use preset="default"'
+            )
+        settings = _settings(section)
+    return RunConfig.from_settings(merged(settings | chosen, with_current_names(changes)))

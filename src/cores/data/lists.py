@@ -1,0 +1,198 @@
+"""Lists of graphs from Python, PyG's or networkx's, as a dataset; every graph is checked."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from cores.data.dataset import Dataset, numbered
+from cores.errors import UserError
+from cores.graphs.store import GraphStore
+
+LABELS = ("y", "label")
+"""Attributes of a networkx graph that may hold its label."""
+
+
+def from_graphs(graphs: Iterable[Any], y: Sequence[Any] | None = None) -> Dataset:
+    """A dataset of labelled graphs.
+
+    Args:
+        graphs: PyG ``Data``, networkx graphs, or a dataset. A graph without node features gets a
+            constant one. Of a networkx graph, the node attribute ``x`` holds the features and the
+            edge attribute ``edge_attr`` those of the edges.
+        y: A label per graph, whole numbers or text; if not given, each graph's own ``y`` (of a
+            networkx graph, ``graph["y"]`` or ``graph["label"]``).
+    """
+    if isinstance(graphs, Dataset) and y is None:
+        return graphs
+    records = read_graphs(graphs)
+    given = _own_labels(records) if y is None else [_plain(each) for each in y]
+    if len(given) != len(records):
+        raise UserError(f"`y` has {len(given)} labels for {len(records)} graphs")
+    labels, classes = _classes(given)
+    store = GraphStore.from_graphs(records, torch.tensor(classes))
+    return Dataset(
+        "graphs",
+        store,
+        class_names=tuple(str(label) for label in labels),
+        feature_names=numbered(store.num_features),
+        edge_feature_names=numbered(store.num_edge_features),
+        continuous=_continuous(store.x),
+        labels=labels,
+    )
+
+
+def read_graphs(graphs: Iterable[Any]) -> list[Data]:
+    """Graphs as PyG records with features and edges that fit together."""
+    if isinstance(graphs, Data) or not isinstance(graphs, Iterable) or isinstance(graphs, str):
+        raise UserError(f"give a list of graphs, got a {type(graphs).__name__}")
+    records = [_record(graph, number) for number, graph in enumerate(graphs)]
+    if not records:
+        raise UserError("the list of graphs is empty; give at least one")
+    featured = [record.x is not None for record in records]
+    if not any(featured):
+        for record in records:
+            record.x = torch.ones(record.num_nodes, 1)
+    elif not all(featured):
+        raise UserError(
+            f"graph {featured.index(False)} has no node features x, others have; "
+            "give all graphs features, or none"
+        )
+    for number, record in enumerate(records):
+        _check(record, number, records[0])
+    return records
+
+
+def _record(graph: Any, number: int) -> Data:
+    """A new record with what we read of a graph."""
+    if not isinstance(graph, Data):
+        if not (hasattr(graph, "nodes") and hasattr(graph, "adj")):
+            raise UserError(
+                f"graph {number} is a {type(graph).__name__}; give PyG Data or networkx graphs"
+            )
+        graph = _from_networkx(graph, number)
+    if not graph.num_nodes:
+        raise UserError(f"graph {number} has no nodes; leave it out")
+    record = Data(num_nodes=graph.num_nodes)
+    edge_index = graph.edge_index
+    if edge_index is None:
+        edge_index = torch.empty(2, 0, dtype=torch.int64)
+    if edge_index.dim() != 2 or edge_index.size(0) != 2 or edge_index.is_floating_point():
+        raise UserError(
+            f"graph {number}: edge_index must hold whole numbers in two rows, "
+            f"got {edge_index.dtype} of shape {tuple(edge_index.shape)}"
+        )
+    record.edge_index = edge_index.long()
+    for name in ("x", "edge_attr"):
+        value = graph.get(name)
+        if value is not None:
+            record[name] = value.float() if value.dim() == 2 else value.float().view(-1, 1)
+    for name in ("y", "node_truth", "edge_truth"):
+        if graph.get(name) is not None:
+            record[name] = graph[name]
+    return record
+
+
+def _check(record: Data, number: int, first: Data) -> None:
+    nodes = record.num_nodes
+    if record.x.size(0) != nodes:
+        raise UserError(f"graph {number} has {nodes} nodes and {record.x.size(0)} rows of x")
+    if record.x.size(1) != first.x.size(1):
+        raise UserError(
+            f"graph {number} has {record.x.size(1)} node features, graph 0 has {first.x.size(1)}; "
+            "all graphs need the same columns"
+        )
+    if not bool(record.x.isfinite().all()):
+        raise UserError(f"graph {number} has NaN or infinite node features; clean or remove it")
+    edges = record.edge_index
+    if edges.numel() and not (int(edges.min()) >= 0 and int(edges.max()) < nodes):
+        raise UserError(f"graph {number}: an edge names a node that is not there (of {nodes})")
+    attributes, others = record.get("edge_attr"), first.get("edge_attr")
+    if (attributes is None) != (others is None) or (
+        attributes is not None and attributes.size(1) != others.size(1)
+    ):
+        raise UserError(f"graph {number} has other edge features than graph 0")
+    if attributes is not None and attributes.size(0) != edges.size(1):
+        raise UserError(
+            f"graph {number} has {edges.size(1)} edges and {attributes.size(0)} rows of edge_attr"
+        )
+    if attributes is not None and not bool(attributes.isfinite().all()):
+        raise UserError(f"graph {number} has NaN or infinite edge features; clean or remove it")
+
+
+def _from_networkx(graph: Any, number: int) -> Data:
+    """Nodes in their own order, both directions of an undirected edge."""
+    place = {node: position for position, node in enumerate(graph.nodes)}
+    record = Data(num_nodes=len(place))
+    edges = [(place[a], place[b], data) for a, b, data in graph.edges(data=True)]
+    if not graph.is_directed():
+        edges += [(b, a, data) for a, b, data in edges if a != b]
+    ends = [(a, b) for a, b, _ in edges]
+    record.edge_index = torch.tensor(ends, dtype=torch.int64).view(-1, 2).t().contiguous()
+    record.x = _rows([data.get("x") for _, data in graph.nodes(data=True)], number, "node")
+    attributes = [data.get("edge_attr") for _, _, data in edges]
+    record.edge_attr = _rows(attributes, number, "edge")
+    for name in LABELS:
+        if name in graph.graph:
+            record.y = graph.graph[name]
+    return record
+
+
+def _rows(values: list[Any], number: int, kind: str) -> Tensor | None:
+    if not values or all(value is None for value in values):
+        return None
+    try:
+        return torch.tensor(np.array(values, dtype=np.float32)).view(len(values), -1)
+    except (TypeError, ValueError):
+        raise UserError(
+            f"graph {number}: the {kind} features must be as many numbers on every {kind}"
+        ) from None
+
+
+def _own_labels(records: Sequence[Data]) -> list[Any]:
+    labels = []
+    for number, record in enumerate(records):
+        label = record.get("y")
+        if label is None:
+            raise UserError(f"graph {number} has no label; set its y, or give `y`")
+        labels.append(_plain(label))
+    return labels
+
+
+def _plain(label: Any) -> Any:
+    """A label as a plain Python value, from whatever holds it."""
+    if isinstance(label, Tensor | np.ndarray | np.generic):
+        label = label.tolist()
+    while isinstance(label, list | tuple) and len(label) == 1:
+        label = label[0]
+    return label
+
+
+def _classes(given: Sequence[Any]) -> tuple[tuple[Any, ...], list[int]]:
+    """The labels in order, and the number of each graph's."""
+    for number, label in enumerate(given):
+        if isinstance(label, float):
+            raise UserError(
+                f"graph {number} has the label {label}, a float; classes are whole numbers or "
+                "text (y.long() turns 1.0 into 1)"
+            )
+        if not isinstance(label, int | str):
+            raise UserError(
+                f"graph {number} has the label {label!r}; a graph has one label, a whole number "
+                "or text"
+            )
+    if len({isinstance(label, str) for label in given}) > 1:
+        raise UserError("some labels are text and some are numbers; make them all alike")
+    labels = tuple(sorted(set(given)))
+    numbers = {label: number for number, label in enumerate(labels)}
+    return labels, [numbers[label] for label in given]
+
+
+def _continuous(x: Tensor) -> tuple[int, ...]:
+    """Columns to standardise: those that are neither constant nor of zeros and ones alone."""
+    binary = ((x == 0) | (x == 1)).all(dim=0)
+    constant = (x == x[:1]).all(dim=0)
+    return tuple(torch.nonzero(~binary & ~constant).flatten().tolist())

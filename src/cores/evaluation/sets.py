@@ -1,0 +1,83 @@
+"""Prediction sets from a calibration part: any score, one quantile or one per class."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from cores.config import SetsConfig
+from cores.conformal import (
+    aps_scores,
+    class_conditional_quantiles,
+    conformal_quantile,
+    lac_scores,
+    p_values,
+    prediction_sets,
+    randomised_aps_scores,
+    raps_scores,
+)
+
+Scores = Callable[[Tensor], Tensor]
+
+
+def _randomised(probs: Float[Tensor, "graphs classes"]) -> Float[Tensor, "graphs classes"]:
+    """Randomised APS with a fixed draw by position, so that sets are the same each time."""
+    draw = torch.rand(len(probs), generator=torch.Generator().manual_seed(0))
+    return randomised_aps_scores(probs, draw.to(probs.device))
+
+
+SCORES: dict[str, Scores] = {
+    "lac": lac_scores,
+    "aps": aps_scores,
+    "raps": partial(raps_scores, penalty=0.1, free_rank=1),
+    "randomised-aps": _randomised,
+}
+"""Conformal scores of all classes, by name."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What a model predicts for graphs that it was neither trained nor selected on.
+
+    Deviation D4: LAC scores by default rather than Eq. (4): with two classes, deterministic APS
+    gives both labels to all graphs, or no label to the surest (docs/deviations.md).
+    """
+
+    probs: Float[Tensor, "calibration classes"]
+    labels: Int[Tensor, " calibration"]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def sets(
+        self, probs: Float[Tensor, "graphs classes"], alpha: float, config: SetsConfig
+    ) -> Bool[Tensor, "graphs classes"]:
+        """Sets that miss the true label at most a share ``alpha`` of the time, on average."""
+        scores = self._true_scores(config.score).to(probs.device)
+        if config.per_class:
+            labels = self.labels.to(probs.device)
+            q_hat = class_conditional_quantiles(scores, labels, probs.size(-1), alpha)
+        else:
+            q_hat = conformal_quantile(scores, alpha)
+        return prediction_sets(SCORES[config.score](probs), q_hat)
+
+    def p_values(
+        self, probs: Float[Tensor, "graphs classes"], config: SetsConfig
+    ) -> Float[Tensor, "graphs classes"]:
+        """How unusual each label would be; a set at level alpha holds those above alpha."""
+        scores = self._true_scores(config.score).to(probs.device)
+        return p_values(scores, SCORES[config.score](probs))
+
+    def _true_scores(self, score: str) -> Float[Tensor, " calibration"]:
+        return SCORES[score](self.probs).gather(-1, self.labels[:, None]).squeeze(-1)
+
+
+def coverage_and_size(
+    sets: Bool[Tensor, "graphs classes"], labels: Int[Tensor, " graphs"]
+) -> tuple[float, float]:
+    """How often the set holds the true label, and how many labels it holds on average."""
+    covered = sets.gather(-1, labels[:, None]).squeeze(-1)
+    return float(covered.double().mean()), float(sets.sum(-1).double().mean())

@@ -1,0 +1,1 @@
+"""What a model kept of a graph, as records and pictures."""

@@ -1,0 +1,185 @@
+"""Many graphs as flat tensors; a mini-batch is index arithmetic, with no Python per graph."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from cores.graphs.batches import undirected_pairs
+from cores.graphs.segments import gathered, owners, pointers
+
+
+@dataclass(frozen=True)
+class GraphStore:
+    """Graphs laid end to end: graph i owns nodes ``node_ptr[i]:node_ptr[i + 1]``, edges likewise.
+
+    Collating small graphs one by one costs more than training on them; kept flat, on the device,
+    a split pays for its batches only what the gathers cost.
+    """
+
+    x: Float[Tensor, "nodes features"]
+    edge_index: Int[Tensor, "2 edges"]
+    """Ends of every directed edge, counted from 0 within its graph."""
+    y: Int[Tensor, " graphs"]
+    node_ptr: Int[Tensor, " graphs_plus_1"]
+    """On the CPU always, like ``edge_ptr``: batch sizes are known without asking the device."""
+    edge_ptr: Int[Tensor, " graphs_plus_1"]
+    edge_attr: Float[Tensor, "edges edge_features"] | None = None
+    node_truth: Bool[Tensor, " nodes"] | None = None
+    """Nodes of the ground-truth explanation."""
+    edge_truth: Bool[Tensor, " edges"] | None = None
+
+    @classmethod
+    def from_graphs(cls, graphs: Sequence[Data], y: Tensor | None = None) -> "GraphStore":
+        """Lay PyG graphs end to end; each has ``x``, ``edge_index`` and, unless given, one ``y``.
+
+        Edge features and ground truth are taken where all graphs have them.
+
+        >>> path = Data(torch.ones(2, 1), torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([1]))
+        >>> store = GraphStore.from_graphs([path, path])
+        >>> store.edge_index.tolist(), store.node_ptr.tolist()
+        ([[0, 1, 0, 1], [1, 0, 1, 0]], [0, 2, 4])
+        """
+
+        def joined(name: str) -> Tensor | None:
+            values = [graph.get(name) for graph in graphs]
+            known = [value for value in values if value is not None]
+            return torch.cat(known) if known and len(known) == len(values) else None
+
+        labels = y if y is not None else torch.cat([graph.y.view(-1) for graph in graphs])
+        return cls(
+            x=torch.cat([graph.x for graph in graphs]),
+            edge_index=torch.cat([graph.edge_index for graph in graphs], dim=1),
+            y=labels,
+            node_ptr=pointers(torch.tensor([graph.x.size(0) for graph in graphs])),
+            edge_ptr=pointers(torch.tensor([graph.edge_index.size(1) for graph in graphs])),
+            edge_attr=joined("edge_attr"),
+            node_truth=joined("node_truth"),
+            edge_truth=joined("edge_truth"),
+        )
+
+    def to_graphs(self) -> list[Data]:
+        """The graphs as PyG records."""
+        return [self.graph(index) for index in range(len(self))]
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def num_features(self) -> int:
+        """Columns of ``x``."""
+        return self.x.size(1)
+
+    @property
+    def num_edge_features(self) -> int:
+        """Columns of ``edge_attr``, 0 without."""
+        return 0 if self.edge_attr is None else self.edge_attr.size(1)
+
+    @property
+    def num_nodes(self) -> Int[Tensor, " graphs"]:
+        """Nodes of each graph."""
+        return self.node_ptr.diff()
+
+    @property
+    def num_edges(self) -> Int[Tensor, " graphs"]:
+        """Directed edges of each graph."""
+        return self.edge_ptr.diff()
+
+    @cached_property
+    def pairs(self) -> "EdgePairs":
+        """The undirected edges: what a policy decides on, both directions at once."""
+        device = self.x.device
+        first_node = self.node_ptr[:-1].to(device)
+        graph_of_edge = owners(self.num_edges.to(device))
+        ends, pair = undirected_pairs(self.edge_index + first_node[graph_of_edge], len(self.x))
+        graph = owners(self.num_nodes.to(device))[ends[0]]  # [P], never falling
+        ptr = pointers(torch.bincount(graph, minlength=len(self)))
+        return EdgePairs(ends - first_node[graph], pair - ptr[graph_of_edge], ptr.cpu())
+
+    def to(self, device: torch.device) -> "GraphStore":
+        """The same graphs on a device; the pointers stay on the CPU."""
+        moved = {
+            each.name: value.to(device)
+            for each in fields(self)
+            if each.name not in ("node_ptr", "edge_ptr")
+            and isinstance(value := getattr(self, each.name), Tensor)
+        }
+        return replace(self, **moved)
+
+    def batch(self, index: Int[Tensor, " chosen"]) -> Batch:
+        """The chosen graphs as one PyG batch; ``index`` lives on the CPU."""
+        device = self.x.device
+        nodes, graph_of_node, node_ptr = gathered(self.node_ptr, index, device)
+        edges, graph_of_edge, _ = gathered(self.edge_ptr, index, device)
+        pairs, graph_of_pair, pair_ptr = gathered(self.pairs.ptr, index, device)
+        picked = {
+            "x": self.x[nodes],
+            "edge_index": self.edge_index[:, edges] + node_ptr[graph_of_edge],
+            "y": self.y[index.to(device)],
+            "pair_index": self.pairs.ends[:, pairs] + node_ptr[graph_of_pair],
+            "edge_pair": self.pairs.pair[edges] + pair_ptr[graph_of_edge],
+        }
+        if self.edge_attr is not None:
+            picked["edge_attr"] = self.edge_attr[edges]
+        if self.node_truth is not None:
+            picked["node_truth"] = self.node_truth[nodes]
+        if self.edge_truth is not None:
+            picked["edge_truth"] = self.edge_truth[edges]
+        return Batch(batch=graph_of_node, ptr=node_ptr, **picked)
+
+    def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
+        """Mini-batches that visit every graph once, shuffled where a generator is given."""
+        if generator is None:
+            order = torch.arange(len(self))
+        else:
+            order = torch.randperm(len(self), generator=generator)
+        for index in order.split(batch_size):
+            yield self.batch(index)
+
+    def subset(self, index: Int[Tensor, " chosen"]) -> "GraphStore":
+        """A store of the chosen graphs alone, in that order."""
+        device = self.x.device
+        nodes, _, node_ptr = gathered(self.node_ptr, index, device)
+        edges, _, edge_ptr = gathered(self.edge_ptr, index, device)
+        return replace(
+            self,
+            x=self.x[nodes],
+            edge_index=self.edge_index[:, edges],
+            y=self.y[index.to(device)],
+            node_ptr=node_ptr.cpu(),
+            edge_ptr=edge_ptr.cpu(),
+            edge_attr=None if self.edge_attr is None else self.edge_attr[edges],
+            node_truth=None if self.node_truth is None else self.node_truth[nodes],
+            edge_truth=None if self.edge_truth is None else self.edge_truth[edges],
+        )
+
+    def graph(self, index: int) -> Data:
+        """One graph as a PyG record."""
+        nodes = slice(int(self.node_ptr[index]), int(self.node_ptr[index + 1]))
+        edges = slice(int(self.edge_ptr[index]), int(self.edge_ptr[index + 1]))
+        optional = {
+            "edge_attr": None if self.edge_attr is None else self.edge_attr[edges],
+            "node_truth": None if self.node_truth is None else self.node_truth[nodes],
+            "edge_truth": None if self.edge_truth is None else self.edge_truth[edges],
+        }
+        return Data(
+            x=self.x[nodes],
+            edge_index=self.edge_index[:, edges],
+            y=self.y[index : index + 1],
+            **{name: value for name, value in optional.items() if value is not None},
+        )
+
+
+@dataclass(frozen=True)
+class EdgePairs:
+    """Undirected edges, each standing for both of its directions."""
+
+    ends: Int[Tensor, "2 pairs"]
+    """Counted from 0 within the graph."""
+    pair: Int[Tensor, " edges"]
+    """The undirected edge of every directed one, counted from 0 within the graph."""
+    ptr: Int[Tensor, " graphs_plus_1"]

@@ -1,0 +1,221 @@
+"""Subgraphs G_s of a batch: remove nodes or edges, and nothing of what was removed is left.
+
+Sec. 4.2.1 of the paper. A policy decides on *elements*: nodes, undirected edges, or both. Both
+directions of an undirected edge are one element, so they share their fate.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int, Shaped
+from torch import Tensor
+from torch_geometric.data import Batch
+
+from cores.config import Removal
+from cores.graphs.batches import with_pairs
+from cores.graphs.segments import pointers
+
+_PER_GRAPH = ("y", "ptr")
+_PAIRS = ("pair_index", "edge_pair")
+"""Attributes of a batch that name its undirected edges; a subgraph does not carry them."""
+
+
+def remove_nodes(batch: Batch, removed: Bool[Tensor, " nodes"]) -> Batch:
+    """V_s = kept nodes, E_s = edges between them; every graph stays in the batch, maybe empty.
+
+    >>> path = Batch(
+    ...     x=torch.arange(3.0)[:, None],
+    ...     edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]),
+    ...     batch=torch.zeros(3, dtype=torch.int64),
+    ...     ptr=torch.tensor([0, 3]),
+    ... )
+    >>> subgraph = remove_nodes(path, torch.tensor([True, False, False]))
+    >>> subgraph.x.tolist(), subgraph.edge_index.tolist()
+    ([[1.0], [2.0]], [[0, 1], [1, 0]])
+    """
+    return _subgraph(batch, ~removed, ~removed[batch.edge_index].any(dim=0))
+
+
+def remove_edges(batch: Batch, removed: Bool[Tensor, " edges"]) -> Batch:
+    """V_s = all nodes, E_s = kept edges.
+
+    >>> path = Batch(
+    ...     x=torch.arange(3.0)[:, None],
+    ...     edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]),
+    ...     batch=torch.zeros(3, dtype=torch.int64),
+    ...     ptr=torch.tensor([0, 3]),
+    ... )
+    >>> remove_edges(path, torch.tensor([True, True, False, False])).edge_index.tolist()
+    [[1, 2], [2, 1]]
+    """
+    return _filtered(batch, None, ~removed, edge_index=batch.edge_index[:, ~removed])
+
+
+def node_ratio(batch: Batch, removed: Bool[Tensor, " nodes"]) -> Float[Tensor, " graphs"]:
+    """Share of each graph's nodes that is kept; 1 for a graph without nodes."""
+    return _kept_share(removed, batch.batch, batch.num_graphs)
+
+
+def edge_ratio(batch: Batch, removed: Bool[Tensor, " edges"]) -> Float[Tensor, " graphs"]:
+    """Share of each graph's edges that is kept; 1 for a graph without edges."""
+    return _kept_share(removed, batch.batch[batch.edge_index[0]], batch.num_graphs)
+
+
+@dataclass(frozen=True)
+class Elements:
+    """What a policy decides on in a batch: its nodes, its undirected edges, or first the former."""
+
+    batch: Batch
+    removal: Removal
+    owner: Int[Tensor, " elements"]
+    """The graph of every element."""
+
+    @classmethod
+    def of(cls, batch: Batch, removal: Removal) -> "Elements":
+        """The elements of a batch."""
+        batch = with_pairs(batch)
+        owners = []
+        if removal != "edge":
+            owners.append(batch.batch)
+        if removal != "node":
+            owners.append(batch.batch[batch.pair_index[0]])
+        return cls(batch, removal, torch.cat(owners) if len(owners) > 1 else owners[0])
+
+    def mean(self, values: Float[Tensor, "*samples elements"]) -> Float[Tensor, "*samples graphs"]:
+        """Mean over the elements of each graph; 0 for a graph without."""
+        return self.sum(values) / self.count.clamp(min=1)
+
+    def sum(self, values: Float[Tensor, "*samples elements"]) -> Float[Tensor, "*samples graphs"]:
+        """Sum over the elements of each graph."""
+        total = values.new_zeros(*values.shape[:-1], self.batch.num_graphs)
+        return total.index_add(-1, self.owner, values)
+
+    @property
+    def count(self) -> Int[Tensor, " graphs"]:
+        """Elements of each graph."""
+        return torch.bincount(self.owner, minlength=self.batch.num_graphs)
+
+    def kept_ratio(
+        self, removed: Bool[Tensor, "*samples elements"]
+    ) -> Float[Tensor, "*samples graphs"]:
+        """rho: share of each graph's elements that is kept; 1 for a graph without any.
+
+        Where nodes and edges are removed, an edge is gone with either of its ends.
+        """
+        if self.removal == "both":
+            nodes = removed[..., : self.batch.x.size(0)]
+            pairs = removed[..., self.batch.x.size(0) :]
+            gone = pairs | nodes[..., self.batch.pair_index].any(dim=-2)
+            removed = torch.cat([nodes, gone], dim=-1)
+        return 1 - self.mean(removed.float())
+
+    def restored(
+        self, removed: Bool[Tensor, "*samples elements"]
+    ) -> tuple[Bool[Tensor, "*samples elements"], Bool[Tensor, "*samples graphs"]]:
+        """Give a graph that lost everything all of it back; also returns which graphs those are.
+
+        Everything is every node, or every edge where only edges are removed.
+        """
+        if self.removal == "both":
+            nodes = Elements.of(self.batch, "node")
+            empty = nodes.kept_ratio(removed[..., : len(nodes.owner)]) == 0
+        else:
+            empty = self.kept_ratio(removed) == 0
+        return removed & ~empty[..., self.owner], empty
+
+    def mode(self, logits: Float[Tensor, " elements"]) -> Bool[Tensor, " elements"]:
+        """The mode of the policy: elements removed with probability above a half.
+
+        The node of a graph with the smallest logit is kept whatever its probability, or its edge
+        where only edges are removed; elements with the same logit share their fate.
+        """
+        count = len(logits) if self.removal == "edge" else self.batch.x.size(0)
+        none = logits.new_full((self.batch.num_graphs,), torch.inf)
+        least = none.scatter_reduce(0, self.owner[:count], logits[:count], "amin")
+        spared = least.clamp(min=0)[self.owner[:count]]
+        return torch.cat([logits[:count] > spared, logits[count:] > 0])
+
+    def flattened(self, values: Shaped[Tensor, "samples elements"]) -> Shaped[Tensor, " copies"]:
+        """The values of several samples as those of one batch that holds a copy for each sample."""
+        nodes = 0 if self.removal == "edge" else self.batch.x.size(0)
+        return torch.cat([values[:, :nodes].flatten(), values[:, nodes:].flatten()])
+
+    def per_node(self, values: Tensor, otherwise: float | bool) -> Tensor:
+        """The values of the nodes; the same value for all where nodes are not decided on."""
+        if self.removal == "edge":
+            return values.new_full((self.batch.x.size(0),), otherwise)
+        return values[: self.batch.x.size(0)]
+
+    def per_pair(self, values: Tensor, otherwise: float | bool) -> Tensor:
+        """The values of the undirected edges; the same value for all where not decided on."""
+        if self.removal == "node":
+            return values.new_full((self.batch.pair_index.size(1),), otherwise)
+        return values[self.batch.x.size(0) :] if self.removal == "both" else values
+
+    def subgraph(self, removed: Bool[Tensor, " elements"]) -> "Subgraph":
+        """G_s after removing elements; an edge goes with either of its ends."""
+        batch, nodes = self.batch, self.per_node(removed, False)
+        if self.removal == "edge":  # no node is renumbered
+            edges = removed[batch.edge_pair]  # [E]
+            return Subgraph(remove_edges(batch, edges), nodes, edges)
+        edges = self.per_pair(removed, False)[batch.edge_pair]
+        return Subgraph.without(batch, nodes, edges)
+
+
+@dataclass(frozen=True)
+class Subgraph:
+    """What is left of a batch, and what was removed from it."""
+
+    batch: Batch
+    removed_nodes: Bool[Tensor, " nodes"]
+    removed_edges: Bool[Tensor, " edges"]
+    """Of the whole batch; an edge that lost an end is removed."""
+
+    @classmethod
+    def full(cls, batch: Batch) -> "Subgraph":
+        """Everything kept."""
+        nothing = batch.batch.new_zeros(1, dtype=torch.bool)
+        return cls(batch, nothing.expand(batch.x.size(0)), nothing.expand(batch.edge_index.size(1)))
+
+    @classmethod
+    def without(
+        cls, batch: Batch, nodes: Bool[Tensor, " nodes"], edges: Bool[Tensor, " edges"]
+    ) -> "Subgraph":
+        """Without some nodes and edges; an edge goes with either of its ends."""
+        edges = edges | nodes[batch.edge_index].any(dim=0)
+        return cls(_subgraph(batch, ~nodes, ~edges), nodes, edges)
+
+
+def _kept_share(removed: Tensor, owner: Tensor, num_graphs: int) -> Tensor:
+    total = torch.bincount(owner, minlength=num_graphs)
+    kept = torch.bincount(owner[~removed], minlength=num_graphs)
+    return torch.where(total > 0, kept / total.clamp(min=1), 1.0)
+
+
+def _subgraph(batch: Batch, nodes: Tensor, edges: Tensor) -> Batch:
+    """The batch with some of its nodes, renumbered, and some of its edges."""
+    new_number = nodes.cumsum(0) - 1  # [N]
+    left = torch.bincount(batch.batch[nodes], minlength=batch.num_graphs)
+    return _filtered(
+        batch,
+        nodes,
+        edges,
+        edge_index=new_number[batch.edge_index[:, edges]],  # [2, E_s]
+        ptr=pointers(left),
+    )
+
+
+def _filtered(batch: Batch, nodes: Tensor | None, edges: Tensor, **replaced: Tensor) -> Batch:
+    """The batch with node and edge attributes filtered, and some attributes replaced."""
+    chosen = dict(replaced)
+    for name, value in batch.to_dict().items():
+        if name in chosen or name in _PAIRS:
+            continue
+        if name in _PER_GRAPH:  # PyG goes by length, which may happen to be that of the edges
+            pass
+        elif batch.is_edge_attr(name):
+            value = value[edges]
+        elif nodes is not None and batch.is_node_attr(name):
+            value = value[nodes]
+        chosen[name] = value
+    return Batch(**chosen)

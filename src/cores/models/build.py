@@ -1,0 +1,47 @@
+"""Networks with fresh weights, as a configuration asks for."""
+
+from typing import cast
+
+from torch import nn
+
+from cores.config import RunConfig
+from cores.data.dataset import Dims
+from cores.models.classifier import Classifier
+from cores.models.network import GraphModel
+from cores.models.policy import Critic, Policy
+from cores.models.sparse import SparseClassifier
+
+
+def build_model(config: RunConfig, dims: Dims) -> GraphModel:
+    """The model of a configuration."""
+    spec = config.spec
+    if not spec.has_policy:
+        own = () if spec.settings is None else (config.model_config,)
+        return cast(GraphModel, spec.network_class()(dims, config.network, config.conv, *own))
+    classifier = build_classifier(config, dims)
+    policy = Policy(
+        dims,
+        config.network,
+        config.conv,
+        spec.removes or "node",
+        config.ppo.initial_removal,
+        config.ppo.min_probability,
+    )
+    return SparseClassifier(policy, classifier)
+
+
+def build_classifier(config: RunConfig, dims: Dims, scaler: nn.Module | None = None) -> Classifier:
+    """A classifier f_theta; with a scaler, it shares that one."""
+    classifier = Classifier(dims, config.network, config.conv)
+    if scaler is not None:
+        classifier.scaler = scaler
+    return classifier
+
+
+def build_critic(config: RunConfig, dims: Dims, scaler: nn.Module) -> Critic | None:
+    """A critic that shares the policy's scaler, where the settings ask for one."""
+    if config.ppo.baseline != "critic":
+        return None
+    critic = Critic(dims, config.network, config.conv)
+    critic.scaler = scaler
+    return critic

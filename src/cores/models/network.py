@@ -1,0 +1,114 @@
+"""What every network has in common: it reads any PyG graphs and scales their features itself."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch_geometric.data import Batch
+from torch_geometric.nn import global_add_pool, global_mean_pool
+
+from cores.data.dataset import Dims
+from cores.graphs.batches import as_batch
+from cores.graphs.subgraphs import Subgraph
+from cores.models.scaler import FeatureScaler
+
+READOUTS = {"mean": global_mean_pool, "add": global_add_pool}
+
+
+class Network(nn.Module):
+    """A network on graphs whose features are as the user gave them.
+
+    Args:
+        num_features: Columns of the node features.
+    """
+
+    def __init__(self, num_features: int) -> None:
+        super().__init__()
+        self.scaler: nn.Module = FeatureScaler(num_features)
+        """Scales nothing until it is fitted; networks that are trained together share theirs."""
+
+    def features(self, batch: Batch) -> Float[Tensor, "nodes features"]:
+        """Scaled node features. Nothing else reads ``batch.x``."""
+        return self.scaler(batch.x)
+
+    def embed(self, encoder: nn.Module, batch: Batch) -> Float[Tensor, "nodes hidden"]:
+        """Node embeddings of a batch."""
+        return encoder(self.features(batch), batch.edge_index, batch.get("edge_attr"))
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a model predicts for a batch, and what it saw of it."""
+
+    probs: Float[Tensor, "graphs classes"]
+    subgraph: Subgraph
+    """What the model saw."""
+    node_scores: Float[Tensor, " nodes"] | None = None
+    """How much the model wants to keep each node of the batch; None if it does not choose."""
+    edge_scores: Float[Tensor, " edges"] | None = None
+
+
+class GraphModel(Network):
+    """A graph classifier that says what it saw of every graph.
+
+    A subclass implements :meth:`logits`; one that looks at parts of graphs :meth:`prediction` and
+    :meth:`full_logits`, too.
+
+    Args:
+        dims: Features and classes of the graphs.
+    """
+
+    def __init__(self, dims: Dims) -> None:
+        super().__init__(dims.num_features)
+        self.num_classes = dims.num_classes
+
+    def logits(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
+        """Class logits of every graph."""
+        raise NotImplementedError
+
+    def prediction(self, batch: Batch) -> Prediction:
+        """Class probabilities, here from the full graphs."""
+        return Prediction(self.logits(batch).softmax(dim=-1), Subgraph.full(batch))
+
+    def full_logits(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
+        """Class logits when nothing is removed."""
+        return self.logits(batch)
+
+    def loss(self, batch: Batch, class_weights: Tensor | None = None) -> Float[Tensor, ""]:
+        """The cross-entropy, Eq. (6)."""
+        return F.cross_entropy(self.logits(batch), batch.y, weight=class_weights)
+
+    def forward(
+        self,
+        x: Any,
+        edge_index: Tensor | None = None,
+        edge_attr: Tensor | None = None,
+        batch: Tensor | None = None,
+    ) -> Float[Tensor, "graphs classes"]:
+        """Class logits of PyG graphs, or of plain tensors as PyG's own models take them."""
+        return self.logits(as_batch(x, edge_index, edge_attr, batch))
+
+    def predict(self, graphs: Any) -> Prediction:
+        """Class probabilities of PyG graphs, and what the model saw of them."""
+        return self.prediction(as_batch(graphs))
+
+    def begin_epoch(self, progress: float) -> None:
+        """Called before each epoch with the fraction of training that is complete after it."""
+
+    @property
+    def selectable(self) -> bool:
+        """Whether the weights as they are now may be selected for the returned model."""
+        return True
+
+
+def pooled(
+    h: Float[Tensor, "nodes hidden"],
+    owner: Tensor,
+    num_graphs: int,
+    pooling: tuple[str, ...],
+) -> Float[Tensor, "graphs pooled"]:
+    """The readouts over each graph's nodes, concatenated; zeros for a graph without nodes."""
+    return torch.cat([READOUTS[name](h, owner, size=num_graphs) for name in pooling], dim=-1)

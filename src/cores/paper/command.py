@@ -1,0 +1,316 @@
+"""`cores reproduce`: every target's runs, tables and figures."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jsonargparse import Namespace
+
+from cores.cli import display
+from cores.cli.values import check_workers, names, numbers, path_or_none
+from cores.config import RunConfig
+from cores.config.models import MODELS
+from cores.config.presets import PAPER_DATASETS
+from cores.data.catalogue import canonical_name
+from cores.data.folders import data_folder
+from cores.errors import ProgramError, UserError, failed, nearest
+from cores.files import make_folder
+from cores.paper.targets import (
+    ABLATIONS,
+    ARCHITECTURES,
+    COMPARISONS,
+    PICTURES,
+    SPARSITY_REWARD,
+    STATISTICS,
+    TARGETS,
+    TIMES,
+    models_of,
+    runs_of,
+)
+from cores.runs.rows import Row, as_measured, merge_rows, run_row, with_keys
+
+if TYPE_CHECKING:
+    from cores.runs.runner import Outcome
+
+ALL = "all"
+QUICK_EPOCHS, QUICK_SPLITS = 20, 2
+
+Result = dict[str, Any]
+
+
+def reproduce(options: Namespace) -> Result:
+    """Make a target, or all of them one after the other."""
+    known = (*TARGETS, ALL)
+    if options.target not in known:
+        raise UserError(f"unknown target {options.target!r}; {nearest(options.target, known)}")
+    check_workers(options.workers)
+    if options.rows and options.target == ALL:
+        raise UserError("--rows names the file of one target; leave it out with all")
+    if options.target != ALL:
+        for option in _UNUSED.get(options.target, ()):
+            if getattr(options, option) is not None:
+                display.print_note(f"{options.target} has no use for --{option}")
+        return _MAKERS[options.target](options, options.target)
+    results, failures = [], {}
+    for target in TARGETS:
+        try:
+            results.append(_MAKERS[target](options, target))
+        except (ProgramError, UserError) as error:  # the rest is worth having
+            failures[target] = error
+            display.print_failure(target, str(error))
+    if failures:
+        target, reason = next(iter(failures.items()))
+        raise failed(
+            f"{len(failures)} of {len(TARGETS)} targets failed, {target}: {reason}",
+            ours=any(isinstance(error, ProgramError) for error in failures.values()),
+        )
+    return {"target": ALL, "targets": results}
+
+
+def _runs(options: Namespace, target: str) -> Result:
+    """A table or figure that comes from rows of runs."""
+    from cores.paper.figures import ablation_figure
+    from cores.paper.target import claims_of, tables_of, write_tables
+    from cores.runs.runner import has_fault
+
+    splits = numbers(options.splits, "--splits", first=1)
+    configs = runs_of(
+        target,
+        _datasets(options),
+        _models(options, target),
+        splits[: QUICK_SPLITS if options.quick else None],
+        options.preset,
+        epochs=QUICK_EPOCHS if options.quick else None,
+        seeds=numbers(options.seeds, "--seeds", first=0),
+    )
+    rows, failures = _measured(options, target, configs)
+    tables, claims = tables_of(rows, target, options.preset), claims_of(rows, target)
+    stem = Path(options.out) / target
+    files = write_tables(tables, claims, stem) if rows else []
+    if rows and target in ABLATIONS:
+        files += ablation_figure(rows, target, stem)
+    measured = [as_measured(row) for row in rows]
+    result = _shown(options, target, tables if rows else {}, files, measured, claims)
+    if failures:
+        name, reason = next(iter(failures.items()))
+        raise failed(
+            f"{len(failures)} of {len(configs)} runs failed, the first {name}: {reason}",
+            ours=any(has_fault(stem.parent / each) for each in failures),
+        )
+    return result
+
+
+def _measured(
+    options: Namespace, target: str, configs: Sequence[RunConfig]
+) -> tuple[list[Row], dict[str, str]]:
+    """The rows of the runs, those that are missing made first; and what failed, and why."""
+    from cores.runs.device import choose_device
+
+    root = Path(options.out)
+    rows_file = Path(options.rows) if options.rows else root / f"{target}.csv"
+    make_folder(rows_file.parent)
+    make_folder(root)
+    rows = merge_rows(rows_file, [])
+    finished = {row["key"] for row in rows}  # here or on another machine
+    missing = [config for config in configs if config.key not in finished]
+    failures: dict[str, str] = {}
+    if options.scheduler is None:  # what is wrong with all runs is told once, before the first
+        choose_device(options.device)
+        data_folder(options.data_root)
+    with display.runs_progress(len(missing)) as advance:
+
+        def done(outcome: "Outcome") -> None:
+            failure = outcome.failure
+            if failure is None and (row := run_row(outcome.folder)) is not None:
+                rows[:] = merge_rows(rows_file, [row])
+            elif failure is None:
+                failure = f"it ended, but not in {root} as seen from here; workers must share --out"
+            if failure is not None:
+                failures[outcome.folder.name] = failure
+            advance(outcome.folder.name, failure)
+
+        _run_all(options, missing, done)
+    return with_keys(rows, configs), failures
+
+
+def _run_all(
+    options: Namespace, configs: Sequence[RunConfig], done: Callable[["Outcome"], None]
+) -> None:
+    from cores.runs.runner import run_all
+
+    run_all(
+        configs,
+        Path(options.out),
+        workers=options.workers,
+        scheduler=options.scheduler,
+        device=options.device,
+        data_root=path_or_none(options.data_root),
+        done=done,
+        waits=lambda runs: display.print_note(
+            f"another command is at the last {runs} runs; waiting"
+        ),
+    )
+
+
+def _statistics(options: Namespace, target: str) -> Result:
+    """Table 1, measured from the data."""
+    from cores.data.datasets import load_dataset
+    from cores.data.statistics import statistics
+    from cores.paper.tables import statistics_table
+    from cores.paper.target import write_tables
+
+    rows = [statistics(load_dataset(name, options.data_root)) for name in _datasets(options)]
+    caption = "Statistics of the datasets, the paper's in brackets where they are others"
+    tables = {caption: statistics_table(rows)}
+    make_folder(Path(options.out))
+    files = write_tables(tables, [], Path(options.out) / target)
+    return _shown(options, target, tables, files, rows)
+
+
+def _sparsity_reward(options: Namespace, target: str) -> Result:
+    """The curves of R_s."""
+    from cores.paper.figures import sparsity_reward_figure
+
+    make_folder(Path(options.out))
+    return _shown(options, target, {}, sparsity_reward_figure(Path(options.out) / target), [])
+
+
+def _picture(options: Namespace, target: str) -> Result:
+    """Graphs, what is kept of them, and what is predicted from that."""
+    from cores.explain.pictures import draw_pipeline
+    from cores.runs.run import predict_test_graphs
+    from cores.runs.runner import run_folder
+
+    picture = PICTURES[target]
+    models = _models(options, target)
+    epochs = QUICK_EPOCHS if options.quick else None
+    preset = options.preset if picture.dataset in PAPER_DATASETS else "default"
+    splits = numbers(options.splits, "--splits", first=1)
+    seeds = numbers(options.seeds, "--seeds", first=0)
+    configs = runs_of(
+        target, [picture.dataset], models[:1], splits[:1], preset, epochs, seeds=seeds[:1]
+    )
+    folder = run_folder(Path(options.out), configs[0])
+    if run_row(folder) is None:
+        with display.runs_progress(1) as advance:
+            _run_all(options, configs, lambda outcome: advance(target, outcome.failure))
+    row = run_row(folder)
+    if row is None:
+        raise UserError(f"the run behind {target} failed; see the line above")
+    graphs, predictions, task = predict_test_graphs(
+        folder, 1000, data_root=path_or_none(options.data_root)
+    )
+    files = draw_pipeline(
+        graphs,
+        predictions,
+        picture.classes or task.class_names,
+        picture.symbols,
+        Path(options.out) / target,
+    )
+    return _shown(options, target, {}, files, [as_measured(row)])
+
+
+def _times(options: Namespace, target: str) -> Result:
+    """Time models one after the other in this process: beside each other they would disturb."""
+    from cores.paper.target import write_tables
+    from cores.paper.time_tables import times
+    from cores.paper.times import REPEATS, merge_timings
+    from cores.paper.timing import YARDSTICK, time_models
+    from cores.runs.device import choose_device
+    from cores.runs.folder import machine_of
+
+    if options.preset != "default" and options.target != ALL:
+        raise UserError(f"{target} is measured at the default settings; leave --preset out")
+    action, datasets = TIMES[target], _datasets(options)
+    models = _models(options, target)
+    device = choose_device(options.device)
+    rows_file = Path(options.rows or Path(options.out) / f"{target}.csv")
+    make_folder(rows_file.parent)
+    make_folder(Path(options.out))
+    timings = merge_timings(rows_file, [])
+    asked = {YARDSTICK, *models}
+    repeats = 1 if options.quick else REPEATS[action]
+    setting = (action, repeats, machine_of(device))
+    with display.runs_progress(len(datasets)) as advance:
+        for dataset in datasets:
+            done = {
+                each.model
+                for each in timings
+                if each.dataset == dataset and (each.action, each.repeats, each.machine) == setting
+            }
+            if not asked <= done:
+                new = time_models(
+                    action,
+                    dataset,
+                    models,
+                    repeats=repeats,
+                    data_root=path_or_none(options.data_root),
+                    device=device,
+                )
+                timings = merge_timings(rows_file, new)
+            advance(dataset, None)
+    mine = [
+        each
+        for each in timings
+        if each.dataset in datasets and (each.action, each.repeats, each.machine) == setting
+    ]
+    tables = {"Times, as ratios to the plain GNN's": times(mine, action)}
+    files = write_tables(tables, [], Path(options.out) / target)
+    return _shown(options, target, tables, files, [asdict(each) for each in mine])
+
+
+_MAKERS: dict[str, Callable[[Namespace, str], Result]] = {
+    STATISTICS: _statistics,
+    ARCHITECTURES: _runs,
+    **dict.fromkeys(COMPARISONS, _runs),
+    **dict.fromkeys(ABLATIONS, _runs),
+    SPARSITY_REWARD: _sparsity_reward,
+    **dict.fromkeys(PICTURES, _picture),
+    **dict.fromkeys(TIMES, _times),
+}
+_UNUSED = {
+    STATISTICS: ("models", "rows"),
+    SPARSITY_REWARD: ("datasets", "models", "rows"),
+    **dict.fromkeys(PICTURES, ("datasets", "rows")),
+}
+"""Options that a target does not read: told, because a user may expect otherwise."""
+
+
+def _shown(
+    options: Namespace,
+    target: str,
+    tables: dict[str, str],
+    files: Sequence[Path],
+    rows: Sequence[Any],
+    claims: Sequence[str] = (),
+) -> Result:
+    """Print what a target came to, unless as JSON, and return it."""
+    written = [str(each) for each in files]
+    if not options.json:
+        for caption, table in tables.items():
+            display.print_table(caption, table)
+        display.print_lines([*claims, *written])
+    return {"target": target, "rows": list(rows), "claims": list(claims), "files": written}
+
+
+def _datasets(options: Namespace) -> list[str]:
+    asked = PAPER_DATASETS if options.datasets is None else names(options.datasets, "--datasets")
+    return [canonical_name(name) for name in asked]
+
+
+def _models(options: Namespace, target: str) -> list[str]:
+    if options.models is None:
+        return list(models_of(target, options.preset))
+    models, known = names(options.models, "--models"), MODELS
+    if unknown := [name for name in models if name not in known]:
+        raise UserError(f"unknown model {unknown[0]!r}; {nearest(unknown[0], known)}")
+    plain = [name for name in models if not name.startswith("cores")]
+    if options.target == ALL and target in {*ABLATIONS, *PICTURES} and len(plain) < len(models):
+        return [name for name in models if name not in plain]
+    if plain and target in {*ABLATIONS, *PICTURES}:
+        raise UserError(
+            f"{target} needs models with a policy, got {plain[0]}; "
+            "leave --models out, or give cores-node"
+        )
+    return models

@@ -1,0 +1,139 @@
+"""The paper's curves: the sparsity reward, and the ablations over d and lambda."""
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from cores.files import write_atomically
+from cores.paper.tables import kept_figure
+from cores.paper.targets import ABLATIONS
+from cores.runs.rows import Row, Spread, matching, spread
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
+"""Okabe and Ito's, which stay apart for colour-blind readers."""
+MARKERS = "osD^vPX*<"
+BARS_APART = 0.012
+"""Between the error bars of two datasets at one setting, as a share of the axis."""
+AXES = {"desired_ratio": "d, desired ratio", "lam": "λ"}
+REMOVED = {"cores-node": "nodes", "cores-edge": "edges", "cores-both": "nodes and edges"}
+KEPT = {"node_ratio": "kept nodes, %", "edge_ratio": "kept edges, %"}
+
+
+def save_figure(figure: Any, stem: Path) -> list[Path]:
+    """Write a figure as PNG and SVG, the same bytes each time; returns the files."""
+    from matplotlib import pyplot as plt
+
+    files = []
+    for kind, without in (("png", {"Software": None}), ("svg", {"Date": None})):
+        buffer = io.BytesIO()
+        with plt.rc_context({"svg.hashsalt": "cores"}):
+            figure.savefig(buffer, format=kind, dpi=160, metadata=without)
+        files.append(stem.with_suffix(f".{kind}"))
+        write_atomically(files[-1], buffer.getvalue())
+    plt.close(figure)
+    return files
+
+
+def pyplot() -> Any:
+    """Matplotlib's pyplot, drawing into files."""
+    import matplotlib as mpl
+
+    mpl.use("agg")  # no screen needed
+    from matplotlib import pyplot as plt
+
+    return plt
+
+
+def sparsity_reward_figure(stem: Path) -> list[Path]:
+    """R_s over the kept ratio for several d; a line marks where each is 0.95 (Figure 2)."""
+    import torch
+
+    from cores.reward import sparsity_reward
+
+    plt = pyplot()
+    figure, axis = plt.subplots(figsize=(5.2, 3.6), layout="constrained")
+    ratio = torch.linspace(0, 1, 401)
+    for number, desired in enumerate((0.1, 0.3, 0.5, 0.7, 0.9)):
+        colour = COLOURS[number]
+        axis.plot(ratio, sparsity_reward(ratio, desired), color=colour, label=f"d = {desired:g}")
+        axis.vlines(desired, 0, 0.95, color=colour, linestyle=":", linewidth=1.2)
+    axis.axhline(0.95, color="#999999", linewidth=0.8)
+    axis.text(0.005, 0.94, "0.95", color="#555555", fontsize=9, va="top")
+    axis.set(
+        xlabel="kept ratio of nodes or edges",
+        ylabel="sparsity reward $R_s$",
+        xlim=(0, 1),
+        ylim=(0, 1.02),
+    )
+    figure.legend(loc="outside upper center", ncols=5, frameon=False, columnspacing=1)
+    return save_figure(figure, stem)
+
+
+def ablation_figure(rows: Sequence[Row], target: str, stem: Path) -> list[Path]:
+    """Setting against accuracy, against kept ratio, and the two against each other (Figs. 3, 4).
+
+    A row of panels per mode, a line per dataset; bars are one standard deviation over the splits,
+    drawn side by side so that none covers another.
+    """
+    plt = pyplot()
+    setting, values = ABLATIONS[target].setting, ABLATIONS[target].values
+    datasets = sorted({row["dataset"] for row in rows})
+    apart = BARS_APART * (max(values) - min(values))
+    models = [model for model in REMOVED if matching(rows, {"model": model})]
+    figure, axes = plt.subplots(
+        len(models), 3, figsize=(11, 3.2 * len(models) + 0.5), squeeze=False, layout="constrained"
+    )
+    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.08)
+    for model, (left, middle, right) in zip(models, axes, strict=True):
+        for number, dataset in enumerate(datasets):
+            mine = matching(rows, {"model": model, "dataset": dataset})
+            points = [
+                (value, accuracy, kept)
+                for value in values
+                for accuracy, kept in [_at(mine, model, setting, value)]
+                if accuracy is not None and kept is not None
+            ]
+            style = {
+                "color": COLOURS[number % len(COLOURS)],
+                "marker": MARKERS[number % len(MARKERS)],
+                "markersize": 5,
+                "linewidth": 1.4,
+                "capsize": 2,
+                "elinewidth": 0.8,
+                "label": dataset,
+            }
+            aside = (number - (len(datasets) - 1) / 2) * apart
+            at = [value + aside for value, _, _ in points]
+            accuracy = [_percent(each) for _, each, _ in points]
+            kept = [_percent(each) for _, _, each in points]
+            left.errorbar(at, *_with_bars(accuracy), **style)
+            middle.errorbar(at, *_with_bars(kept), **style)
+            right.errorbar(
+                [mean for mean, _ in kept],
+                [mean for mean, _ in accuracy],
+                **style,
+            )
+        what = KEPT[kept_figure(model)]
+        left.set(xlabel=AXES[setting], ylabel="test accuracy, %")
+        middle.set(xlabel=AXES[setting], ylabel=what)
+        right.set(xlabel=what, ylabel="test accuracy, %")
+        left.set_title(f"removing {REMOVED[model]}", loc="left", fontsize=11)
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False)
+    return save_figure(figure, stem)
+
+
+def _at(
+    rows: Sequence[Row], model: str, setting: str, value: float
+) -> tuple[Spread | None, Spread | None]:
+    mine = [row for row in rows if float(row[setting]) == value]
+    return spread(mine, "accuracy"), spread(mine, kept_figure(model))
+
+
+def _percent(found: Spread) -> tuple[float, float]:
+    return 100 * found.mean, 100 * (found.std or 0.0)
+
+
+def _with_bars(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    return [mean for mean, _ in points], [bar for _, bar in points]

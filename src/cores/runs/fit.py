@@ -1,0 +1,216 @@
+"""A model trained on a dataset as its configuration asks for: what every run and estimator does."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cores.config import RunConfig
+from cores.data.dataset import Dataset
+from cores.data.splits import Split, split_graphs
+from cores.errors import UserError
+from cores.evaluation.explanations import ground_truth_metrics
+from cores.evaluation.metrics import accuracy, balanced_accuracy, majority_rate
+from cores.evaluation.predictions import predict, predict_full
+from cores.evaluation.sets import coverage_and_size
+from cores.graphs.masks import RECIPE
+from cores.graphs.store import GraphStore
+from cores.models.build import build_classifier, build_critic, build_model
+from cores.models.network import GraphModel
+from cores.models.sparse import SparseClassifier
+from cores.runs.trained import DataSchema, TrainedModel, calibrate
+from cores.training import bilevel, supervised
+from cores.training.bilevel import BilevelState
+from cores.training.journal import Journal, SharedState
+from cores.training.judge import Judge
+from cores.training.learner import Learner
+from cores.training.state import RandomState
+from cores.training.stopping import EarlyStopping
+from cores.training.supervised import Report, fit_scaler, no_report
+
+
+@dataclass(frozen=True)
+class PreparedData:
+    """The graphs of a run on their device, and who may look at which."""
+
+    dataset: Dataset
+    graphs: GraphStore
+    split: Split
+
+    @classmethod
+    def of(
+        cls,
+        dataset: Dataset,
+        config: RunConfig,
+        device: torch.device,
+        selection: Tensor | None = None,
+    ) -> "PreparedData":
+        """Divide a dataset as the configuration asks for, unless the selection part is given."""
+        if config.removal == "edge" and not int(dataset.graphs.num_edges.sum()):
+            raise UserError(
+                f"no graph of {dataset.name} has an edge to remove; remove nodes instead "
+                '(model="cores-node")'
+            )
+        labels, names = dataset.graphs.y, dataset.class_names
+        split = split_graphs(labels, config.split, config.parts, names, selection)
+        return cls(dataset, dataset.graphs.to(device), split)
+
+    def part(self, name: str) -> GraphStore:
+        """The graphs of a part."""
+        return self.graphs.subset(getattr(self.split, name))
+
+
+@dataclass(frozen=True)
+class FittedModel:
+    """A trained model, and how its training went."""
+
+    trained: TrainedModel
+    epochs: int
+    best_epoch: int
+    seconds: float
+
+
+def fit_model(
+    config: RunConfig,
+    data: PreparedData,
+    *,
+    folder: Path | None = None,
+    report: Report = no_report,
+    warm_ups: Path | None = None,
+    begin: Callable[[DataSchema], None] = lambda schema: None,
+) -> FittedModel:
+    """Build a model, train it on its parts of the graphs, and calibrate it.
+
+    Args:
+        config: Settings of the run.
+        data: The graphs, divided.
+        folder: Where to record the run, so that it can be resumed; None records nothing.
+        report: Called after every epoch.
+        warm_ups: A folder in which runs that differ in the reward alone share their warm-ups.
+        begin: Called with the names of the data once the model is built, before it is trained.
+    """
+    device = data.graphs.x.device
+    random = RandomState(config.seed, device)
+    schema = DataSchema.of(data.dataset)
+    model = build_model(config, schema.dims).to(device)
+    begin(schema)
+    journal, stopping = fit(model, config, data, random, folder, report, warm_ups)
+    seconds = journal.seconds  # what follows is not training
+    trained = TrainedModel(config, schema, model, calibrate(model, data.part("calibration")))
+    return FittedModel(trained, journal.epoch, stopping.best_epoch, seconds)
+
+
+def fit(
+    model: GraphModel,
+    config: RunConfig,
+    data: PreparedData,
+    random: RandomState,
+    folder: Path | None = None,
+    report: Report = no_report,
+    warm_ups: Path | None = None,
+) -> tuple[Journal, EarlyStopping]:
+    """Train a model: by Algorithm 1 if it has a policy, else supervised."""
+    index = training_graphs(config, data.split)
+    fit_scaler(model, data.dataset.graphs.subset(index), data.dataset)
+    if not isinstance(model, SparseClassifier):
+        learnt, selection = data.graphs.subset(index), data.part("selection")
+        return supervised.train(model, learnt, selection, config.training, random, folder, report)
+    critic = build_critic(config, data.dataset.dims, model.scaler)
+    student, referees = _learners(model, config, data, random)
+    state = BilevelState(
+        model,
+        None if critic is None else critic.to(data.graphs.x.device),
+        student,
+        referees,
+        data.part("selection"),
+        config,
+        random,
+    )
+    journal = Journal(folder, state.parts, _shared_warm_up(config, data, warm_ups))
+    bilevel.train(state, journal, report)
+    return journal, state.stopping
+
+
+def _shared_warm_up(
+    config: RunConfig, data: PreparedData, folder: Path | None
+) -> SharedState | None:
+    if folder is None or config.warm_up_key is None:
+        return None
+    device = data.graphs.x.device.type
+    name = f"{config.warm_up_key}-{data.dataset.fingerprint}-{device}-masks{RECIPE}"
+    return SharedState(folder / f"{name}.safetensors", config.warm_up_epochs)
+
+
+def training_graphs(config: RunConfig, split: Split) -> torch.Tensor:
+    """Graphs the returned classifier is trained on.
+
+    The policy part is among them for a model without a policy, unless it selects by that part, and
+    for one whose policy is rewarded by referees of its own.
+    """
+    own_referee = config.removal is not None and config.reward.referees == 0
+    if own_referee or split.selection is split.policy:
+        return split.train
+    return torch.cat([split.train, split.policy]).sort().values
+
+
+def _learners(
+    model: SparseClassifier, config: RunConfig, data: PreparedData, random: RandomState
+) -> tuple[Learner, list[Learner]]:
+    """The student, which is returned, and the referees, which reward the policy.
+
+    Without referees the student rewards the policy itself, on the policy part. With them, the
+    training and policy parts are divided into as many folds; each referee is trained on all folds
+    but one and rewards on that one, so no classifier ever rewards on a graph it was trained on.
+    """
+    graphs, split = data.graphs, data.split
+    index = training_graphs(config, split)
+    student = Learner(model.classifier, graphs.subset(index), graphs.subset(split.policy), config)
+    if config.reward.referees == 0:
+        return student, [student]
+    dealt = index[torch.randperm(len(index), generator=random.batches)]
+    dealt = dealt[graphs.y.cpu()[dealt].argsort(stable=True)]  # class by class: each fold has some
+    folds = [dealt[first :: config.reward.referees] for first in range(config.reward.referees)]
+    referees = [
+        Learner(
+            build_classifier(config, data.dataset.dims, model.scaler).to(graphs.x.device),
+            graphs.subset(torch.cat([each for each in folds if each is not fold])),
+            graphs.subset(fold),
+            config,
+        )
+        for fold in folds
+    ]
+    return student, referees
+
+
+def measure(
+    trained: TrainedModel, graphs: GraphStore, alpha: float, judge: Judge | None = None
+) -> dict[str, Any]:
+    """The metrics of a model on labelled graphs."""
+    model = trained.model
+    predictions = predict(model, graphs)
+    probs, labels = predictions.probs, graphs.y
+    coverage, set_size = None, None
+    if len(trained.calibration):
+        sets = trained.calibration.sets(probs, alpha, trained.config.sets)
+        coverage, set_size = coverage_and_size(sets, labels)
+    return {
+        "accuracy": accuracy(probs, labels),
+        "balanced_accuracy": balanced_accuracy(probs, labels),
+        "majority_rate": majority_rate(labels),
+        "node_ratio": float(predictions.node_ratio.mean()),
+        "edge_ratio": float(predictions.edge_ratio.mean()),
+        "full_accuracy": accuracy(predict_full(model, graphs), labels),
+        **(_UNJUDGED if judge is None else judge.metrics(predictions, graphs)),
+        "coverage": coverage,
+        "set_size": set_size,
+        "alpha": alpha,
+        **ground_truth_metrics(predictions, graphs),
+        "test_graphs": len(labels),
+    }
+
+
+_UNJUDGED = dict.fromkeys(("judge_accuracy", "judge_full_accuracy", "judge_random_accuracy"))
+"""For a model that removes nothing, and on graphs that no judge was trained for."""

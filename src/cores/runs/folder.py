@@ -1,0 +1,149 @@
+"""The folder of a run: its files, and what made it."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from cores import __version__
+from cores.config import RunConfig
+from cores.errors import UserError
+from cores.files import LOCK, is_leftover, read_json, write_json
+
+CONFIG, MODEL, METRICS = "config.json", "model.safetensors", "metrics.json"
+
+
+FORMAT = 2
+"""Of run folders; version 0.1.0 wrote none, and another kind of weights."""
+
+
+def write_identity(
+    out: Path,
+    config: RunConfig,
+    schema: Mapping[str, Any],
+    device: torch.device,
+    source: Path | None = None,
+) -> None:
+    """Write ``config.json``: what was run, on which data, by which code, on which machine.
+
+    ``source`` is where the data lie, if they are not known by name.
+    """
+    identity = {
+        "format": FORMAT,
+        "config": config.settings,
+        "key": config.key,
+        "schema": schema,
+        "source": None if source is None else str(source),
+        "version": __version__,
+        "commit": commit(),
+        "machine": machine_of(device),
+    }
+    write_json(out / CONFIG, identity)
+
+
+def machine_of(device: torch.device) -> str:
+    """The kind of machine that a device is."""
+    return "cpu" if device.type == "cpu" else torch.cuda.get_device_name(device)
+
+
+@cache
+def commit() -> str | None:
+    """The commit this code stands at, where it is a checkout; CORES_COMMIT names it elsewhere."""
+    here = Path(__file__).resolve().parents[3]
+    if (here / ".git").exists() and shutil.which("git"):
+        head = _git(here, "rev-parse", "--short=12", "HEAD")
+        # Only the package counts: rows that are added to results/ change nothing of a run.
+        changed = _git(here, "status", "--porcelain", "--", "src")
+        if head:
+            return f"{head}-dirty" if changed else head
+    return os.environ.get("CORES_COMMIT")
+
+
+def _git(repository: Path, *arguments: str) -> str:
+    """What git prints; nothing where it fails."""
+    asked = subprocess.run(
+        ["git", "-C", str(repository), *arguments], capture_output=True, text=True, check=False
+    )
+    return asked.stdout.strip() if asked.returncode == 0 else ""
+
+
+def is_finished(out: Path, config: RunConfig, resume: bool) -> bool:
+    """Refuse to write over anything else; returns whether the run has finished already."""
+    if not out.exists():
+        return False
+    if not out.is_dir():
+        raise UserError(f"`out` {out} is a file; name a folder")
+    if not (out / CONFIG).exists():
+        strange = sorted(
+            path.name for path in out.iterdir() if path.name != LOCK and not is_leftover(path)
+        )
+        if strange:
+            raise UserError(
+                f"{out} is not empty and holds no run (there is {strange[0]}); choose another `out`"
+            )
+        return False
+    there, mine = _identity(out)["config"], config.settings
+    if there != mine:
+        raise UserError(
+            f"{out} holds another run ({_difference(there, mine)}); choose another `out`"
+        )
+    if not resume:
+        raise UserError(
+            f"{out} already holds this run; go on with resume=True or choose another `out`"
+        )
+    return (out / METRICS).exists() and (out / MODEL).exists()
+
+
+def check_data(out: Path, fingerprint: str) -> None:
+    """Refuse to go on with other data than a run was started with."""
+    if (out / CONFIG).exists() and _identity(out)["schema"].get("fingerprint") != fingerprint:
+        raise UserError(
+            f"the dataset has changed since the run in {out} was started; choose another `out`"
+        )
+
+
+def read_identity(out: Path) -> tuple[RunConfig, dict[str, Any]]:
+    """The configuration of a run, and what it knew of its data."""
+    identity = _identity(out)
+    return RunConfig.from_settings(identity["config"]), identity["schema"]
+
+
+def read_source(out: Path) -> str:
+    """The dataset of a run: its name, or the path that it was read from."""
+    identity = _identity(out)
+    source = identity.get("source") or identity["config"].get("dataset")
+    if not isinstance(source, str):
+        raise UserError(f"{out / CONFIG} does not name its dataset")
+    return source
+
+
+def _identity(out: Path) -> dict[str, Any]:
+    if not (out / CONFIG).exists():
+        raise UserError(f"{out} holds no run: {CONFIG} is missing")
+    identity = read_json(out / CONFIG)
+    if isinstance(identity, dict) and identity.get("format") != FORMAT and "version" in identity:
+        raise UserError(
+            f"{out} was written by version {str(identity['version'])[:20]} of this program, "
+            f"this is {__version__}; train the model again, or load it with that version"
+        )
+    if not isinstance(identity, dict) or not all(
+        isinstance(identity.get(name), dict) for name in ("config", "schema")
+    ):
+        raise UserError(f"{out / CONFIG} is not a run's configuration")
+    return identity
+
+
+def _difference(there: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
+    """The first setting in which two configurations differ."""
+    for name in mine:
+        old, new = there.get(name), mine[name]
+        if old != new:
+            if isinstance(old, Mapping) and isinstance(new, Mapping):
+                return f"{name}.{_difference(old, new)}"
+            return f"{name} is {old} there and {new} here"
+    return "more settings there"

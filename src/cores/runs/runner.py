@@ -1,0 +1,222 @@
+"""Many runs, in processes here or on a cluster; finished runs are never repeated."""
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+import traceback
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TypeVar
+
+from cores.config import RunConfig
+from cores.data.folders import data_folder
+from cores.errors import UserError
+from cores.runs.cluster import on_cluster
+from cores.files import HeldError, is_held
+
+ATTEMPTS = 3
+"""How often a run may be in flight when a process dies before it counts as failed."""
+STARTING = 30
+"""Seconds that a new process may need until it can be ended."""
+ERROR = "error.txt"
+"""File in the folder of a run that failed by a fault of the program: where."""
+HELD = "another process is at this run; wait for it"
+"""Why a worker left a run alone."""
+WARM_UPS = "warm-ups"
+"""Folder beside the run folders, in which runs that differ in the reward share their warm-ups."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one run ended."""
+
+    config: RunConfig
+    folder: Path
+    failure: str | None = None
+    """Why it failed; None when it finished."""
+
+
+Item = TypeVar("Item")
+Job = Callable[[RunConfig], str | None]
+"""Does a run in a worker; returns why it failed, None when it finished."""
+
+
+def run_folder(root: Path, config: RunConfig) -> Path:
+    """The folder of a configuration: readable, and unique by its key."""
+    dataset = Path(config.dataset).stem
+    name = f"{dataset}-{config.model}-{config.conv}-{config.preset}"
+    return root / f"{name}-split{config.split}-seed{config.seed}-{config.key}"
+
+
+def has_fault(folder: Path) -> bool:
+    """Whether the run there failed by a fault of the program."""
+    return (folder / ERROR).exists()
+
+
+def run_all(
+    configs: Sequence[RunConfig],
+    root: Path,
+    *,
+    workers: int = 1,
+    scheduler: str | None = None,
+    device: str = "auto",
+    data_root: Path | None = None,
+    done: Callable[[Outcome], None] = lambda outcome: None,
+    waits: Callable[[int], None] = lambda runs: None,
+) -> list[Outcome]:
+    """Run every configuration into its folder under ``root``; a failed run does not stop the rest.
+
+    With the address of a dask scheduler the runs go to its workers, who must see ``root`` and the
+    data under the same paths; otherwise to processes on this machine. Runs that another command is
+    at come last; ``waits`` is told how many are left when there is nothing else to do.
+    """
+    if scheduler is not None and (folder := data_folder(data_root)) is not None:
+        data_root = folder.absolute()  # the workers have an environment of their own
+    job = train_in_worker(root, device, data_root)
+    outcomes: list[Outcome] = []
+    left = list(dict.fromkeys(configs))
+    while left:
+        held = [config for config in left if is_held(run_folder(root, config))]
+        ready = [config for config in left if config not in held]
+        if not ready:
+            waits(len(held))
+            while all(is_held(run_folder(root, config)) for config in held):
+                time.sleep(1)
+            continue
+        if scheduler is None:
+            ended = in_processes(ready, job, workers)
+        else:
+            ended = on_cluster(ready, job, scheduler)
+        with closing(ended):
+            for config, failure in ended:
+                folder = run_folder(root, config)
+                if failure == HELD:  # another command came first, and may have ended since
+                    held.append(config)
+                else:
+                    outcomes.append(Outcome(config, folder, failure))
+                    done(outcomes[-1])
+        left = held
+    return outcomes
+
+
+def in_processes(
+    items: Iterable[Item], job: Callable[[Item], str | None], workers: int
+) -> Generator[tuple[Item, str | None]]:
+    """Do a job for every item in processes; each comes back as it ends, with why it failed.
+
+    The next is asked for when a process is free. One whose process dies is begun again, and a run
+    then goes on from its checkpoint.
+    """
+    waiting, queue = iter(items), deque[Item]()
+    deaths: Counter[Item] = Counter()
+    idle: list[_Worker] = []
+    busy: dict[Future[str | None], tuple[Item, _Worker]] = {}
+    try:
+        while True:
+            while len(busy) < workers:
+                queue.extend([] if queue else islice(waiting, 1))
+                if not queue:
+                    break
+                worker = idle.pop() if idle else _Worker()
+                with suppress(BrokenProcessPool):  # it died while it had nothing to do
+                    busy[worker.start(job, queue[0])] = queue[0], worker
+                    queue.popleft()
+            if not busy:
+                return
+            for future in wait(busy, return_when=FIRST_COMPLETED).done:
+                item, worker = busy.pop(future)
+                try:
+                    failure = future.result()
+                    idle.append(worker)
+                except BrokenProcessPool:
+                    deaths[item] += 1
+                    if deaths[item] < ATTEMPTS:
+                        queue.append(item)
+                        continue
+                    failure = f"its process was killed {ATTEMPTS} times (out of memory?)"
+                yield item, failure
+    finally:
+        # Whatever ended the loop, nobody waits for runs in flight: they have checkpoints.
+        for worker in (*idle, *(worker for _, worker in busy.values())):
+            worker.end()
+
+
+class _Worker:
+    """One process in a pool of its own: a pool of several cannot tell whose run killed it."""
+
+    def __init__(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pool = ProcessPoolExecutor(1, context, initializer=_die_with_parent)
+        # A new process inherits the mask: Ctrl-C is for us alone, who then end the workers.
+        signals = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self._pid = self._pool.submit(os.getpid)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, signals)
+
+    def start(self, job: Callable[[Item], str | None], item: Item) -> Future[str | None]:
+        return self._pool.submit(job, item)
+
+    def end(self) -> None:
+        """End the process, whatever it does; one that is just starting is waited for."""
+        with suppress(BrokenProcessPool, ProcessLookupError, TimeoutError):  # it has ended already
+            os.kill(self._pid.result(timeout=STARTING), signal.SIGTERM)
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _die_with_parent() -> None:
+    """Let a worker end when its parent is killed, lest it hold its run from the next command."""
+
+    def wait_for_parent() -> None:
+        parent = multiprocessing.parent_process()
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=wait_for_parent, daemon=True).start()
+
+
+def train_in_worker(root: Path, device: str, data_root: Path | None) -> Job:
+    """What a worker does with a run under ``root``."""
+    return partial(_run, root=root.absolute(), device=device, data_root=data_root)
+
+
+_alone = threading.Lock()
+
+
+def _run(config: RunConfig, *, root: Path, device: str, data_root: Path | None) -> str | None:
+    """Train in a worker process; returns why it failed, in one line."""
+    from cores.runs.run import train_run
+
+    folder = run_folder(root, config)
+    report = folder / ERROR
+    try:
+        report.unlink(missing_ok=True)
+        with _alone:  # torch's random numbers belong to the process, should it have more threads
+            train_run(
+                config,
+                folder,
+                device=device,
+                data_root=data_root,
+                resume=True,
+                warm_ups=root / WARM_UPS,
+            )
+    except HeldError:
+        return HELD
+    except UserError as error:
+        return str(error)
+    except Exception as error:  # a fault of ours must not stop the other runs; it is reported
+        with suppress(OSError):  # the disk may be what failed
+            folder.mkdir(parents=True, exist_ok=True)  # the run may not have come so far
+            report.write_text(traceback.format_exc(), encoding="utf-8")
+        return f"{type(error).__name__}: {error} (more in {report})"
+    return None

@@ -1,0 +1,160 @@
+"""The judge: an independent classifier that shows whether a model's subgraphs are honest.
+
+It is trained on randomly masked training graphs, always in the same way, and never sees the policy;
+then it classifies the subgraphs that the policy kept. A model that is right where its judge is at
+chance has a private code (docs/honesty.md). One judge serves every model of a dataset, split, conv
+and kind of removal; it is kept in the user's cache folder.
+"""
+
+import hashlib
+import json
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.optim import Adam
+from torch_geometric.data import Batch
+
+from cores.config import NetworkConfig, PartsConfig, Removal, to_dict
+from cores.data.dataset import Dataset
+from cores.data.splits import Split, split_graphs
+from cores.errors import UserError
+from cores.evaluation.metrics import accuracy
+from cores.evaluation.predictions import EVALUATION_BATCH, Predictions, predict_proba
+from cores.files import cache_folder, make_folder
+from cores.graphs.masks import RECIPE, masked, smooth_masks
+from cores.graphs.store import GraphStore
+from cores.graphs.subgraphs import Elements
+from cores.models.classifier import Classifier
+from cores.training.schedule import Cosine
+from cores.training.state import load_state, save_state
+from cores.training.supervised import fit_epoch, fit_scaler
+
+NETWORK = NetworkConfig()
+PARTS = PartsConfig()
+"""The judge is trained on the training and policy parts of the ``default`` preset, always."""
+EPOCHS, BATCH_SIZE, LEARNING_RATE, FINAL_RATE, WEIGHT_DECAY, SEED = 150, 32, 3e-3, 0.05, 1e-4, 7919
+RANDOM_MASKS = 5
+"""Random masks per graph behind ``judge_random_accuracy``."""
+
+
+@dataclass(frozen=True)
+class Judge:
+    """An independent classifier of subgraphs."""
+
+    classifier: Classifier
+    removal: Removal
+
+    def metrics(self, predictions: Predictions, graphs: GraphStore) -> dict[str, float]:
+        """Its accuracy on the kept subgraphs, the full graphs, and random subgraphs as small."""
+        labels = graphs.y
+        chosen = predict_proba(self.classifier, predictions.subgraphs(graphs))
+        full = predict_proba(self.classifier, graphs.batches(EVALUATION_BATCH))
+        with torch.random.fork_rng():
+            torch.manual_seed(SEED)
+            random = [
+                accuracy(predict_proba(self.classifier, self._random(predictions, graphs)), labels)
+                for _ in range(RANDOM_MASKS)
+            ]
+        return {
+            "judge_accuracy": accuracy(chosen, labels),
+            "judge_full_accuracy": accuracy(full, labels),
+            "judge_random_accuracy": sum(random) / len(random),
+        }
+
+    def _random(self, predictions: Predictions, graphs: GraphStore) -> Iterator[Batch]:
+        """Random subgraphs that keep as much of every graph as the model did."""
+        ratio = predictions.kept_ratio(graphs, self.removal)
+        for index in torch.arange(len(graphs)).split(EVALUATION_BATCH):
+            elements = Elements.of(graphs.batch(index), self.removal)
+            removed = smooth_masks(elements, ratio[index.to(ratio.device)])
+            yield elements.subgraph(removed).batch
+
+
+def judge_of(
+    dataset: Dataset, split: int, conv: str, removal: Removal, device: torch.device
+) -> Judge:
+    """The judge of a dataset's split: from the cache, or trained now and kept there."""
+    path = _cached(dataset, split, conv, removal, device)
+    parts = split_graphs(dataset.graphs.y, split, PARTS, dataset.class_names)
+    return train_judge(dataset, parts, conv, removal, device, path)
+
+
+def train_judge(
+    dataset: Dataset,
+    parts: Split,
+    conv: str,
+    removal: Removal,
+    device: torch.device,
+    cache: Path | None = None,
+) -> Judge:
+    """Train a judge on the training and policy parts, or take it from a file that keeps it."""
+    with torch.random.fork_rng():
+        torch.manual_seed(SEED)
+        judge = Judge(Classifier(dataset.dims, NETWORK, conv).to(device), removal)
+        if cache is None or not _restored(judge, cache):
+            _train(judge, dataset, torch.cat([parts.train, parts.policy]).sort().values)
+            if cache is not None:
+                _keep(judge, cache)
+    return judge
+
+
+def _cached(
+    dataset: Dataset, split: int, conv: str, removal: Removal, device: torch.device
+) -> Path:
+    """Where a judge is kept: named by all that decides its weights."""
+    recipe = {
+        "data": dataset.fingerprint,
+        "split": split,
+        "conv": conv,
+        "removal": removal,
+        "device": device.type,
+        "network": to_dict(NETWORK),
+        "parts": to_dict(PARTS),
+        "training": [EPOCHS, BATCH_SIZE, LEARNING_RATE, FINAL_RATE, WEIGHT_DECAY, SEED],
+        "scaler": [dataset.continuous, dataset.clipped],
+        "masks": RECIPE,
+        "layout": 2,  # of the file
+    }
+    key = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:16]
+    return cache_folder() / "judges" / f"{Path(dataset.name).stem}-{removal}-{key}.safetensors"
+
+
+def _restored(judge: Judge, path: Path) -> bool:
+    """Whether a judge was found in the cache; a damaged one is trained anew."""
+    if not path.exists():
+        return False
+    try:
+        judge.classifier.load_state_dict(load_state(path)["classifier"])
+    except (UserError, KeyError, RuntimeError, TypeError):
+        return False
+    return True
+
+
+def _keep(judge: Judge, path: Path) -> None:
+    """Into the cache; a run must not fail at its end because that cannot be written."""
+    try:
+        make_folder(path.parent)
+        save_state(path, {"classifier": judge.classifier.state_dict()})
+    except UserError as error:
+        warnings.warn(f"the judge is not kept for the next run: {error}", stacklevel=2)
+
+
+def _train(judge: Judge, dataset: Dataset, index: Tensor) -> None:
+    """Train on random masks of the given graphs; the last weights are kept."""
+    classifier = judge.classifier
+    device = next(classifier.parameters()).device
+    graphs = dataset.graphs.subset(index).to(device)
+    fit_scaler(classifier, graphs, dataset)
+    optimizer = Adam(
+        classifier.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY, fused=True
+    )
+    schedule = Cosine(optimizer, EPOCHS, FINAL_RATE)
+    order = torch.Generator().manual_seed(SEED)
+    for _ in range(EPOCHS):
+        batches = masked(graphs.batches(BATCH_SIZE, order), judge.removal)
+        fit_epoch(classifier, batches, optimizer)
+        schedule.step(0.0)

@@ -1,0 +1,151 @@
+"""Rollouts of the policy, the referees' predictions from them, and their rewards, Eq. (7)."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from cores import ppo
+from cores.config import PPOConfig, RewardConfig
+from cores.conformal import aps_scores, conformal_quantile, lac_scores, prediction_sets
+from cores.evaluation.predictions import EVALUATION_BATCH, true_scores
+from cores.graphs.subgraphs import Elements
+from cores.models.sparse import SparseClassifier
+from cores.ppo import Rollout
+from cores.reward import conformal_reward, performance_reward, sparsity_reward
+from cores.training.learner import Learner
+from cores.training.state import RandomState
+
+SCORES = {"lac": lac_scores, "aps": aps_scores}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a referee predicts from the subgraphs of a rollout."""
+
+    rollout: Rollout
+    probs: Float[Tensor, "samples graphs classes"]
+    kept_ratio: Float[Tensor, "samples graphs"]
+    restored: Bool[Tensor, "samples graphs"]
+    """Graphs that had lost everything."""
+
+
+@torch.no_grad()
+def roll_out(
+    model: SparseClassifier, referees: Sequence[Learner], config: PPOConfig, random: RandomState
+) -> list[Outcome]:
+    """Sample actions on graphs that a referee was not trained on, and let it predict."""
+    return [
+        outcome for referee in referees for outcome in _outcomes(model, referee, config, random)
+    ]
+
+
+def _outcomes(
+    model: SparseClassifier, referee: Learner, config: PPOConfig, random: RandomState
+) -> Iterator[Outcome]:
+    graphs = referee.policy_graphs
+    chosen = torch.randperm(len(graphs), generator=random.batches)[: config.env_steps]
+    for index in chosen.split(config.batch_size):
+        rollout = ppo.collect(model.policy, graphs.batch(index), config.samples)
+        removed, restored = rollout.elements.restored(rollout.removed)
+        copies = Elements.of(graphs.batch(index.repeat(config.samples)), model.policy.removal)
+        subgraph = copies.subgraph(rollout.elements.flattened(removed))
+        logits = referee.classifier(subgraph.batch)  # [S * B, K]
+        yield Outcome(
+            rollout,
+            logits.softmax(dim=-1).unflatten(0, restored.shape),
+            rollout.elements.kept_ratio(removed),
+            restored,
+        )
+
+
+@torch.no_grad()
+def reward_quantile(
+    model: SparseClassifier,
+    student: Learner,
+    referees: Sequence[Learner],
+    outcomes: Sequence[Outcome],
+    config: RewardConfig,
+) -> Float[Tensor, ""]:
+    """q-hat of the reward's prediction sets.
+
+    The paper takes it from the training graphs. Deviation D6: with referees of their own it comes
+    from the graphs that are rewarded, which the referees were not trained on: scores of training
+    graphs are too good, and nearly every other graph would count as wrong.
+    """
+    scores_of = SCORES[config.score]
+    if student in referees:
+        pairs = [
+            (
+                student.classifier(model.choose(batch, sample=True).subgraph.batch).softmax(-1),
+                batch.y,
+            )
+            for batch in student.train_graphs.batches(EVALUATION_BATCH)
+        ]
+    else:
+        pairs = [
+            (probs, outcome.rollout.elements.batch.y)
+            for outcome in outcomes
+            for probs in outcome.probs
+        ]
+    scores = [true_scores(scores_of(probs), labels) for probs, labels in pairs]
+    return conformal_quantile(torch.cat(scores), config.alpha)
+
+
+@torch.no_grad()
+def rollout_reward(
+    outcome: Outcome, q_hat: Float[Tensor, ""], config: RewardConfig
+) -> Float[Tensor, "samples graphs"]:
+    """Eq. (7) of every sample, less the penalty where everything had been removed."""
+    samples, graphs = outcome.kept_ratio.shape
+    probs = outcome.probs.flatten(0, 1)  # [S * B, K]
+    labels = outcome.rollout.elements.batch.y.repeat(samples)
+    sets = reward_sets(probs, q_hat, config)
+    reward = conformal_reward(
+        performance_reward(probs, labels),
+        sparsity_reward(outcome.kept_ratio.flatten(), config.desired_ratio),
+        sets,
+        labels,
+        config.lam,
+    )
+    return reward.view(samples, graphs) - config.penalty_size * outcome.restored
+
+
+def reward_sets(
+    probs: Float[Tensor, "graphs classes"], q_hat: Float[Tensor, ""], config: RewardConfig
+) -> Bool[Tensor, "graphs classes"]:
+    """Prediction sets of the reward, Eq. (3), and what stands in for one without labels.
+
+    Deviation D7: the predicted label stands in. When a classifier errs less often than alpha, its
+    least sure graphs get empty sets, right or not; Eq. (7) as written punishes them, and since
+    q-hat follows the policy, it would punish every subgraph that is less sure than the rest: only
+    keeping everything is safe then.
+    """
+    sets = prediction_sets(SCORES[config.score](probs), q_hat)
+    empty = ~sets.any(dim=-1, keepdim=True)
+    if config.empty_set == "predicted":
+        return sets | (empty & one_hot(probs.argmax(dim=-1), probs.size(-1)).bool())
+    return sets | empty if config.empty_set == "unsure" else sets
+
+
+def selection_reward(
+    probs: Float[Tensor, "graphs classes"],
+    labels: Tensor,
+    kept_ratio: Float[Tensor, " graphs"],
+    config: RewardConfig,
+) -> Float[Tensor, " graphs"]:
+    """Eq. (7) with the predicted label alone as the prediction set: what epochs are selected by.
+
+    It weighs accuracy, confidence and sparsity by the run's lambda and d, and needs no quantile, so
+    that epochs can be compared.
+    """
+    return conformal_reward(
+        performance_reward(probs, labels),
+        sparsity_reward(kept_ratio, config.desired_ratio),
+        one_hot(probs.argmax(-1), probs.size(-1)).bool(),
+        labels,
+        config.lam,
+    )

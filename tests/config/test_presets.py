@@ -1,0 +1,171 @@
+"""The shipped settings are the published ones, and every one of them builds."""
+
+import ast
+import csv
+from pathlib import Path
+
+import pytest
+
+from cores.config.presets import PAPER_DATASETS, preset_config, published
+from cores.errors import UserError
+from cores.models.classifier import Classifier
+
+CONVS = ("gin", "gcn", "gat")
+
+
+@pytest.mark.parametrize("dataset", PAPER_DATASETS)
+@pytest.mark.parametrize("conv", CONVS)
+def test_every_published_setting_builds_a_classifier(dataset: str, conv: str) -> None:
+    config = preset_config(dataset, "gnn", conv, "paper", {})
+    Classifier(3, 2, config.network, conv)
+    assert config.parts.selection == config.parts.calibration == 0
+    figures = published("gnn")[dataset][conv]["reported_accuracy"]
+    assert 50 < figures["mean"] < 100
+    assert figures["std"] > 0
+
+
+def test_there_are_27_of_them() -> None:
+    assert {(d, c) for d, convs in published("gnn").items() for c in convs} == {
+        (dataset, conv) for dataset in PAPER_DATASETS for conv in CONVS
+    }
+
+
+@pytest.mark.parametrize("dataset", PAPER_DATASETS)
+@pytest.mark.parametrize("model", ["cores-node", "cores-edge"])
+def test_the_paper_preset_of_cores_is_algorithm_1_as_written(dataset: str, model: str) -> None:
+    for conv in CONVS:
+        config = preset_config(dataset, model, conv, "paper", {})
+        plain = preset_config(dataset, "gnn", conv, "paper", {})
+        assert config.network == plain.network
+        assert config.training.learning_rate == plain.training.learning_rate
+        assert config.training.batch_size == plain.training.batch_size
+        assert (config.diet.mix, config.diet.warm_up, config.reward.referees) == (0, 0, 0)
+        assert (config.reward.score, config.reward.empty_set) == ("aps", "wrong")
+        ppo = (config.ppo.ratio, config.ppo.baseline, config.ppo.samples, config.ppo.floor)
+        assert ppo == ("joint", "critic", 1, 0)
+        assert config.ppo.learning_rate <= config.training.learning_rate
+        section = published(model)[dataset][conv]
+        assert 0 < section["reported_node_ratio"]["mean"] <= 100
+        assert 0 < section["reported_edge_ratio"]["mean"] <= 100
+
+
+def test_the_users_changes_come_last() -> None:
+    config = preset_config("MUTAG", "mlp", "gin", "paper", {"training": {"epochs": 3}})
+    assert config.training.epochs == 3
+    assert config.training.patience == 800
+    assert config.model == "mlp"
+
+
+def test_a_dataset_without_published_settings_is_refused() -> None:
+    with pytest.raises(UserError, match="no settings for gnn with gin on motifs; use --preset"):
+        preset_config("motifs", "gnn", "gin", "paper", {})
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("model", ["gnn", "sagpool", "gpool"])
+def test_they_equal_the_published_tables(model: str, data_root: Path) -> None:
+    """Every value of the published configuration files."""
+    paper = data_root.parent / "paper"
+    if not paper.is_dir():
+        pytest.skip("needs the paper's tables beside the datasets")
+    network = {"batch_norm", "dropout", "gat_heads", "gin_eps", "gin_train_eps", "hidden_dim"}
+    network |= {"num_layers", "pooling"}
+    compared = 0
+    with (paper / "official_configs.csv").open() as file:
+        for row in csv.DictReader(file):
+            if row["model"] != model:
+                continue
+            section = published(model)[row["dataset"].removesuffix("_FM")][row["conv"]]
+            name, text = row["parameter"], row["value"]
+            value = ast.literal_eval(text)
+            if name == "split_sizes":
+                assert section["parts"]["policy"] == value[1]
+            elif name in network:
+                assert section["network"][name] == value, row
+            elif name.startswith("topk_"):
+                assert section["pool"][name.removeprefix("topk_")] == value, row
+            else:
+                name = name.replace("scheduler_", "schedule_")
+                assert section["training"][name] == value, row
+            compared += 1
+    assert compared == 27 * (10 if model == "gnn" else 12) + 9 + 2 * 9
+
+
+@pytest.mark.parametrize("model", ["sagpool", "gpool"])
+@pytest.mark.parametrize("conv", CONVS)
+def test_every_published_setting_of_a_baseline_builds(model: str, conv: str) -> None:
+    for dataset in PAPER_DATASETS:
+        config = preset_config(dataset, model, conv, "paper", {})
+        assert 0 < config.pool.ratio <= 1
+        assert config.parts.selection == config.parts.calibration == 0
+
+
+@pytest.mark.parametrize("model", ["diffpool", "sugar", "gsat", "random"])
+def test_a_model_without_published_settings_has_the_default_preset_only(model: str) -> None:
+    with pytest.raises(UserError, match=f"no settings for {model} with gin on MUTAG; use --preset"):
+        preset_config("MUTAG", model, "gin", "paper", {})
+    assert preset_config("MUTAG", model, "gin", "default", {}).model == model
+
+
+@pytest.mark.data
+def test_the_settings_of_cores_equal_the_published_ones(data_root: Path) -> None:
+    paper = data_root.parent / "paper"
+    if not paper.is_dir():
+        pytest.skip("needs the paper's tables beside the datasets")
+    places = {
+        **{name: ("ppo", name) for name in ("env_steps", "ppo_epochs", "entropy_coef")},
+        "value_coef": ("ppo", "value_coef"),
+        "clip_eps": ("ppo", "clip"),
+        "rl_scheduler_factor": ("ppo", "schedule_factor"),
+        "penalty_size": ("reward", "penalty_size"),
+        "desired_ratio": ("reward", "desired_ratio"),
+        "lambda": ("reward", "lam"),
+        "alpha": ("reward", "alpha"),
+    }
+    compared = 0
+    with (paper / "official_configs.csv").open() as file:
+        for row in csv.DictReader(file):
+            model = row["model"].replace("_", "-")
+            if model not in ("cores-node", "cores-edge"):
+                continue
+            section = published(model)[row["dataset"].removesuffix("_FM")][row["conv"]]
+            name, text = row["parameter"], row["value"]
+            if name in places:
+                group, setting = places[name]
+                assert section[group][setting] == ast.literal_eval(text), row
+                compared += 1
+            elif name == "policy_lr_ratio":
+                rate = section["training"]["learning_rate"] / float(text)
+                assert section["ppo"]["learning_rate"] == pytest.approx(rate, rel=1e-4)
+            elif name == "critic_lr_ratio":
+                rate = section["ppo"]["learning_rate"] / float(text)
+                assert section["ppo"]["critic_learning_rate"] == pytest.approx(rate, rel=1e-4)
+    assert compared == 2 * 27 * len(places)
+    for conv in CONVS:
+        with (paper / f"results_{conv}.csv").open() as file:
+            for row in csv.DictReader(file):
+                model = row["model"].replace("_", "-")
+                if model in ("cores-node", "cores-edge") and row["std_percent"]:
+                    figures = published(model)[row["dataset"]][conv][f"reported_{row['metric']}"]
+                    assert figures["mean"] == float(row["mean_percent"])
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("model", ["gnn", "sagpool", "gpool", "diffpool", "sugar"])
+def test_what_the_paper_reports_is_shipped(model: str, data_root: Path) -> None:
+    paper = data_root.parent / "paper"
+    if not paper.is_dir():
+        pytest.skip("needs the paper's tables beside the datasets")
+    compared = 0
+    for conv in CONVS:
+        with (paper / f"results_{conv}.csv").open() as file:
+            for row in csv.DictReader(file):
+                if row["model"] != model or not row["std_percent"]:
+                    continue
+                figures = published(model)[row["dataset"]][conv].get(f"reported_{row['metric']}")
+                if model == "gnn" and row["metric"] != "accuracy":
+                    continue
+                assert figures["mean"] == float(row["mean_percent"])
+                assert figures["std"] == float(row["std_percent"])
+                compared += 1
+    assert compared == {"gnn": 27, "sagpool": 27, "gpool": 81, "diffpool": 8, "sugar": 6}[model]

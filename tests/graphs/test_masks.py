@@ -1,0 +1,107 @@
+"""Random masks: as many elements as asked for, in connected pieces, and nothing of a policy."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import kstest
+
+from cores.data.synthetic import ba_motifs
+from cores.graphs.masks import (
+    MOST_ROUNDS,
+    drawn_once,
+    largest,
+    masked,
+    random_ratios,
+    smooth_masks,
+    smoothed,
+)
+from cores.graphs.subgraphs import Elements
+
+
+@given(share=st.floats(0, 1), seed=st.integers(0, 1000))
+@settings(max_examples=25, deadline=None)
+@pytest.mark.parametrize("removal", ["node", "edge"])
+def test_the_asked_share_is_kept_rounded_up_and_never_nothing(
+    removal: str, share: float, seed: int
+) -> None:
+    torch.manual_seed(seed)
+    graphs = ba_motifs(num_graphs=6, base_size=7, seed=seed)
+    elements = Elements.of(graphs.batch(torch.arange(6)), removal)
+    kept = elements.sum((~smooth_masks(elements, torch.full((6,), share))).float())
+    expected = (torch.tensor(share) * elements.count - 1e-4).ceil().clamp(min=1)
+    assert kept.tolist() == expected.tolist()
+
+
+def test_with_both_no_edge_is_kept_without_its_ends() -> None:
+    torch.manual_seed(0)
+    batch = ba_motifs(num_graphs=8, seed=1).batch(torch.arange(8))
+    elements = Elements.of(batch, "both")
+    kept = ~smooth_masks(elements, torch.full((8,), 0.4))
+    nodes, pairs = elements.per_node(kept, True), elements.per_pair(kept, True)
+    assert nodes[batch.pair_index[:, pairs]].all()
+    ratio = elements.kept_ratio(~kept)
+    assert ratio.max() < 0.42
+    assert ratio.mean() > 0.3
+
+
+def test_masks_are_smoother_than_independent_ones() -> None:
+    """Of the edges between kept nodes there are more than a draw without the graph would leave."""
+    torch.manual_seed(0)
+    batch = ba_motifs(num_graphs=200, seed=0).batch(torch.arange(200))
+    elements = Elements.of(batch, "node")
+    kept = ~smooth_masks(elements, torch.full((200,), 0.4))
+    edges_left = kept[batch.edge_index].all(dim=0).double().mean()
+    assert edges_left > 1.5 * 0.4**2
+
+
+def test_a_motif_alone_is_among_the_masks() -> None:
+    """The classifier must know what the policy may leave: five nodes that are exactly the motif."""
+    torch.manual_seed(0)
+    batch = ba_motifs(num_graphs=1000, seed=0).batch(torch.arange(1000))
+    elements = Elements.of(batch, "node")
+    kept = ~smooth_masks(elements, torch.full((1000,), 0.2))
+    whole_motif = elements.sum((kept & batch.node_truth).float()) == 5
+    assert 0.005 < whole_motif.double().mean() < 0.5
+
+
+def test_every_graph_gets_its_own_ratio_between_nothing_and_all() -> None:
+    torch.manual_seed(0)
+    batch = ba_motifs(num_graphs=500, seed=0).batch(torch.arange(500))
+    ratios = random_ratios(Elements.of(batch, "node"))
+    assert ratios.min() < 0.15
+    assert ratios.max() > 0.95
+    assert ratios.std() > 0.15
+
+
+def test_masked_batches_keep_their_labels_and_their_number_of_graphs() -> None:
+    graphs = ba_motifs(num_graphs=12, seed=0)
+    whole = list(graphs.batches(5))
+    for before, after in zip(whole, masked(whole, "edge"), strict=True):
+        assert after.num_graphs == before.num_graphs
+        assert torch.equal(after.y, before.y)
+        assert after.edge_index.size(1) < before.edge_index.size(1)
+
+
+def test_a_draw_decided_by_the_graph_is_as_random_as_any() -> None:
+    """No place within a graph and no node of a motif is favoured, graphs of one size differ."""
+    graphs = ba_motifs(num_graphs=1000, seed=0)
+    batch = graphs.batch(torch.arange(1000))
+    values, rounds = drawn_once(batch)
+    assert kstest(values.numpy(), "uniform").pvalue > 0.01
+    by_place = values.view(1000, -1)  # all graphs have 25 nodes
+    assert (by_place.mean(dim=0) - 0.5).abs().max() < 0.05  # five standard errors
+    assert by_place.unique(dim=0).size(0) > 990  # two graphs may be equal
+    assert torch.bincount(rounds).min() > 70
+    assert len(torch.bincount(rounds)) == MOST_ROUNDS + 1
+    elements = Elements.of(batch, "node")
+    kept = largest(smoothed(batch, values, rounds), elements.owner, (elements.count + 1) // 2)
+    assert abs(kept[batch.node_truth].float().mean() - 0.5) < 0.05
+
+
+def test_a_draw_decided_by_the_graph_does_not_depend_on_the_batch() -> None:
+    graphs = ba_motifs(num_graphs=20, seed=0)
+    together, rounds = drawn_once(graphs.batch(torch.arange(20)))
+    alone, rounds_alone = drawn_once(graphs.batch(torch.tensor([7])))
+    assert torch.equal(together.view(20, -1)[7], alone)
+    assert rounds[7] == rounds_alone[0]

@@ -1,0 +1,117 @@
+"""Subgraphs hold what was kept, in its old order, and nothing else."""
+
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch_geometric.data import Batch, Data
+from torch_geometric.utils import subgraph as pyg_subgraph
+
+from cores.config import NetworkConfig
+from cores.graphs.subgraphs import edge_ratio, node_ratio, remove_edges, remove_nodes
+from cores.models.classifier import Classifier
+
+# 0 - 1, 1 - 2, 1 - 3, both directions
+EDGES = torch.tensor([[0, 1, 1, 2, 1, 3], [1, 0, 2, 1, 3, 1]])
+
+
+def two_graphs() -> Batch:
+    graphs = [
+        Data(
+            x=torch.arange(4.0)[:, None] + 10 * i,
+            edge_index=EDGES,
+            edge_attr=torch.arange(6.0)[:, None] + 10 * i,
+            node_truth=torch.tensor([True, False, True, False]),
+            y=torch.tensor([i]),
+        )
+        for i in range(2)
+    ]
+    return Batch.from_data_list(graphs)
+
+
+def test_removing_a_node_removes_its_edges_and_renumbers_the_rest() -> None:
+    removed = torch.tensor([True, False, False, False, False, False, True, True])
+    subgraph = remove_nodes(two_graphs(), removed)
+    assert subgraph.x.flatten().tolist() == [1, 2, 3, 10, 11]
+    assert subgraph.edge_index.tolist() == [[0, 1, 0, 2, 3, 4], [1, 0, 2, 0, 4, 3]]
+    assert subgraph.edge_attr.flatten().tolist() == [2, 3, 4, 5, 10, 11]
+    assert subgraph.node_truth.tolist() == [False, True, False, True, False]
+    assert subgraph.batch.tolist() == [0, 0, 0, 1, 1]
+    assert subgraph.ptr.tolist() == [0, 3, 5]
+    assert subgraph.y.tolist() == [0, 1]
+    assert subgraph.num_graphs == 2
+
+
+def test_a_graph_that_lost_all_its_nodes_stays_in_the_batch() -> None:
+    removed = torch.tensor([True] * 4 + [False] * 4)
+    subgraph = remove_nodes(two_graphs(), removed)
+    assert subgraph.num_graphs == 2
+    assert subgraph.ptr.tolist() == [0, 0, 4]
+    assert subgraph.edge_index.tolist() == EDGES.tolist()
+
+
+def test_labels_and_pointers_are_never_taken_for_edges() -> None:
+    """Whatever their length happens to be."""
+    one_edge = torch.tensor([[0, 1], [1, 0]])
+    for count in (1, 2):
+        graphs = [
+            Data(x=torch.ones(3, 1), edge_index=one_edge[:, : 2 // count], y=torch.tensor([1]))
+            for _ in range(count)
+        ]
+        batch = Batch.from_data_list(graphs)
+        for removed in (False, True):
+            edges = remove_edges(batch, torch.full((batch.num_edges,), removed))
+            nodes = remove_nodes(batch, torch.full((batch.num_nodes,), removed))
+            for subgraph in (edges, nodes):
+                assert subgraph.num_graphs == count
+                assert subgraph.y.tolist() == [1] * count
+
+
+def test_removing_edges_keeps_all_nodes() -> None:
+    removed = torch.zeros(12, dtype=torch.bool)
+    removed[[0, 1, 10, 11]] = True
+    subgraph = remove_edges(two_graphs(), removed)
+    assert subgraph.x.flatten().tolist() == [0, 1, 2, 3, 10, 11, 12, 13]
+    assert subgraph.edge_index.tolist() == [[1, 2, 1, 3, 4, 5, 5, 6], [2, 1, 3, 1, 5, 4, 6, 5]]
+    assert subgraph.edge_attr.flatten().tolist() == [2, 3, 4, 5, 10, 11, 12, 13]
+    assert subgraph.num_graphs == 2
+
+
+@given(st.lists(st.booleans(), min_size=8, max_size=8))
+@settings(deadline=None)
+def test_node_removal_agrees_with_pygs_subgraph(removed: list[bool]) -> None:
+    batch, mask = two_graphs(), torch.tensor(removed)
+    edge_index, edge_attr = pyg_subgraph(
+        ~mask, batch.edge_index, batch.edge_attr, relabel_nodes=True, num_nodes=8
+    )
+    ours = remove_nodes(batch, mask)
+    assert torch.equal(ours.edge_index, edge_index)
+    assert torch.equal(ours.edge_attr, edge_attr)
+
+
+def test_ratios_are_shares_per_graph_and_1_where_there_is_nothing() -> None:
+    batch = two_graphs()
+    removed = torch.tensor([True, False, False, False, True, True, True, True])
+    assert node_ratio(batch, removed).tolist() == [0.75, 0.0]
+    edges = torch.tensor([True, True] + [False] * 10)
+    assert torch.allclose(edge_ratio(batch, edges), torch.tensor([2 / 3, 1.0]))
+    lonely = Batch.from_data_list([Data(x=torch.ones(2, 1), edge_index=EDGES[:, :0])])
+    assert edge_ratio(lonely, torch.zeros(0, dtype=torch.bool)).tolist() == [1.0]
+
+
+@given(st.integers(0, 1000), st.lists(st.booleans(), min_size=8, max_size=8))
+@settings(max_examples=25, deadline=None)
+def test_the_classifier_ignores_everything_outside_the_subgraph(
+    seed: int, removed: list[bool]
+) -> None:
+    """With the mask held fixed, features and edges of removed nodes never reach the output."""
+    torch.manual_seed(seed)
+    classifier = Classifier(1, 2, NetworkConfig(hidden_dim=8, num_layers=2), "gin").eval()
+    mask = torch.tensor(removed)
+    batch, changed = two_graphs(), two_graphs()
+    changed.x = torch.where(mask[:, None], torch.randn(8, 1), changed.x)
+    touched = mask[changed.edge_index].any(dim=0)
+    keep_some = ~touched | (torch.rand(12) < 0.5)
+    changed.edge_index = changed.edge_index[:, keep_some]
+    changed.edge_attr = changed.edge_attr[keep_some]
+    one, other = (classifier(remove_nodes(each, mask)) for each in (batch, changed))
+    assert torch.equal(one, other)

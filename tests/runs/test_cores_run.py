@@ -1,0 +1,185 @@
+"""Runs of CORES: what they hold and measure, equal seeds, and going on after an interruption."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cores.config import RunConfig, from_dict
+from cores.errors import UserError
+from cores.training import judge as judges
+from cores.runs.run import evaluate_run, predict_test_graphs, train_run
+from cores.config.presets import preset_config
+
+MODELS = ("cores-node", "cores-edge", "cores-both")
+
+
+@pytest.fixture(autouse=True)
+def short_judge(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(judges, "EPOCHS", 1)
+
+
+def config(model: str = "cores-node", **changes: Any) -> RunConfig:
+    settings = {
+        "dataset": "motifs",
+        "model": model,
+        "network": {"hidden_dim": 8, "num_layers": 2, "dropout": 0.1},
+        "training": {"epochs": 6, "batch_size": 64},
+        "ppo": {"env_steps": 64, "samples": 2, "ppo_epochs": 2},
+    }
+    return from_dict(RunConfig, settings | changes)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """All that a run wrote, without the time it took."""
+    found = {name: (folder / name).read_bytes() for name in ("history.jsonl", "model.safetensors")}
+    metrics = json.loads((folder / "metrics.json").read_text())
+    del metrics["seconds"]
+    return found | {"metrics.json": json.dumps(metrics).encode()}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_run_measures_what_the_contract_names(model: str, tmp_path: Path) -> None:
+    metrics = train_run(config(model), tmp_path / "run", device="cpu")
+    for name in ("judge_accuracy", "judge_full_accuracy", "judge_random_accuracy", "full_accuracy"):
+        assert 0 <= metrics[name] <= 1
+    for name in ("node_auc", "edge_auc", "node_recall", "coverage", "set_size"):
+        assert metrics[name] is not None
+    assert 0 < metrics["edge_ratio"] <= 1
+    assert (metrics["node_ratio"] == 1) == (model == "cores-edge" or metrics["edge_ratio"] == 1)
+    evaluated = evaluate_run(tmp_path / "run", device="cpu")
+    assert all(evaluated[name] == metrics[name] for name in ("accuracy", "node_auc", "coverage"))
+    assert evaluated["judge_accuracy"] == metrics["judge_accuracy"]
+    graphs, predictions, task = predict_test_graphs(tmp_path / "run", 3)
+    assert len(graphs) == 3
+    assert predictions.probs.shape == (3, len(task.class_names))
+
+
+@pytest.mark.parametrize("model", ["cores-node", "cores-edge"])
+def test_two_equal_seeds_give_equal_bytes(model: str, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        train_run(config(model), tmp_path / name, device="cpu")
+    assert files(tmp_path / "one") == files(tmp_path / "two")
+
+
+@pytest.mark.parametrize("stop", [2, 3, 5])
+@pytest.mark.parametrize("preset", ["default", "paper"])
+def test_an_interrupted_run_goes_on_to_the_same_bytes(
+    preset: str, stop: int, tmp_path: Path
+) -> None:
+    changes: dict[str, Any] = {}
+    if preset == "paper":
+        changes = {
+            "diet": {"mix": 0.3, "warm_up": 0.2},
+            "reward": {"referees": 0, "score": "aps", "empty_set": "wrong"},
+            "ppo": {"env_steps": 32, "samples": 1, "baseline": "critic", "ratio": "joint"}
+            | {"schedule_factor": 0.9},
+        }
+
+    def interrupt(epoch: int, figures: dict[str, float]) -> None:
+        if epoch == stop:
+            raise KeyboardInterrupt
+
+    train_run(config(**changes), tmp_path / "whole", device="cpu")
+    with pytest.raises(KeyboardInterrupt):
+        train_run(config(**changes), tmp_path / "cut", device="cpu", report=interrupt)
+    train_run(config(**changes), tmp_path / "cut", device="cpu", resume=True)
+    assert files(tmp_path / "cut") == files(tmp_path / "whole")
+
+
+@pytest.mark.data
+def test_the_paper_preset_runs_on_its_own_parts(data_root: Path, tmp_path: Path) -> None:
+    """Selection is the policy part, and there is nothing to calibrate with."""
+    changes = {"training": {"epochs": 2}}
+    settings = preset_config("MUTAG", "cores-edge", "gin", "paper", changes)
+    metrics = train_run(settings, tmp_path / "run", data_root=data_root, device="cpu")
+    assert metrics["coverage"] is None
+    assert metrics["alpha"] == settings.alpha
+    assert "node_auc" not in metrics
+
+
+def test_a_run_of_a_plain_model_keeps_its_name_whatever_the_settings_of_a_policy(
+    tmp_path: Path,
+) -> None:
+    one = config("gnn")
+    other = config("gnn", ppo={"clip": 0.4}, reward={"lam": 0.9})
+    assert one.key == other.key
+    assert config("cores-node").key != config("cores-node", reward={"lam": 0.9}).key
+    assert "ppo" not in one.settings
+
+
+def test_a_classifier_that_would_never_learn_is_refused() -> None:
+    with pytest.raises(UserError, match="at --mix 1 the classifier learns in the warm-up only"):
+        config(training={"epochs": 1})
+
+
+def test_edges_cannot_be_removed_where_there_are_none(
+    tmp_path: Path, write_files: Callable[..., Path], tu_files: dict[str, str]
+) -> None:
+    bare = write_files("bare", {**tu_files, "toy_A.txt": "", "toy_edge_labels.txt": ""})
+    with pytest.raises(UserError, match=r"no graph of .* has an edge to remove"):
+        train_run(config("cores-edge", dataset=str(bare)), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_cores_finds_the_motif(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The demo's run, shorter: the motif is what is kept, and the judge agrees."""
+    monkeypatch.setattr(judges, "EPOCHS", 40)
+    settings = from_dict(
+        RunConfig, {"dataset": "motifs", "model": "cores-node", "training": {"epochs": 60}}
+    )
+    metrics = train_run(settings, tmp_path / "run", device="cpu")
+    assert metrics["accuracy"] > 0.95
+    assert metrics["node_ratio"] < 0.5
+    assert metrics["node_auc"] > 0.9
+    assert metrics["node_recall"] > 0.95
+    assert metrics["judge_accuracy"] > metrics["judge_random_accuracy"] + 0.1
+
+
+def test_runs_that_differ_in_the_reward_share_their_warm_up(tmp_path: Path) -> None:
+    """The second begins where the policy does, and ends as it would have ended alone."""
+    first, second = (config(reward={"lam": lam}) for lam in (0.5, 0.0))
+    train_run(first, tmp_path / "first", device="cpu", warm_ups=tmp_path / "shared")
+    reported: list[int] = []
+
+    def report(epoch: int, figures: dict[str, float]) -> None:
+        reported.append(epoch)
+
+    train_run(
+        second, tmp_path / "second", device="cpu", warm_ups=tmp_path / "shared", report=report
+    )
+    train_run(second, tmp_path / "alone", device="cpu")
+    assert reported == [4, 5, 6]
+    assert files(tmp_path / "second") == files(tmp_path / "alone")
+    assert files(tmp_path / "second") != files(tmp_path / "first")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"split": 2}, {"seed": 1}, {"diet": {"distilled": 0.5}}, {"reward": {"referees": 2}}],
+    ids=str,
+)
+def test_what_changes_the_warm_up_changes_its_key(changes: dict[str, Any]) -> None:
+    assert config(**changes).warm_up_key != config().warm_up_key
+
+
+def test_a_classifier_that_learns_from_the_policy_shares_no_warm_up() -> None:
+    assert config(diet={"mix": 0.5}).warm_up_key is None
+    assert config("gnn").warm_up_key is None
+
+
+def test_evaluate_may_draw_from_the_policy_and_repeats_itself(tmp_path: Path) -> None:
+    train_run(config(), tmp_path / "run", device="cpu")
+    mode = evaluate_run(tmp_path / "run", device="cpu")
+    first, second = (evaluate_run(tmp_path / "run", device="cpu", sample=True) for _ in range(2))
+    assert first == second
+    assert first["node_ratio"] != mode["node_ratio"]
+    assert mode["coverage"] is not None
+    assert first["coverage"] is None  # its sets were calibrated on the mode
+    train_run(config("gnn"), tmp_path / "gnn", device="cpu")
+    with pytest.raises(UserError, match="--sample needs a model with a policy"):
+        evaluate_run(tmp_path / "gnn", device="cpu", sample=True)

@@ -1,0 +1,243 @@
+"""One configuration, one run: what its folder holds, how it resumes, what it is measured on."""
+
+import json
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from cores.config import RunConfig, from_dict
+from cores.data.datasets import load_dataset
+from cores.data.splits import split_graphs
+from cores.errors import UserError
+from cores.runs.run import evaluate_run, load_run, train_run
+
+CONTRACT = {
+    *("accuracy", "balanced_accuracy", "majority_rate", "node_ratio", "edge_ratio"),
+    *("full_accuracy", "judge_accuracy", "judge_full_accuracy", "judge_random_accuracy"),
+    *("coverage", "set_size", "alpha", "dataset", "model", "conv", "split", "seed", "epochs"),
+    *("seconds", "test_graphs"),
+}
+
+
+def config(dataset: Path | str = "motifs", **changes: Any) -> RunConfig:
+    settings = {
+        "dataset": str(dataset),
+        "network": {"hidden_dim": 8, "num_layers": 2, "dropout": 0.1},
+        "training": {"epochs": 6, "batch_size": 64},
+    }
+    return from_dict(RunConfig, settings | changes)
+
+
+def comparable(folder: Path) -> dict[str, Any]:
+    metrics: dict[str, Any] = json.loads((folder / "metrics.json").read_text())
+    del metrics["seconds"]
+    return metrics
+
+
+def test_a_run_folder_holds_what_the_contract_names(tmp_path: Path) -> None:
+    metrics = train_run(config(), tmp_path / "run", device="cpu")
+    assert {path.name for path in (tmp_path / "run").iterdir()} >= {
+        "config.json",
+        "model.safetensors",
+        "metrics.json",
+        "history.jsonl",
+        "checkpoint.safetensors",
+    }
+    assert metrics.keys() >= CONTRACT
+    assert json.loads((tmp_path / "run" / "metrics.json").read_text()) == metrics
+    assert 0.5 <= metrics["coverage"] <= 1
+    assert metrics["judge_accuracy"] is None
+
+
+def test_the_paper_preset_has_no_calibrated_sets(tmp_path: Path) -> None:
+    parts = {"policy": 0.5, "selection": 0.0, "calibration": 0.0}
+    metrics = train_run(config(parts=parts), tmp_path / "run", device="cpu")
+    assert metrics["coverage"] is None
+    assert metrics["set_size"] is None
+
+
+def test_equal_seeds_give_equal_bytes_and_other_seeds_do_not(tmp_path: Path) -> None:
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        train_run(config(seed=seed), tmp_path / name, device="cpu")
+    weights = {name: (tmp_path / name / "model.safetensors").read_bytes() for name in "abc"}
+    assert weights["a"] == weights["b"] != weights["c"]
+    history = {name: (tmp_path / name / "history.jsonl").read_bytes() for name in "abc"}
+    assert history["a"] == history["b"] != history["c"]
+    assert comparable(tmp_path / "a") == comparable(tmp_path / "b")
+
+
+def test_evaluate_finds_the_figures_of_training(tmp_path: Path) -> None:
+    trained = train_run(config(), tmp_path / "run", device="cpu")
+    evaluated = evaluate_run(tmp_path / "run", device="cpu")
+    for name in ("accuracy", "balanced_accuracy", "coverage", "set_size", "test_graphs"):
+        assert evaluated[name] == trained[name], name
+
+
+@pytest.mark.parametrize("model", ["gnn", "mlp"])
+def test_a_run_stopped_in_the_middle_resumes_to_the_same_numbers(
+    tmp_path: Path, model: str
+) -> None:
+    wanted = config(model=model)
+    train_run(wanted, tmp_path / "whole", device="cpu")
+
+    def stop(epoch: int, figures: dict[str, float]) -> None:
+        if epoch == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_run(wanted, tmp_path / "cut", device="cpu", report=stop)
+    assert not (tmp_path / "cut" / "metrics.json").exists()
+    train_run(wanted, tmp_path / "cut", device="cpu", resume=True)
+    assert comparable(tmp_path / "cut") == comparable(tmp_path / "whole")
+    for name in ("history.jsonl", "model.safetensors"):
+        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_resuming_a_run_whose_patience_ran_out_trains_no_further(tmp_path: Path) -> None:
+    wanted = config(training={"epochs": 50, "patience": 2, "learning_rate": 0.5})
+    train_run(wanted, tmp_path / "run", device="cpu")
+    before = comparable(tmp_path / "run")
+    assert before["epochs"] < 50
+    (tmp_path / "run" / "metrics.json").unlink()
+    train_run(wanted, tmp_path / "run", device="cpu", resume=True)
+    assert comparable(tmp_path / "run") == before
+
+
+def test_a_half_written_history_line_is_cut_on_resume(tmp_path: Path) -> None:
+    train_run(config(), tmp_path / "whole", device="cpu")
+    shutil.copytree(tmp_path / "whole", tmp_path / "torn")
+    (tmp_path / "torn" / "metrics.json").unlink()
+    with (tmp_path / "torn" / "history.jsonl").open("a") as file:
+        file.write('{"epoch": 7, "los')
+    train_run(config(), tmp_path / "torn", device="cpu", resume=True)
+    histories = [(tmp_path / name / "history.jsonl").read_bytes() for name in ("whole", "torn")]
+    assert histories[0] == histories[1]
+
+
+TRAIN = """
+import sys
+from pathlib import Path
+from cores.config import RunConfig, from_dict
+from cores.runs.run import train_run
+settings = {"network": {"hidden_dim": 16, "dropout": 0.1}, "training": {"epochs": 25}}
+train_run(from_dict(RunConfig, settings), Path(sys.argv[1]), device="cpu", resume=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_run_killed_at_random_epochs_resumes_to_the_same_metrics(tmp_path: Path) -> None:
+    """SIGKILL, three times, wherever it strikes: in an epoch, in a write, between two."""
+    subprocess.run([sys.executable, "-c", TRAIN, str(tmp_path / "whole")], check=True)
+    killed = tmp_path / "killed"
+    history = killed / "history.jsonl"
+    pause = random.Random()  # not seeded: every run of this test tries other moments
+    kills = 0
+    for at_line in sorted(pause.sample(range(1, 24), 3)):
+        process = subprocess.Popen([sys.executable, "-c", TRAIN, str(killed)])
+        while process.poll() is None:
+            lines = history.read_bytes().count(b"\n") if history.exists() else 0
+            if lines >= at_line:
+                time.sleep(pause.random() * 0.05)
+                process.send_signal(signal.SIGKILL)
+                break
+            time.sleep(0.005)
+        kills += process.wait() == -signal.SIGKILL
+    assert kills == 3, "the run must have been caught alive"
+    assert not (killed / "metrics.json").exists()
+    subprocess.run([sys.executable, "-c", TRAIN, str(killed)], check=True)
+    assert comparable(killed) == comparable(tmp_path / "whole")
+    for name in ("history.jsonl", "model.safetensors"):
+        assert (killed / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("parts", "unseen"),
+    [
+        ({}, ("selection", "calibration", "test")),
+        ({"policy": 0.5, "selection": 0.0, "calibration": 0.0}, ("policy", "test")),
+    ],
+    ids=["default", "paper"],
+)
+def test_scalers_and_clips_see_the_training_part_alone(
+    tmp_path: Path,
+    tu_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    parts: dict[str, float],
+    unseen: tuple[str, ...],
+) -> None:
+    """Poison every other part: the fitted scaler must not move."""
+    wanted = config(tu_folder, parts=parts)
+    split = split_graphs(load_dataset(str(tu_folder)).graphs.y, wanted.split, wanted.parts)
+    scalers = []
+    for name in ("clean", "poisoned"):
+        dataset = replace(load_dataset(str(tu_folder)), clipped=(0,))
+        if name == "poisoned":
+            for graph in torch.cat([getattr(split, role) for role in unseen]).tolist():
+                first, last = dataset.graphs.node_ptr[graph : graph + 2]
+                dataset.graphs.x[first:last, :2] = 1e6
+        monkeypatch.setattr("cores.runs.run.load_dataset", lambda *_, given=dataset: given)
+        train_run(wanted, tmp_path / name, device="cpu")
+        scalers.append(load_run(tmp_path / name)[2].scaler)
+    for figure in ("low", "high", "mean", "std"):
+        clean, poisoned = (getattr(scaler, figure) for scaler in scalers)
+        assert torch.equal(clean, poisoned), figure
+    assert scalers[0].mean[0] != 0
+    assert scalers[0].low[0].isfinite()
+
+
+def test_evaluate_checks_alpha(tmp_path: Path) -> None:
+    train_run(config(), tmp_path / "run", device="cpu")
+    with pytest.raises(UserError, match="--alpha must lie in"):
+        evaluate_run(tmp_path / "run", device="cpu", alpha=1.0)
+
+
+def test_evaluating_on_other_data_checks_features_and_labels(
+    tmp_path: Path, tu_folder: Path
+) -> None:
+    train_run(config(), tmp_path / "run", device="cpu")
+    with pytest.raises(UserError, match=r"has other node features \(5: attribute 0, .*\(10: fea"):
+        evaluate_run(tmp_path / "run", dataset=str(tu_folder), device="cpu")
+    with pytest.raises(UserError, match="holds no run"):
+        evaluate_run(tmp_path / "nothing", device="cpu")
+
+
+def test_naming_its_own_dataset_still_measures_only_the_test_part(tmp_path: Path) -> None:
+    trained = train_run(config(), tmp_path / "run", device="cpu")
+    evaluated = evaluate_run(tmp_path / "run", dataset="MOTIFS", device="cpu")
+    assert evaluated["test_graphs"] == trained["test_graphs"] == 100
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_gpu_trains_resumes_and_measures(tmp_path: Path) -> None:
+    def stop(epoch: int, figures: dict[str, float]) -> None:
+        if epoch == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_run(config(), tmp_path / "run", device="cuda", report=stop)
+    trained = train_run(config(), tmp_path / "run", device="cuda", resume=True)
+    assert trained["epochs"] == 6
+    assert evaluate_run(tmp_path / "run", device="cpu")["test_graphs"] == 100
+
+
+@pytest.mark.data
+def test_labels_of_another_dataset_are_matched_by_name(tmp_path: Path, data_root: Path) -> None:
+    train_run(config(), tmp_path / "run", device="cpu")
+    with pytest.raises(UserError, match=r"has the label 0, the model in .* knows cycle, house"):
+        evaluate_run(tmp_path / "run", dataset="BA_2Motifs", data_root=data_root, device="cpu")
+
+
+@pytest.mark.slow
+def test_gin_solves_the_generated_motifs_with_the_default_settings(tmp_path: Path) -> None:
+    """Constant features, learnt from structure alone."""
+    wanted = from_dict(RunConfig, {"training": {"epochs": 80}})
+    assert train_run(wanted, tmp_path / "run", device="cpu")["accuracy"] >= 0.99

@@ -1,0 +1,262 @@
+"""Many runs: none repeated, none lost, and one that fails does not stop the rest."""
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Generator, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
+from pathlib import Path
+
+import psutil
+import pytest
+from distributed import LocalCluster
+
+from cores.config import RunConfig, from_dict
+from cores.errors import UserError
+from cores.runs import runner
+from cores.runs.rows import run_row
+from cores.runs.runner import (
+    Outcome,
+    _Worker,
+    has_fault,
+    in_processes,
+    run_all,
+    run_folder,
+    train_in_worker,
+)
+from cores.files import is_held, locked
+
+
+def config(split: int, epochs: int = 2, dataset: str = "motifs") -> RunConfig:
+    network = {"hidden_dim": 8, "num_layers": 1}
+    return from_dict(
+        RunConfig,
+        {
+            "dataset": dataset,
+            "split": split,
+            "network": network,
+            "training": {"epochs": epochs, "batch_size": 128},
+        },
+    )
+
+
+def test_a_failed_run_is_reported_and_the_rest_goes_on(tmp_path: Path) -> None:
+    broken = config(1, dataset=str(tmp_path / "nowhere.zip"))
+    told: list[Outcome] = []
+    outcomes = run_all([broken, config(1)], tmp_path / "runs", device="cpu", done=told.append)
+    assert outcomes == told
+    by_config = {outcome.config: outcome for outcome in outcomes}
+    assert "nowhere.zip does not exist" in str(by_config[broken].failure)
+    assert by_config[config(1)].failure is None
+    row = run_row(run_folder(tmp_path / "runs", config(1)))
+    assert row is not None
+    assert row["key"] == config(1).key
+
+
+def test_a_run_that_kills_its_process_is_the_only_one_to_fail() -> None:
+    deadly, harmless = "__import__('os')._exit(1)", "__import__('time').sleep({})"
+    runs = [deadly, *(harmless.format(seconds) for seconds in (0.2, 0.3, 0.4))]
+    # Any job will do, and a worker can import a built-in one wherever the tests are started.
+    ended = dict(in_processes(runs, eval, workers=2))
+    assert len(ended) == 4
+    assert ended.pop(deadly) == "its process was killed 3 times (out of memory?)"
+    assert set(ended.values()) == {None}
+
+
+def test_a_fault_of_the_program_is_told_with_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("so it is")
+
+    monkeypatch.setattr("cores.runs.run.train_run", breaks)
+    folder = run_folder(tmp_path, config(1))
+    failure = train_in_worker(tmp_path, "cpu", None)(config(1))
+    assert failure == f"ZeroDivisionError: so it is (more in {folder / 'error.txt'})"
+    assert "in breaks" in (folder / "error.txt").read_text()
+    assert has_fault(folder)
+    assert not has_fault(tmp_path)
+
+
+def test_a_worker_that_is_still_starting_is_ended() -> None:
+    worker = _Worker()
+    job = worker.start(eval, "__import__('time').sleep(60)")
+    worker.end()
+    with pytest.raises(BrokenProcessPool):
+        job.result(timeout=30)
+
+
+def test_a_killed_worker_loses_nothing(tmp_path: Path) -> None:
+    """SIGKILL one of two workers in mid-run: its run goes on from the checkpoint."""
+    configs = [config(1, epochs=60), config(2, epochs=60)]
+    with ThreadPoolExecutor(1) as thread:
+        result = thread.submit(run_all, configs, tmp_path, workers=2, device="cpu")
+        wait_for(run_folder(tmp_path, configs[0]) / "history.jsonl")
+        workers = [
+            child
+            for child in psutil.Process(os.getpid()).children()
+            if "spawn_main" in " ".join(child.cmdline())
+        ]
+        workers[0].send_signal(signal.SIGKILL)
+        outcomes = result.result()
+    assert sorted(outcome.config.split for outcome in outcomes) == [1, 2]
+    assert all(outcome.failure is None for outcome in outcomes)
+    assert all(run_row(outcome.folder) for outcome in outcomes)
+
+
+def test_a_killed_command_goes_on_and_repeats_nothing(tmp_path: Path) -> None:
+    """SIGKILL the parent in the middle of a table: the same command ends as one never killed."""
+    command = [sys.executable, "-m", "cores", "reproduce", "comparison-gin", "--json"]
+    command += ["--datasets", "motifs", "--models", "gnn,mlp", "--quick", "--workers", "2"]
+    command += ["--device", "cpu", "--out"]
+    process = subprocess.Popen([*command, tmp_path / "killed"], stderr=subprocess.DEVNULL)
+    wait_for(tmp_path / "killed" / "comparison-gin.csv", lines=2)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    finished = {
+        path: path.stat().st_mtime_ns for path in (tmp_path / "killed").glob("*/metrics.json")
+    }
+    assert 0 < len(finished) < 4
+
+    def rows(folder: Path) -> list[dict[str, str]]:
+        out = subprocess.run([*command, folder], check=True, capture_output=True).stdout
+        return [{**row, "seconds": ""} for row in json.loads(out)["rows"]]
+
+    assert rows(tmp_path / "killed") == rows(tmp_path / "whole")
+    assert all(path.stat().st_mtime_ns == when for path, when in finished.items())
+
+
+def test_a_run_that_another_command_holds_comes_last(tmp_path: Path) -> None:
+    theirs, ours = config(1), config(2)
+    told, waited = list[Outcome](), list[int]()
+    holding, ended = threading.Event(), threading.Event()
+
+    def other_command() -> None:
+        with locked(run_folder(tmp_path, theirs)):
+            holding.set()
+            ended.wait(60)
+
+    def waits(runs: int) -> None:
+        waited.append(runs)
+        ended.set()
+
+    with ThreadPoolExecutor(1) as other:
+        other.submit(other_command)
+        holding.wait(60)
+        outcomes = run_all([theirs, ours], tmp_path, device="cpu", done=told.append, waits=waits)
+    assert [outcome.config for outcome in outcomes] == [ours, theirs]
+    assert [outcome.failure for outcome in told] == [None, None]
+    assert waited == [1]
+
+
+def test_a_run_that_another_command_began_and_ended_meanwhile_is_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was free when asked, held when begun, and free again when that was told."""
+    holds = ExitStack()
+
+    def in_turns(
+        items: Iterable[RunConfig], job: runner.Job, workers: int
+    ) -> Generator[tuple[RunConfig, str | None]]:
+        for item in items:
+            failure = job(item)
+            holds.close()
+            yield item, failure
+
+    monkeypatch.setattr(runner, "in_processes", in_turns)
+    monkeypatch.setattr(runner, "is_held", lambda folder: False)
+    holds.enter_context(locked(run_folder(tmp_path, config(1))))
+    outcomes = run_all([config(1)], tmp_path, device="cpu")
+    assert [outcome.failure for outcome in outcomes] == [None]
+
+
+def test_workers_die_with_a_killed_parent(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path, config(1, epochs=100_000))
+    script = (
+        "from pathlib import Path\n"
+        "from cores.config import RunConfig, from_dict\n"
+        "from cores.runs.runner import run_all\n"
+        "if __name__ == '__main__':\n"
+        f"    settings = {config(1, epochs=100_000).settings!r}\n"
+        f"    run_all([from_dict(RunConfig, settings)], Path({str(tmp_path)!r}), device='cpu')\n"
+    )
+    (tmp_path / "script.py").write_text(script)
+    process = subprocess.Popen([sys.executable, tmp_path / "script.py"])
+    wait_for(folder / "history.jsonl")
+    assert is_held(folder)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    deadline = time.monotonic() + 10
+    while is_held(folder) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not is_held(folder)
+
+
+@pytest.fixture
+def cluster() -> Iterator[LocalCluster]:
+    """A real scheduler with two worker processes."""
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
+    ) as cluster:
+        yield cluster
+
+
+def test_a_cluster_does_what_processes_do(tmp_path: Path, cluster: LocalCluster) -> None:
+    broken = config(1, dataset=str(tmp_path / "nowhere.zip"))
+    configs = [config(1), broken, config(2)]
+    address = cluster.scheduler_address
+    there = run_all(configs, tmp_path / "there", scheduler=address, device="cpu")
+    here = run_all(configs, tmp_path / "here", workers=2, device="cpu")
+    assert figures(there) == figures(here)
+    assert sum(outcome.failure is None for outcome in there) == 2
+
+
+def test_a_killed_worker_of_a_cluster_loses_nothing(tmp_path: Path, cluster: LocalCluster) -> None:
+    configs = [config(1, epochs=60), config(2, epochs=60)]
+    with ThreadPoolExecutor(1) as thread:
+        address = cluster.scheduler_address
+        result = thread.submit(run_all, configs, tmp_path, scheduler=address, device="cpu")
+        wait_for(run_folder(tmp_path, configs[0]) / "history.jsonl")
+        cluster_workers = [worker.pid for worker in cluster.workers.values()]
+        os.kill(cluster_workers[0], signal.SIGKILL)
+        outcomes = result.result()
+    alone = run_all(configs, tmp_path / "alone", device="cpu")
+    assert figures(outcomes) == figures(alone)
+    assert all(outcome.failure is None for outcome in outcomes)
+
+
+def test_a_scheduler_that_does_not_answer_is_named_within_seconds(tmp_path: Path) -> None:
+    begun = time.monotonic()
+    with pytest.raises(UserError, match=r"no dask scheduler answers at --scheduler tcp://.*:9 "):
+        run_all([config(1)], tmp_path, scheduler="tcp://127.0.0.1:9")
+    assert time.monotonic() - begun < 30
+
+
+@pytest.mark.parametrize("address", ["head", "tcp://head", "tcp://head:port", ""])
+def test_an_address_without_a_port_is_refused(tmp_path: Path, address: str) -> None:
+    with pytest.raises(UserError, match=r"takes an address such as tcp://head:8786, got"):
+        run_all([config(1)], tmp_path, scheduler=address)
+
+
+def figures(outcomes: list[Outcome]) -> dict[str, dict[str, str] | str | None]:
+    """What came of every run, without the time it took."""
+    rows = {each.config.key: run_row(each.folder) or each.failure for each in outcomes}
+    return {
+        key: row if not isinstance(row, dict) else {**row, "seconds": ""}
+        for key, row in rows.items()
+    }
+
+
+def wait_for(path: Path, lines: int = 1) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if path.exists() and path.read_text().count("\n") >= lines:
+            return
+        time.sleep(0.01)

@@ -1,0 +1,184 @@
+"""The search: valid proposals, a fixed yardstick, nothing lost, settings that can be used."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from cores.config import Conv, Model, RunConfig, from_dict, merged, to_dict
+from cores.errors import UserError
+from cores.training import judge as judges
+from cores.runs import search as searching
+from cores.runs.runner import Job, run_folder
+from cores.runs.search import search, selection_score
+from cores.config.presets import preset_config, search_space
+
+Ended = Iterator[tuple[RunConfig, str | None]]
+
+
+@pytest.fixture
+def inline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Runs in this process, with a hurried judge."""
+
+    def in_this_process(runs: Iterable[RunConfig], job: Job, workers: int) -> Ended:
+        for config in runs:
+            yield config, job(config)
+
+    monkeypatch.setattr(searching, "in_processes", in_this_process)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(judges, "EPOCHS", 1)
+
+
+def base(model: str = "gnn", **changes: Any) -> RunConfig:
+    short = {"training": {"epochs": 2}, "network": {"hidden_dim": 8, "num_layers": 1}}
+    return preset_config("motifs", model, "gin", "default", short | changes)
+
+
+@pytest.mark.parametrize("model", get_args(Model))
+@pytest.mark.parametrize("conv", get_args(Conv))
+def test_every_value_of_the_space_is_a_valid_setting(model: str, conv: str) -> None:
+    config = preset_config("motifs", model, conv, "default", {})
+    space = search_space(config)
+    assert space
+    for name, values in space.items():
+        for value in values:
+            changes = searching._settings(config, {name: json.dumps(value)})
+            from_dict(RunConfig, merged(to_dict(config), changes))
+
+
+def test_nothing_is_searched_for_that_a_model_does_not_read() -> None:
+    spaces = {
+        model: search_space(preset_config("motifs", model, "gin", "default", {}))
+        for model in ("gnn", "sugar")
+    }
+    assert spaces["gnn"].keys() - spaces["sugar"].keys() == {"network.pooling"}
+
+
+def test_a_critic_is_searched_for_where_there_is_one() -> None:
+    paper = preset_config("MUTAG", "cores-node", "gin", "paper", {})
+    default = preset_config("MUTAG", "cores-node", "gin", "default", {})
+    assert set(search_space(paper)) - set(search_space(default)) == {
+        "ppo.value_coef",
+        "critic_lr_ratio",
+        "parts.policy",
+    }
+    proposed = {"critic_lr_ratio": "2.0", "policy_lr_ratio": "3.0", "ppo.entropy_coef": "0.001"}
+    found = searching._settings(paper, proposed)["ppo"]
+    assert found["learning_rate"] == paper.training.learning_rate / 3
+    assert found["critic_learning_rate"] == found["learning_rate"] / 2
+    assert found["final_entropy_coef"] == 0.001  # the paper's does not fall
+    fallen = searching._settings(default, proposed)["ppo"]["final_entropy_coef"]
+    assert fallen == pytest.approx(
+        0.001 * default.ppo.final_entropy_coef / default.ppo.entropy_coef
+    )
+
+
+def test_processes_that_share_a_study_propose_different_settings(tmp_path: Path) -> None:
+    studies = [searching._study(base(), tmp_path) for _ in range(2)]
+    proposed = [
+        searching._proposed(base(), searching._asked(study, tmp_path, "me", 0, "random"))
+        for study in studies
+        for _ in range(2)
+    ]
+    assert len({config.key for config in proposed}) == 4
+
+
+@pytest.mark.usefixtures("inline")
+@pytest.mark.parametrize("sampler", ["random", "tpe"])
+def test_a_search_goes_on_and_proposes_something_new(tmp_path: Path, sampler: Any) -> None:
+    search(base(), tmp_path, trials=2, sampler=sampler)
+    tried = search(base(), tmp_path, trials=4, sampler=sampler)
+    assert sorted(each.number for each in tried) == [0, 1, 2, 3]
+    assert len({json.dumps(each.settings, sort_keys=True) for each in tried}) == 4
+    assert tried == sorted(tried, key=lambda each: each.score or 0.0, reverse=True)
+
+
+@pytest.mark.usefixtures("inline")
+def test_the_settings_found_are_those_of_the_best_run(tmp_path: Path) -> None:
+    best = search(base(), tmp_path, trials=3)[0]
+    settings = tomllib.loads((tmp_path / "settings.toml").read_text())
+    config = preset_config("motifs", settings["model"], settings["conv"], "default", settings)
+    run = run_folder(tmp_path, config)
+    assert run.is_dir()
+    assert selection_score(run, config.reward) == best.score
+
+
+@pytest.mark.usefixtures("inline")
+def test_the_yardstick_does_not_move_with_what_is_tried(tmp_path: Path) -> None:
+    """A trial that asks for less of the graph is not praised for asking."""
+    yardstick = base("cores-node")
+    for each in search(yardstick, tmp_path, trials=2, sampler="random"):
+        config = from_dict(RunConfig, merged(to_dict(yardstick), each.settings))
+        run = run_folder(tmp_path, config)
+        assert each.score == selection_score(run, yardstick.reward)
+        assert each.score != selection_score(run, config.reward)
+
+
+def test_a_failed_trial_is_told_and_the_rest_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def first_fails(runs: Iterable[RunConfig], job: Job, workers: int) -> Ended:
+        for number, config in enumerate(runs):
+            yield config, job(config) if number else "the loss is nan"
+
+    monkeypatch.setattr(searching, "in_processes", first_fails)
+    tried = search(base(), tmp_path, trials=2)
+    assert [each.failure for each in tried] == [None, "the loss is nan"]
+    monkeypatch.setattr(
+        searching, "in_processes", lambda runs, job, workers: ((each, "bad") for each in runs)
+    )
+    with pytest.raises(UserError, match="all 2 trials failed, the first: bad"):
+        search(base(), tmp_path / "other", trials=2)
+
+
+def test_a_device_that_is_not_there_costs_no_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(UserError, match="torch sees no CUDA device"):
+        search(base(), tmp_path / "study", trials=2, device="cuda")
+    assert not (tmp_path / "study").exists()
+
+
+@pytest.mark.usefixtures("inline")
+def test_a_folder_of_another_search_or_of_something_else_is_refused(tmp_path: Path) -> None:
+    search(base(), tmp_path / "one", trials=1)
+    with pytest.raises(UserError, match="holds a search of other settings"):
+        search(base("mlp"), tmp_path / "one", trials=1)
+    with pytest.raises(UserError, match="holds one and no search"):
+        search(base(), tmp_path, trials=1)
+    journal = tmp_path / "one" / "study.log"
+    for damage in ("garbage\n", '{"a": 1}\n'):
+        journal.write_text(damage)
+        with pytest.raises(UserError, match=r"study\.log is damaged"):
+            search(base(), tmp_path / "one", trials=1)
+
+
+def test_a_killed_search_goes_on_with_the_run_it_was_at(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "cores", "search", "--dataset", "motifs", "--model", "gnn"]
+    command += ["--trials", "2", "--epochs", "200", "--out", str(tmp_path), "--device", "cpu"]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("*/history.jsonl")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    (killed,) = (path.parent for path in tmp_path.glob("*/history.jsonl"))
+    assert not (killed / "metrics.json").exists()
+
+    study = searching._study(
+        preset_config("motifs", "gnn", "gin", "default", {"training": {"epochs": 200}}),
+        tmp_path,
+    )
+    searching._take_up(study, tmp_path)
+    assert [each.state.name for each in study.trials] == ["FAIL", "WAITING"]
+    assert study.trials[0].params == study.trials[1].system_attrs["fixed_params"]
+    assert searching._counted(study) == []

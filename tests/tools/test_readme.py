@@ -1,0 +1,22 @@
+"""The README's table."""
+
+from cores.paper.targets import runs_of
+from cores.runs.rows import COLUMNS
+from readme import readme_table
+
+FIGURES = {"accuracy": "0.875", "node_ratio": "0.5", "judge_accuracy": "0.5"}
+ROWS = [
+    dict.fromkeys(COLUMNS, "")
+    | {"dataset": "MUTAG", "model": "cores-node", "conv": "gin", "key": config.key}
+    | {"split": str(config.split), "seed": "0", **FIGURES}
+    for config in runs_of("comparison-gin", ["MUTAG"], ["cores-node"], [1, 2], "default")
+]
+
+
+def test_the_table_has_a_line_per_dataset_and_the_papers_means_in_brackets() -> None:
+    table = readme_table(ROWS).splitlines()
+    assert table[2] == "| BZR | – | – | – | – | – | – | – |"
+    assert table[6] == (
+        "| MUTAG | **87.5 ± 0.0** (82.9) | **50.0 ± 0.0** (52.4) | 50.0 ± 0.0 | – | – | – | – |"
+    )
+    assert "Algorithm 1" not in table[-1]  # of which there is no row

@@ -1,0 +1,103 @@
+"""The judge knows the task, not the policy; it is made once and kept."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from cores.data.dataset import Dataset
+from cores.data.datasets import load_dataset
+from cores.evaluation.predictions import Predictions
+from cores.training import judge as judges
+from cores.training.judge import judge_of
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def small(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tu_folder: Path
+) -> Callable[..., Dataset]:
+    """Twelve graphs, a short recipe, and an empty cache."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(judges, "EPOCHS", 2)
+    return lambda: load_dataset(str(tu_folder))
+
+
+def cached(tmp_path: Path) -> list[Path]:
+    return sorted((tmp_path / "cache" / "cores-gnn" / "judges").iterdir())
+
+
+def test_a_judge_is_trained_once_and_then_read(
+    small: Callable[..., Dataset], tmp_path: Path
+) -> None:
+    first = judge_of(small(), 1, "gin", "node", CPU)
+    (path,) = cached(tmp_path)
+    written = path.stat().st_mtime_ns
+    again = judge_of(small(), 1, "gin", "node", CPU)
+    assert path.stat().st_mtime_ns == written
+    for one, other in zip(
+        first.classifier.state_dict().values(), again.classifier.state_dict().values(), strict=True
+    ):
+        assert torch.equal(one, other)
+
+
+def test_what_decides_its_weights_decides_its_name(
+    small: Callable[..., Dataset], tmp_path: Path
+) -> None:
+    for split, conv, removal in ((1, "gin", "node"), (2, "gin", "node"), (1, "gcn", "node")):
+        judge_of(small(), split, conv, removal, CPU)
+    judge_of(small(), 1, "gin", "edge", CPU)
+    assert len(cached(tmp_path)) == 4
+
+
+def test_making_a_judge_does_not_disturb_the_random_numbers_of_a_run(
+    small: Callable[..., Dataset],
+) -> None:
+    torch.manual_seed(3)
+    expected = torch.rand(4)
+    torch.manual_seed(3)
+    judge_of(small(), 1, "gin", "node", CPU)
+    assert torch.equal(torch.rand(4), expected)
+
+
+def test_a_damaged_judge_is_trained_anew(small: Callable[..., Dataset], tmp_path: Path) -> None:
+    judge_of(small(), 1, "gin", "node", CPU)
+    (path,) = cached(tmp_path)
+    whole = path.read_bytes()
+    path.write_bytes(b"not a judge")
+    judge_of(small(), 1, "gin", "node", CPU)
+    assert path.read_bytes() == whole
+
+
+def test_a_cache_that_cannot_be_written_does_not_cost_the_run(
+    small: Callable[..., Dataset], tmp_path: Path
+) -> None:
+    (tmp_path / "cache").write_text("a file where the folder should be")
+    with pytest.warns(UserWarning, match="the judge is not kept"):
+        judge_of(small(), 1, "gin", "node", CPU)
+
+
+@pytest.mark.parametrize("removal", ["node", "edge", "both"])
+def test_it_looks_at_the_subgraphs_at_the_whole_and_at_random_ones(
+    small: Callable[..., Dataset], removal: str
+) -> None:
+    dataset = small()
+    graphs = dataset.graphs
+    judge = judge_of(dataset, 1, "gin", removal, CPU)
+    everything = Predictions(
+        probs=torch.full((12, 2), 0.5),
+        node_ratio=torch.ones(12),
+        edge_ratio=torch.ones(12),
+        removed_nodes=torch.zeros(graphs.x.size(0), dtype=torch.bool),
+        removed_edges=torch.zeros(graphs.edge_index.size(1), dtype=torch.bool),
+        node_scores=None,
+        edge_scores=None,
+    )
+    figures = judge.figures(everything, graphs)
+    assert figures["judge_accuracy"] == figures["judge_full_accuracy"]
+    # where all is kept, a random mask of nodes or of edges is the whole graph as well
+    if removal != "both":
+        assert figures["judge_random_accuracy"] == figures["judge_full_accuracy"]
+    assert judge.figures(everything, graphs) == figures  # seeded
