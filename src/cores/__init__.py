@@ -4,22 +4,50 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cores.config.models import register_conv, register_model
     from cores.data.dataset import Dataset
     from cores.data.datasets import load_dataset
     from cores.errors import UserError
+    from cores.estimator import Cores
+    from cores.explain.explainer import CoresExplainer
+    from cores.explain.explanation import Explanation
+    from cores.graphs.store import GraphStore
+    from cores.models.network import GraphModel
 
-__version__ = "0.1.0"
-__all__ = ["Dataset", "UserError", "load_dataset"]
+__version__ = "0.2.0"
+__all__ = [
+    "Cores",
+    "CoresExplainer",
+    "Dataset",
+    "Explanation",
+    "GraphModel",
+    "GraphStore",
+    "UserError",
+    "load_dataset",
+    "register_conv",
+    "register_model",
+]
 
 _HOME = {
+    "Cores": "cores.estimator",
+    "CoresExplainer": "cores.explain.explainer",
     "Dataset": "cores.data.dataset",
+    "Explanation": "cores.explain.explanation",
+    "GraphModel": "cores.models.network",
+    "GraphStore": "cores.graphs.store",
     "UserError": "cores.errors",
     "load_dataset": "cores.data.datasets",
+    "register_conv": "cores.config.models",
+    "register_model": "cores.config.models",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Import public names when they are asked for: `cores --help` need not wait for torch."""
+    """Import public names when they are asked for: ``import cores`` need not wait for torch."""
     if name not in _HOME:
         raise AttributeError(f"module 'cores' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

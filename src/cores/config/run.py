@@ -122,6 +122,19 @@ class RunConfig:
         return plain | ({self.spec.group: own} if self.spec.settings is not None else {})
 
     @property
+    def changes(self) -> dict[str, Any]:
+        """The settings that differ from the model's defaults, nested."""
+        defaults = RunConfig(model=self.model).settings
+        found: dict[str, Any] = {}
+        for name, value in self.settings.items():
+            if isinstance(value, Mapping):
+                changed = {key: each for key, each in value.items() if each != defaults[name][key]}
+                found |= {name: changed} if changed else {}
+            elif value != defaults[name]:
+                found[name] = value
+        return found
+
+    @property
     def key(self) -> str:
         """Twelve hexadecimal digits that name this configuration, now and in later versions."""
         return run_key(self.settings, INTRODUCED_AS, schema())

@@ -13,10 +13,10 @@ from cores.errors import UserError
 from cores.graphs.store import GraphStore
 
 LABELS = ("y", "label")
-"""Attributes of a networkx graph that may hold its label."""
+"""Attributes of a graph that may hold its label."""
 
 
-def from_graphs(graphs: Iterable[Any], y: Sequence[Any] | None = None) -> Dataset:
+def from_graphs(graphs: Iterable[Any], y: Iterable[Any] | None = None) -> Dataset:
     """A dataset of labelled graphs.
 
     Args:
@@ -29,7 +29,7 @@ def from_graphs(graphs: Iterable[Any], y: Sequence[Any] | None = None) -> Datase
     if isinstance(graphs, Dataset) and y is None:
         return graphs
     records = read_graphs(graphs)
-    given = _own_labels(records) if y is None else [_plain(each) for each in y]
+    given = plain_labels(records) if y is None else [_plain(label) for label in y]
     if len(given) != len(records):
         raise UserError(f"`y` has {len(given)} labels for {len(records)} graphs")
     labels, classes = _classes(given)
@@ -135,9 +135,7 @@ def _from_networkx(graph: Any, number: int) -> Data:
     record.x = _rows([data.get("x") for _, data in graph.nodes(data=True)], number, "node")
     attributes = [data.get("edge_attr") for _, _, data in edges]
     record.edge_attr = _rows(attributes, number, "edge")
-    for name in LABELS:
-        if name in graph.graph:
-            record.y = graph.graph[name]
+    record.y = next((graph.graph[name] for name in LABELS if name in graph.graph), None)
     return record
 
 
@@ -152,10 +150,14 @@ def _rows(values: list[Any], number: int, kind: str) -> Tensor | None:
         ) from None
 
 
-def _own_labels(records: Sequence[Data]) -> list[Any]:
+def plain_labels(graphs: Iterable[Any]) -> list[Any]:
+    """Every graph's own label, as a plain Python value."""
+    if isinstance(graphs, Dataset):
+        return [graphs.labels[number] for number in graphs.graphs.y.tolist()]
     labels = []
-    for number, record in enumerate(records):
-        label = record.get("y")
+    for number, graph in enumerate(graphs):
+        kept = graph if isinstance(graph, Data) else getattr(graph, "graph", {})
+        label = next((kept[name] for name in LABELS if name in kept), None)
         if label is None:
             raise UserError(f"graph {number} has no label; set its y, or give `y`")
         labels.append(_plain(label))

@@ -1,7 +1,7 @@
 """A model's predictions for many graphs."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -41,6 +41,13 @@ class Predictions:
     node_scores: Float[Tensor, " nodes"] | None
     """None for a model that does not choose."""
     edge_scores: Float[Tensor, " edges"] | None
+
+    def cpu(self) -> "Predictions":
+        """The same on the CPU."""
+        moved = {
+            name: value.cpu() for name, value in vars(self).items() if isinstance(value, Tensor)
+        }
+        return replace(self, **moved)
 
     def kept_ratio(self, graphs: GraphStore, removal: Removal) -> Float[Tensor, " graphs"]:
         """rho: share of each graph's nodes, of its edges, or of both together, that is kept."""

@@ -7,31 +7,31 @@ from pathlib import Path
 from typing import Any
 
 import networkx as nx
+import torch
 
-from cores.evaluation.predictions import Predictions
+from cores.explain.explanation import Explanation
+from cores.explain.plotting import pyplot, save_figure
 from cores.files import write_atomically
-from cores.graphs.store import GraphStore
-from cores.paper.figures import pyplot, save_figure
-from cores.runs.trained import DataSchema
 
 KEPT, REMOVED, TRUTH = "#0072B2", "#C8C8C8", "#E69F00"
-WHOLE, LINE, GHOST = "#5A5A5A", "#8A8A8A", "#E6E6E6"
+FULL, LINE, GHOST = "#5A5A5A", "#8A8A8A", "#E6E6E6"
 """Colours that stay apart for colour-blind readers and in grey."""
 COLUMNS = 3
 
 
 def draw_subgraphs(
-    graphs: GraphStore, predictions: Predictions, schema: DataSchema, path: Path
+    explanations: Sequence[Explanation], class_names: Sequence[str], path: Path
 ) -> None:
-    """Draw every graph of a small store, its kept part dark, its true reason ringed, into a PNG."""
+    """Draw every graph, its kept part dark, its true reason ringed, into a PNG."""
     plt = pyplot()
-    rows = -(-len(graphs) // COLUMNS)
+    rows = -(-len(explanations) // COLUMNS)
     figure, axes = plt.subplots(rows, COLUMNS, figsize=(10, 3.6 * rows + 0.6), squeeze=False)
-    for index, axis in enumerate(axes.flat):
+    for axis in axes.flat:
         axis.set_axis_off()
-        if index < len(graphs):
-            _draw(axis, index, graphs, predictions, schema)
-    _legend(figure, graphs.node_truth is not None)
+    for explanation, axis in zip(explanations, axes.flat, strict=False):
+        _draw(axis, explanation)
+        axis.set_title(_title(explanation, class_names), fontsize=10)
+    _legend(figure, explanations)
     figure.tight_layout(rect=(0, 0.06, 1, 1))
     buffer = io.BytesIO()
     figure.savefig(buffer, dpi=130)
@@ -39,45 +39,67 @@ def draw_subgraphs(
     write_atomically(path, buffer.getvalue())
 
 
+def draw_explanation(
+    explanation: Explanation,
+    path: str | Path | None = None,
+    node_labels: Sequence[str] | None = None,
+) -> None:
+    """Draw one graph with its kept part highlighted; without a path, show it on the screen."""
+    if path is None:
+        from matplotlib import pyplot as plt
+    else:
+        plt = pyplot()
+    figure, axis = plt.subplots(figsize=(5, 4.4))
+    axis.set_axis_off()
+    _draw(axis, explanation, node_labels)
+    axis.set_title(f"predicted {explanation.prediction}\n{_kept(explanation)}", fontsize=10)
+    _legend(figure, [explanation])
+    figure.tight_layout(rect=(0, 0.08, 1, 1))
+    if path is None:
+        plt.show()
+        return
+    buffer = io.BytesIO()
+    figure.savefig(buffer, dpi=150, format=Path(path).suffix.removeprefix(".") or "png")
+    plt.close(figure)
+    write_atomically(Path(path), buffer.getvalue())
+
+
 @dataclass(frozen=True)
 class _Drawing:
     """A graph laid out, and which of it was kept."""
 
     graph: nx.Graph
-    where: dict[int, Any]
+    positions: dict[int, Any]
     kept_nodes: list[bool]
-    kept_pairs: list[tuple[int, int]]
+    kept_edges: list[tuple[int, int]]
     truth: list[bool]
 
     @classmethod
-    def of(cls, index: int, graphs: GraphStore, predictions: Predictions) -> "_Drawing":
-        graph = graphs.graph(index)
-        nodes = slice(int(graphs.node_ptr[index]), int(graphs.node_ptr[index + 1]))
-        edges = slice(int(graphs.edge_ptr[index]), int(graphs.edge_ptr[index + 1]))
-        pairs = list(zip(*graph.edge_index.tolist(), strict=True))
-        gone = predictions.removed_edges[edges].tolist()
-        drawn = nx.empty_graph(graph.num_nodes)  # first the nodes: colours go by their number
-        drawn.add_edges_from(pairs)
-        if graph.num_nodes <= 60:  # few crossings, but its time grows with the cube
-            where = nx.kamada_kawai_layout(drawn)
+    def of(cls, explanation: Explanation) -> "_Drawing":
+        nodes = explanation.num_nodes
+        graph = nx.empty_graph(nodes)  # first the nodes: colours go by their number
+        graph.add_edges_from(explanation.edge_index.t().tolist())
+        if nodes <= 60:  # few crossings, but its time grows with the cube
+            positions = nx.kamada_kawai_layout(graph)
         else:
-            where = nx.spring_layout(drawn, seed=0)
+            positions = nx.spring_layout(graph, seed=0)
+        truth = explanation.get("node_truth")
         return cls(
-            drawn,
-            where,
-            (~predictions.removed_nodes[nodes]).tolist(),
-            [pair for pair, removed in zip(pairs, gone, strict=True) if not removed],
-            graph.node_truth.tolist() if "node_truth" in graph else [False] * graph.num_nodes,
+            graph,
+            positions,
+            explanation.node_mask.squeeze(-1).tolist(),
+            explanation.kept_edges,
+            [False] * nodes if truth is None else truth.tolist(),
         )
 
     def edges(self, axis: Any, **style: Any) -> None:
-        nx.draw_networkx_edges(self.graph, self.where, ax=axis, **style)
+        nx.draw_networkx_edges(self.graph, self.positions, ax=axis, **style)
 
     def nodes(self, axis: Any, colours: list[str], size: int, **style: Any) -> None:
         """Nodes in their colours, the true reason ringed."""
         nx.draw_networkx_nodes(
             self.graph,
-            self.where,
+            self.positions,
             ax=axis,
             node_size=size,
             node_color=colours,
@@ -88,29 +110,44 @@ class _Drawing:
             **style,
         )
 
+    def labels(self, axis: Any, names: Sequence[str], shown: Sequence[bool]) -> None:
+        """Names on some of the nodes."""
+        nx.draw_networkx_labels(
+            self.graph,
+            self.positions,
+            {node: name for node, name in enumerate(names) if shown[node]},
+            ax=axis,
+            font_size=8,
+            font_color="white",
+        )
 
-def _draw(
-    axis: Any, index: int, graphs: GraphStore, predictions: Predictions, schema: DataSchema
-) -> None:
-    drawing = _Drawing.of(index, graphs, predictions)
+
+def _draw(axis: Any, explanation: Explanation, names: Sequence[str] | None = None) -> None:
+    drawing = _Drawing.of(explanation)
     drawing.edges(axis, edge_color=REMOVED, width=1.0)
-    drawing.edges(axis, edgelist=drawing.kept_pairs, edge_color=KEPT, width=2.6)
+    drawing.edges(axis, edgelist=drawing.kept_edges, edge_color=KEPT, width=2.6)
     colours = [KEPT if kept else REMOVED for kept in drawing.kept_nodes]
-    drawing.nodes(axis, colours, 90 if len(colours) <= 60 else 25)
-    probs = predictions.probs[index]
-    named, likely = schema.class_names, int(probs.argmax())
-    axis.set_title(
-        f"true {named[int(graphs.y[index])]}, "
-        f"predicted {named[likely]} ({float(probs[likely]):.2f})\n"
-        f"kept {float(predictions.node_ratio[index]):.0%} of nodes, "
-        f"{float(predictions.edge_ratio[index]):.0%} of edges",
-        fontsize=10,
+    size = 190 if names else (90 if len(colours) <= 60 else 25)
+    drawing.nodes(axis, colours, size)
+    if names:
+        drawing.labels(axis, names, [True] * len(names))
+
+
+def _title(explanation: Explanation, class_names: Sequence[str]) -> str:
+    probability = float(explanation.probabilities.max())
+    return (
+        f"true {class_names[int(explanation.y)]}, "
+        f"predicted {explanation.prediction} ({probability:.2f})\n{_kept(explanation)}"
     )
 
 
+def _kept(explanation: Explanation) -> str:
+    nodes, edges = explanation.node_ratio, explanation.edge_ratio
+    return f"kept {nodes:.0%} of nodes, {edges:.0%} of edges"
+
+
 def draw_pipeline(
-    graphs: GraphStore,
-    predictions: Predictions,
+    explanations: Sequence[Explanation],
     class_names: Sequence[str],
     symbols: Sequence[str],
     stem: Path,
@@ -122,7 +159,7 @@ def draw_pipeline(
     Returns the files, a PNG and an SVG.
     """
     plt = pyplot()
-    labels = graphs.y.tolist()
+    labels = [int(explanation.y) for explanation in explanations]
     chosen = [labels.index(label) for label in sorted(set(labels), reverse=True)]
     figure, axes = plt.subplots(
         len(chosen),
@@ -133,34 +170,27 @@ def draw_pipeline(
         layout="constrained",
     )
     for index, (left, middle, right) in zip(chosen, axes, strict=True):
-        drawing = _Drawing.of(index, graphs, predictions)
-        names = _symbols(graphs, index, symbols)
+        explanation = explanations[index]
+        drawing = _Drawing.of(explanation)
+        names = _symbols(explanation, symbols)
         size = 190 if symbols else 90
         left.set_title(f"graph: {class_names[labels[index]]}", fontsize=11)
         drawing.edges(left, edge_color=LINE, width=1.2)
-        drawing.nodes(left, [WHOLE] * len(drawing.kept_nodes), size)
-        nodes, edges = float(predictions.node_ratio[index]), float(predictions.edge_ratio[index])
+        drawing.nodes(left, [FULL] * len(drawing.kept_nodes), size)
+        nodes, edges = explanation.node_ratio, explanation.edge_ratio
         middle.set_title(f"kept: {nodes:.0%} of the nodes, {edges:.0%} of the edges", fontsize=11)
         drawing.edges(middle, edge_color=GHOST, width=0.8)
-        drawing.edges(middle, edgelist=drawing.kept_pairs, edge_color=KEPT, width=2.6)
+        drawing.edges(middle, edgelist=drawing.kept_edges, edge_color=KEPT, width=2.6)
         drawing.nodes(middle, [KEPT if kept else GHOST for kept in drawing.kept_nodes], size)
         for axis, shown in ((left, [True] * len(names)), (middle, drawing.kept_nodes)):
             axis.set_axis_off()
-            nx.draw_networkx_labels(
-                drawing.graph,
-                drawing.where,
-                {node: name for node, name in enumerate(names) if shown[node]},
-                ax=axis,
-                font_size=8,
-                font_color="white",
-            )
-        _bars(right, predictions.probs[index].tolist(), class_names, labels[index])
+            drawing.labels(axis, names, shown)
+        _bars(right, explanation.probabilities.tolist(), class_names, labels[index])
     return save_figure(figure, stem)
 
 
-def _symbols(graphs: GraphStore, index: int, symbols: Sequence[str]) -> list[str]:
-    nodes = slice(int(graphs.node_ptr[index]), int(graphs.node_ptr[index + 1]))
-    return [symbols[label] for label in graphs.x[nodes].argmax(dim=1)] if symbols else []
+def _symbols(explanation: Explanation, symbols: Sequence[str]) -> list[str]:
+    return [symbols[label] for label in explanation.x.argmax(dim=1)] if symbols else []
 
 
 def _bars(axis: Any, probs: list[float], class_names: Sequence[str], true: int) -> None:
@@ -175,7 +205,8 @@ def _bars(axis: Any, probs: list[float], class_names: Sequence[str], true: int) 
     axis.set_box_aspect(0.55)
 
 
-def _legend(figure: Any, with_truth: bool) -> None:
+def _legend(figure: Any, explanations: Sequence[Explanation]) -> None:
+    """What the colours mean: of nodes where nodes were removed, else of edges."""
     from matplotlib.lines import Line2D
 
     def dot(label: str, face: str, ring: str) -> Any:
@@ -191,10 +222,19 @@ def _legend(figure: Any, with_truth: bool) -> None:
             label=label,
         )
 
-    entries = [
-        dot("kept: all that the classifier sees", KEPT, KEPT),
-        dot("removed", REMOVED, REMOVED),
-    ]
-    if with_truth:
+    def line(label: str, colour: str, width: float) -> Any:
+        return Line2D([], [], color=colour, linewidth=width, label=label)
+
+    if all(bool(torch.all(explanation.node_mask)) for explanation in explanations):
+        entries = [
+            line("kept edges: all that the classifier sees", KEPT, 2.6),
+            line("removed edges", REMOVED, 1.0),
+        ]
+    else:
+        entries = [
+            dot("kept: all that the classifier sees", KEPT, KEPT),
+            dot("removed", REMOVED, REMOVED),
+        ]
+    if any("node_truth" in explanation for explanation in explanations):
         entries.append(dot("truly decides the class", "white", TRUTH))
     figure.legend(handles=entries, loc="lower center", ncol=len(entries), frameon=False)

@@ -10,6 +10,8 @@ from cores.errors import UserError
 
 def choose_device(name: str) -> torch.device:
     """``auto`` takes a GPU where there is one."""
+    if name not in ("auto", "cpu", "cuda"):
+        raise UserError(f"`device` is auto, cpu or cuda, got {name!r}")
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cuda" and not torch.cuda.is_available():

@@ -1,0 +1,394 @@
+"""``Cores``: fit graphs, predict from the part that the model keeps, and show that part."""
+
+import inspect
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from cores.config import RunConfig, SetsConfig, from_dict, merged
+from cores.config.models import MODELS
+from cores.data.dataset import Dataset, checked
+from cores.data.lists import from_graphs, plain_labels, read_graphs
+from cores.errors import UserError
+from cores.evaluation.predictions import Predictions, predict
+from cores.explain.explanation import Explanation, explanations
+from cores.files import locked, make_folder, read_json, write_json
+from cores.graphs.store import GraphStore
+from cores.models.classifier import Classifier
+from cores.models.network import GraphModel
+from cores.models.policy import Policy
+from cores.models.sparse import SparseClassifier
+from cores.runs.device import choose_device, tuned_cpu
+from cores.runs.fit import PreparedData, fit_model, measure
+from cores.runs.folder import CONFIG, METRICS, write_identity
+from cores.runs.progress import training_progress
+from cores.runs.trained import TrainedModel, schema_as_data
+from cores.training.judge import train_judge
+from cores.training.supervised import no_report
+
+Graphs = Iterable[Any]
+"""PyG ``Data``, networkx graphs, or a :class:`cores.Dataset`."""
+Labels = Sequence[Any] | NDArray[Any]
+
+
+class Cores:
+    """A graph classifier that decides from a small subgraph it chose itself, and shows it.
+
+    It follows scikit-learn: the constructor stores its arguments, ``fit`` learns and returns the
+    estimator, what was learnt has a trailing underscore.
+
+    Example::
+
+        model = Cores(removal="node").fit(graphs)          # PyG graphs with labels in .y
+        model.predict(new_graphs)
+        model.predict_set(new_graphs, alpha=0.1)           # holds the true label 9 times out of 10
+        for explanation in model.explain(new_graphs):
+            explanation.kept_nodes, explanation.prediction
+
+    Args:
+        removal: What the policy removes: ``"node"``, ``"edge"`` or ``"both"``. None trains the
+            plain network, which sees full graphs.
+        conv: Message-passing layer: ``"gin"``, ``"gcn"``, ``"gat"`` or a registered one.
+        epochs: Length of the training; None chooses it by the number of graphs.
+        seed: Of the weights, the order of batches and the division of the graphs. On a CPU, the
+            same seed gives the same numbers.
+        device: ``"cpu"``, ``"cuda"``, or ``"auto"``, which takes a GPU where there is one.
+        progress: Whether to show a bar on standard error.
+        desired_ratio: d, the share to keep at which the sparsity reward is nearly full.
+        lam: Lambda, the weight of accuracy against sparsity in the reward.
+        judge: Whether to train an independent classifier that checks the kept subgraphs; it takes
+            about as long as the classifier itself.
+        settings: Any other setting, nested as in a settings file, e.g.
+            ``{"network": {"hidden_dim": 128}}``.
+
+    Attributes:
+        classes_: The labels, as they were given.
+        metrics_: What was measured on the test part that ``fit`` sets aside.
+        network_: The trained PyTorch module; it takes PyG graphs as they are.
+        n_features_in_: Columns of the node features.
+    """
+
+    _estimator_type = "classifier"
+
+    def __init__(
+        self,
+        removal: str | None = "node",
+        conv: str = "gin",
+        epochs: int | None = None,
+        seed: int = 0,
+        device: str = "auto",
+        progress: bool = True,
+        desired_ratio: float | None = None,
+        lam: float | None = None,
+        judge: bool = True,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.removal = removal
+        self.conv = conv
+        self.epochs = epochs
+        self.seed = seed
+        self.device = device
+        self.progress = progress
+        self.desired_ratio = desired_ratio
+        self.lam = lam
+        self.judge = judge
+        self.settings = settings
+
+    def fit(
+        self,
+        graphs: Graphs,
+        y: Labels | None = None,
+        validation: Graphs | tuple[Graphs, Labels] | None = None,
+    ) -> "Cores":
+        """Train policy and classifier, calibrate them, and measure them on a part set aside.
+
+        The graphs are divided into parts for training, calibration and test, and for selecting
+        weights unless ``validation`` is given. Nothing is written to disk.
+
+        Args:
+            graphs: PyG ``Data``, networkx graphs, or a dataset.
+            y: A label per graph; if not given, each graph's own.
+            validation: Labelled graphs, or graphs and their labels, by which weights are selected.
+        """
+        dataset, selection = _with_validation(graphs, y, validation)
+        config = self._config(len(dataset))
+        device = choose_device(self.device)
+        data = PreparedData.of(dataset, config, device, selection)
+        bar = training_progress(config.model, config.training.epochs)
+        with (
+            tuned_cpu(),
+            torch.random.fork_rng(),  # the user's random numbers are not ours to move
+            bar if self.progress else nullcontext(no_report) as report,
+        ):
+            fitted = fit_model(config, data, report=report)
+            removes = config.spec.removes
+            judge = None
+            if self.judge and removes is not None:
+                judge = train_judge(dataset, data.split, config.conv, removes, device)
+            metrics = measure(fitted.trained, data.part("test"), config.alpha, judge)
+        self.metrics_ = metrics | {
+            "epochs": fitted.epochs,
+            "best_epoch": fitted.best_epoch,
+            "seconds": round(fitted.seconds, 3),
+        }
+        return self._take(fitted.trained)
+
+    def predict(self, graphs: Graphs) -> NDArray[Any]:
+        """The predicted label of every graph."""
+        chosen = self.predict_proba(graphs).argmax(axis=1)
+        return self.classes_[chosen]
+
+    def predict_proba(self, graphs: Graphs) -> NDArray[np.float32]:
+        """Probability of every class, in the order of ``classes_``; [graphs, classes]."""
+        return self._predictions(graphs)[1].probs.numpy()
+
+    def predict_set(
+        self,
+        graphs: Graphs,
+        alpha: float = 0.1,
+        score: str | None = None,
+        per_class: bool | None = None,
+    ) -> list[list[Any]]:
+        """A set of labels per graph that misses the true one at most a share ``alpha`` of the time.
+
+        The promise holds on average over draws of calibration and new graphs. A set may be empty,
+        or hold every label where there were too few calibration graphs for ``alpha``.
+
+        Args:
+            graphs: The graphs to predict.
+            alpha: Error rate.
+            score: Conformal score: ``"lac"``, ``"aps"``, ``"raps"`` or ``"randomised-aps"``.
+            per_class: Whether every class is covered as often.
+        """
+        _, predictions = self._predictions(graphs)
+        sets = self._sets(predictions, alpha, score, per_class)
+        if sets is None:
+            raise UserError("the model has no calibration part; fit it with parts.calibration > 0")
+        return [
+            [label for label, inside in zip(self._labels, row, strict=True) if inside]
+            for row in sets.tolist()
+        ]
+
+    def explain(self, graphs: Graphs, alpha: float = 0.1) -> list[Explanation]:
+        """What the model kept of every graph, as PyG explanations, with prediction and set."""
+        store, predictions = self._predictions(graphs)
+        sets = self._sets(predictions, alpha, None, None)
+        return list(explanations(store, predictions, self._labels, sets))
+
+    def score(self, graphs: Graphs, y: Labels | None = None) -> float:
+        """Accuracy on labelled graphs."""
+        if not isinstance(graphs, Dataset):
+            graphs = list(graphs)  # it is read twice
+        labels = plain_labels(graphs) if y is None else np.asarray(y).tolist()
+        predicted = self.predict(graphs).tolist()
+        if len(labels) != len(predicted):
+            raise UserError(f"`y` has {len(labels)} labels for {len(predicted)} graphs")
+        return float(np.mean([a == b for a, b in zip(predicted, labels, strict=True)]))
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model into a new folder, which ``Cores.load`` and the command line read."""
+        trained = self._trained
+        out = Path(folder)
+        if out.exists() and any(out.iterdir()):
+            raise UserError(f"{out} is not empty; choose another folder")
+        make_folder(out)
+        with locked(out):
+            device = next(trained.model.parameters()).device
+            write_identity(out, trained.config, schema_as_data(trained.schema), device)
+            trained.save(out)
+            config = trained.config
+            identity = {
+                "dataset": config.dataset,
+                "model": config.model,
+                "conv": config.conv,
+                "preset": config.preset,
+                "split": config.split,
+                "seed": config.seed,
+            }
+            write_json(out / METRICS, identity | self.metrics_)
+
+    @classmethod
+    def load(cls, folder: str | Path, device: str = "auto") -> "Cores":
+        """The model of a folder that ``save`` or ``cores train`` wrote."""
+        out = Path(folder)
+        if not (out / CONFIG).exists():
+            raise UserError(f"{out} holds no model: {CONFIG} is missing")
+        trained = TrainedModel.load(out)
+        config = trained.config
+        model = cls(
+            removal=config.removal,
+            conv=config.conv,
+            epochs=config.training.epochs,
+            seed=config.seed,
+            device=device,
+            settings=config.changes,
+        )
+        metrics = read_json(out / METRICS) if (out / METRICS).exists() else {}
+        model.metrics_ = metrics if isinstance(metrics, dict) else {}
+        trained.model.to(choose_device(device))
+        return model._take(trained)
+
+    @property
+    def classifier_(self) -> Classifier | GraphModel:
+        """The classifier f_theta, a PyTorch module that takes any PyG graphs."""
+        network = self.network_
+        return network.classifier if isinstance(network, SparseClassifier) else network
+
+    @property
+    def policy_(self) -> Policy:
+        """The policy pi_phi; the plain network has none."""
+        if not isinstance(self.network_, SparseClassifier):
+            raise UserError("the plain network has no policy; set `removal` to node, edge or both")
+        return self.network_.policy
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The arguments of the constructor, as scikit-learn asks for them."""
+        return {name: getattr(self, name) for name in _arguments()}
+
+    def set_params(self, **params: Any) -> "Cores":
+        """Change arguments of the constructor."""
+        for name, value in params.items():
+            if name not in _arguments():
+                raise UserError(f"unknown parameter {name!r}; known: {', '.join(_arguments())}")
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = _arguments()
+        changed = [
+            f"{name}={value!r}"
+            for name, value in self.get_params().items()
+            if value != defaults[name]
+        ]
+        return f"Cores({', '.join(changed)})"
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn must know of this estimator; only scikit-learn asks."""
+        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="classifier",
+            target_tags=TargetTags(required=False),
+            classifier_tags=ClassifierTags(),
+            input_tags=InputTags(two_d_array=False),
+        )
+
+    def _config(self, num_graphs: int) -> RunConfig:
+        model = "gnn" if self.removal is None else f"cores-{self.removal}"
+        if model not in MODELS:
+            raise UserError(f"`removal` is node, edge, both or None, got {self.removal!r}")
+        epochs = epochs_for(num_graphs) if self.epochs is None else self.epochs
+        reward = {"desired_ratio": self.desired_ratio, "lam": self.lam}
+        own: dict[str, Any] = {
+            "dataset": "graphs",
+            "model": model,
+            "conv": self.conv,
+            "seed": self.seed,
+            "split": self.seed + 1,
+            "training": {"epochs": epochs},
+            "reward": {name: value for name, value in reward.items() if value is not None},
+        }
+        return RunConfig.from_settings(merged(self.settings or {}, own))
+
+    def _take(self, trained: TrainedModel) -> "Cores":
+        self._fitted = trained
+        self.network_ = trained.model
+        self.classes_ = np.array(trained.schema.labels)
+        self.n_features_in_ = trained.schema.dims.num_features
+        return self
+
+    @property
+    def _trained(self) -> TrainedModel:
+        if not hasattr(self, "_fitted"):
+            raise UserError("this Cores is not fitted yet; call fit first, or Cores.load")
+        return self._fitted
+
+    @property
+    def _labels(self) -> tuple[Any, ...]:
+        return self._trained.schema.labels
+
+    def _predictions(self, graphs: Graphs) -> tuple[GraphStore, Predictions]:
+        trained = self._trained
+        store = _unlabelled(graphs)
+        dims = trained.schema.dims
+        if store.num_features != dims.num_features:
+            raise UserError(
+                f"the graphs have {store.num_features} node features, "
+                f"the model was fitted on {dims.num_features}"
+            )
+        if trained.config.network.edge_features and (
+            store.num_edge_features != dims.num_edge_features
+        ):
+            raise UserError(
+                f"the graphs have {store.num_edge_features} edge features, "
+                f"the model was fitted on {dims.num_edge_features}"
+            )
+        device = next(trained.model.parameters()).device
+        with tuned_cpu():
+            return store, predict(trained.model, store.to(device)).cpu()
+
+    def _sets(
+        self, predictions: Predictions, alpha: float, score: str | None, per_class: bool | None
+    ) -> torch.Tensor | None:
+        trained = self._trained
+        if not 0 < alpha < 1:
+            raise UserError(f"`alpha` must lie in (0, 1), got {alpha}")
+        if not len(trained.calibration):
+            return None
+        given = {"score": score, "per_class": per_class}
+        sets = from_dict(
+            SetsConfig,
+            merged(
+                vars(trained.config.sets),
+                {name: value for name, value in given.items() if value is not None},
+            ),
+        )
+        return trained.calibration.sets(predictions.probs, alpha, sets)
+
+
+def epochs_for(num_graphs: int) -> int:
+    """How many epochs suit a dataset: fewer, of more steps each, for a larger one.
+
+    >>> [epochs_for(number) for number in (100, 1000, 4000, 100_000)]
+    [400, 240, 120, 60]
+    """
+    return min(400, max(60, round(240 * math.sqrt(1000 / num_graphs))))
+
+
+def _arguments() -> dict[str, Any]:
+    """The arguments of the constructor and their defaults."""
+    parameters = inspect.signature(Cores.__init__).parameters
+    return {name: each.default for name, each in parameters.items() if name != "self"}
+
+
+def _with_validation(
+    graphs: Graphs,
+    y: Labels | None,
+    validation: Graphs | tuple[Graphs, Labels] | None,
+) -> tuple[Dataset, torch.Tensor | None]:
+    """One dataset of both, and the positions of the validation graphs in it."""
+    if validation is None:
+        return checked(from_graphs(graphs, y)), None
+    others, labels = validation if isinstance(validation, tuple) else (validation, None)
+    known = plain_labels(graphs) if y is None else list(y)
+    added = plain_labels(others) if labels is None else list(labels)
+    first, second = list(graphs), list(others)
+    dataset = checked(from_graphs(first + second, known + added))
+    selection = torch.arange(len(first), len(first) + len(second))
+    if len(selection) == 0:
+        raise UserError("`validation` has no graphs; leave it out")
+    return dataset, selection
+
+
+def _unlabelled(graphs: Graphs) -> GraphStore:
+    """The graphs, whatever their labels are."""
+    if isinstance(graphs, Dataset):
+        return graphs.graphs
+    records = read_graphs(graphs)
+    return GraphStore.from_graphs(records, torch.zeros(len(records), dtype=torch.int64))

@@ -1,0 +1,144 @@
+"""An explanation is PyG's, with the kept part, the scores and the prediction behind it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+from torch_geometric.explain import Explanation as PyGExplanation
+
+from cores.evaluation.predictions import Predictions
+from cores.graphs.store import GraphStore
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a model predicts for one graph."""
+
+    label: Any
+    """The predicted label, as labels were given for training."""
+    probabilities: NDArray[np.float32]
+    """One per class, in the order of the classes."""
+    labels_in_set: list[Any] | None
+    """The prediction set; None where the model was not calibrated."""
+
+
+class Explanation(PyGExplanation):
+    """A graph, what the model kept of it, and what it predicts from that.
+
+    The stored masks are 0.0 or 1.0, because PyG's metrics calculate with them; as attributes they
+    are truth values. They, the scores and PyG's methods (``get_explanation_subgraph``,
+    ``get_complement_subgraph``, ``validate``) refer to the nodes and directed edges of the graph.
+
+    Attributes:
+        node_score: How much the model wants to keep each node, in [0, 1] for CORES.
+        edge_score: The same for each directed edge.
+    """
+
+    @property
+    def node_mask(self) -> Tensor:
+        """[N, 1] bool: kept nodes."""
+        return self["node_mask"] > 0
+
+    @property
+    def edge_mask(self) -> Tensor:
+        """[E] bool: kept edges, both directions of an edge alike."""
+        return self["edge_mask"] > 0
+
+    @property
+    def kept_nodes(self) -> list[int]:
+        """Numbers of the kept nodes."""
+        return self.node_mask.squeeze(-1).nonzero().flatten().tolist()
+
+    @property
+    def kept_edges(self) -> list[tuple[int, int]]:
+        """Kept edges by their ends, each undirected edge once."""
+        ends = self.edge_index[:, self.edge_mask].sort(dim=0).values
+        return [(int(a), int(b)) for a, b in ends.unique(dim=1).t().tolist()]
+
+    @property
+    def node_ratio(self) -> float:
+        """Share of the nodes that is kept."""
+        return float(self["node_mask"].mean())
+
+    @property
+    def edge_ratio(self) -> float:
+        """Share of the edges that is kept; 1 for a graph without edges."""
+        return float(self["edge_mask"].mean()) if self.num_edges else 1.0
+
+    @property
+    def prediction(self) -> Any:
+        """The predicted label, as labels were given for training."""
+        return self["verdict"].label
+
+    @property
+    def probabilities(self) -> NDArray[np.float32]:
+        """Probability of every class, in the order of ``classes_``."""
+        return self["verdict"].probabilities
+
+    @property
+    def prediction_set(self) -> list[Any] | None:
+        """Labels in the prediction set; None where the model was not calibrated."""
+        return self["verdict"].labels_in_set
+
+    def visualize_graph(
+        self,
+        path: str | Path | None = None,
+        backend: str | None = None,
+        node_labels: list[str] | None = None,
+    ) -> None:
+        """Draw the graph with the kept part highlighted, to a file or on the screen.
+
+        Args:
+            path: A file by its ending (.png, .svg, .pdf); None shows it.
+            backend: ``"graphviz"`` draws the kept part alone with PyG's drawing by graphviz.
+            node_labels: What to write on the nodes.
+        """
+        if backend == "graphviz":
+            kept = self.get_explanation_subgraph()
+            PyGExplanation.visualize_graph(kept, path, backend, node_labels)
+            return
+        from cores.explain.pictures import draw_explanation
+
+        draw_explanation(self, path, node_labels)
+
+
+def explanations(
+    graphs: GraphStore,
+    predictions: Predictions,
+    labels: tuple[Any, ...],
+    sets: Tensor | None,
+) -> Iterator[Explanation]:
+    """One explanation per graph of a store."""
+    chosen = predictions.probs.argmax(dim=-1).tolist()
+    probs = predictions.probs.numpy()
+    for index, label in enumerate(chosen):
+        nodes = slice(int(graphs.node_ptr[index]), int(graphs.node_ptr[index + 1]))
+        edges = slice(int(graphs.edge_ptr[index]), int(graphs.edge_ptr[index + 1]))
+        kept_nodes = (~predictions.removed_nodes[nodes]).float()
+        kept_edges = (~predictions.removed_edges[edges]).float()
+        in_set = None
+        if sets is not None:
+            in_set = [
+                name for name, inside in zip(labels, sets[index].tolist(), strict=True) if inside
+            ]
+        explanation = Explanation(
+            node_mask=kept_nodes[:, None],
+            edge_mask=kept_edges,
+            node_score=_part(predictions.node_scores, nodes, kept_nodes),
+            edge_score=_part(predictions.edge_scores, edges, kept_edges),
+            verdict=Verdict(labels[label], probs[index], in_set),
+            target=predictions.probs[index : index + 1].argmax(dim=-1),
+            **graphs.graph(index).to_dict(),
+        )
+        # PyG's metrics ask the model again with these.
+        explanation._model_args = [] if graphs.edge_attr is None else ["edge_attr"]
+        yield explanation
+
+
+def _part(scores: Tensor | None, items: slice, kept: Tensor) -> Tensor:
+    """The scores of a graph; a model that does not choose scores what it saw."""
+    return kept if scores is None else scores[items]
