@@ -13,6 +13,7 @@ from torch import Tensor
 from cores.data.dataset import Dataset, numbered
 from cores.data.tu import TURecords
 from cores.errors import UserError
+from cores.graphs.segments import owners
 from cores.graphs.store import GraphStore
 
 
@@ -72,8 +73,8 @@ def _ring_edges(arrays: dict[str, NDArray[Any]]) -> Tensor:
     two rings is not.
     """
     graphs = len(arrays["y"])
-    nodes_of = np.repeat(np.arange(graphs), np.diff(arrays["node_ptr"]))
-    edges_of = np.repeat(np.arange(graphs), np.diff(arrays["edge_ptr"]))
+    nodes_of = owners(torch.from_numpy(np.diff(arrays["node_ptr"]))).numpy()
+    edges_of = owners(torch.from_numpy(np.diff(arrays["edge_ptr"]))).numpy()
     ends = arrays["edge_index"].astype(np.int64) + arrays["node_ptr"][edges_of]
     columns = arrays["num_gt"].astype(np.int64)
     local = np.arange(len(nodes_of)) - arrays["node_ptr"][nodes_of]

@@ -3,12 +3,12 @@
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from cores.data.catalogue import DatasetSpec
 from cores.data.dataset import Dataset
 from cores.data.tu import TURecords
 from cores.errors import UserError
+from cores.graphs.segments import pointers
 from cores.graphs.store import GraphStore
 
 MOST_LABELS = 10_000
@@ -33,15 +33,17 @@ def from_tu(spec: DatasetSpec, records: TURecords) -> Dataset:
     if not names:
         features, names = np.ones((len(features), 1), np.float32), ("constant",)
     class_labels, classes = np.unique(records.graph_labels, return_inverse=True)
-    node_ptr = _pointers(records.graph_of_node, len(classes))
-    graph_of_edge = records.graph_of_node[records.edge_index[0]]
+    graph_of_node = torch.from_numpy(records.graph_of_node)
+    edge_index = torch.from_numpy(records.edge_index)
+    graph_of_edge = graph_of_node[edge_index[0]]
+    node_ptr = pointers(torch.bincount(graph_of_node, minlength=len(classes)))
     edge_attr, edge_names = _one_hot(records.edge_labels, "edge", spec.name)
     graphs = GraphStore(
         x=torch.from_numpy(features),
-        edge_index=torch.from_numpy(records.edge_index) - node_ptr[torch.from_numpy(graph_of_edge)],
+        edge_index=edge_index - node_ptr[graph_of_edge],
         y=torch.from_numpy(classes.astype(np.int64)),
         node_ptr=node_ptr,
-        edge_ptr=_pointers(graph_of_edge, len(classes)),
+        edge_ptr=pointers(torch.bincount(graph_of_edge, minlength=len(classes))),
         edge_attr=torch.from_numpy(edge_attr) if edge_names else None,
     )
     return Dataset(
@@ -73,8 +75,3 @@ def _one_hot(
         blocks.append(block)
         names += [f"{word} label {number} = {value}" for value in range(least, greatest + 1)]
     return np.concatenate(blocks, axis=1), tuple(names)
-
-
-def _pointers(owner: NDArray[np.int64], groups: int) -> Tensor:
-    counts = np.bincount(owner, minlength=groups)
-    return torch.from_numpy(np.concatenate([[0], np.cumsum(counts)]))

@@ -7,6 +7,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from cores.data.dataset import Dataset
+from cores.graphs.segments import owners
 from cores.graphs.store import GraphStore
 
 
@@ -36,8 +37,7 @@ def _mean_and_std(counts: Int[Tensor, " graphs"]) -> tuple[float, float]:
 
 def is_undirected(graphs: GraphStore) -> bool:
     """Whether every edge is there in both directions."""
-    owner = torch.arange(len(graphs)).repeat_interleave(graphs.num_edges)
-    source, target = graphs.edge_index + graphs.node_ptr[owner]
+    source, target = graphs.edge_index + graphs.node_ptr[owners(graphs.num_edges)]
     nodes = graphs.x.size(0)
     forward = (source * nodes + target).sort().values
     backward = (target * nodes + source).sort().values

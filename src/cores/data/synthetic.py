@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from cores.errors import UserError, nearest
+from cores.graphs.segments import owners, place_within, pointers
 from cores.graphs.store import GraphStore
 
 MOTIFS: dict[str, tuple[tuple[int, int], ...]] = {
@@ -71,15 +72,14 @@ def ba_motifs(
         edges.append(both[order])
         truths.append((both[order] >= base_size).all(axis=1))
 
-    node_ptr = np.concatenate([[0], np.cumsum(sizes)])
-    edge_ptr = np.concatenate([[0], np.cumsum([len(each) for each in edges])])
-    local = np.arange(node_ptr[-1]) - np.repeat(node_ptr[:-1], sizes)
+    num_nodes = torch.from_numpy(sizes)
+    place = place_within(owners(num_nodes), num_graphs)
     return GraphStore(
-        x=torch.full((int(node_ptr[-1]), 10), 0.1),
+        x=torch.full((len(place), 10), 0.1),
         edge_index=torch.from_numpy(np.concatenate(edges).T.copy()),
         y=torch.from_numpy(labels),
-        node_ptr=torch.from_numpy(node_ptr),
-        edge_ptr=torch.from_numpy(edge_ptr),
-        node_truth=torch.from_numpy(local >= base_size),
+        node_ptr=pointers(num_nodes),
+        edge_ptr=pointers(torch.tensor([len(ends) for ends in edges])),
+        node_truth=place >= base_size,
         edge_truth=torch.from_numpy(np.concatenate(truths)),
     )

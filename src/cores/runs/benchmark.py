@@ -19,6 +19,7 @@ from torch_geometric.nn import GINConv, global_add_pool, global_mean_pool
 
 from cores import ppo
 from cores.config import NetworkConfig, PPOConfig, Removal
+from cores.graphs.segments import owners, place_within, pointers
 from cores.graphs.store import GraphStore
 from cores.data.dataset import Dims
 from cores.errors import UserError
@@ -74,12 +75,12 @@ def nci1_like_graphs(num_graphs: int, seed: int) -> GraphStore:
     """
     random = np.random.default_rng(seed)
     sizes = np.clip(random.normal(29.87, 13.56, num_graphs).round(), 4, 111).astype(np.int64)
-    ptr = np.concatenate([[0], np.cumsum(sizes)])
-    owner = np.repeat(np.arange(num_graphs), sizes)
-    local = np.arange(ptr[-1]) - ptr[owner]
+    num_nodes = torch.from_numpy(sizes)
+    owner = owners(num_nodes).numpy()
+    local = place_within(owners(num_nodes), num_graphs).numpy()
     parent = local - random.integers(1, np.clip(local, 1, 3) + 1)
     tree = local > 0
-    closing = random.random(ptr[-1]) < 1 / 8
+    closing = random.random(len(owner)) < 1 / 8
     far = random.integers(0, sizes[owner])
     closing &= far != local
     source = np.concatenate([local[tree], local[closing]])
@@ -88,14 +89,13 @@ def nci1_like_graphs(num_graphs: int, seed: int) -> GraphStore:
     ends = np.concatenate([[source, target], [target, source]], axis=1)
     edge_owner = np.concatenate([edge_owner, edge_owner])
     order = np.lexsort((ends[1], ends[0], edge_owner))
-    edge_ptr = np.concatenate([[0], np.cumsum(np.bincount(edge_owner, minlength=num_graphs))])
-    features = np.eye(NUM_FEATURES, dtype=np.float32)[random.integers(0, NUM_FEATURES, ptr[-1])]
+    features = np.eye(NUM_FEATURES, dtype=np.float32)[random.integers(0, NUM_FEATURES, len(owner))]
     return GraphStore(
         x=torch.from_numpy(features),
         edge_index=torch.from_numpy(ends[:, order]),
         y=torch.from_numpy(random.integers(0, 2, num_graphs)),
-        node_ptr=torch.from_numpy(ptr),
-        edge_ptr=torch.from_numpy(edge_ptr),
+        node_ptr=pointers(num_nodes),
+        edge_ptr=pointers(torch.from_numpy(np.bincount(edge_owner, minlength=num_graphs))),
     )
 
 
