@@ -125,7 +125,7 @@ def add_data_root(parser: CommandParser) -> None:
     """Where the datasets are."""
     parser.add_argument(
         "--data-root",
-        type=str | None,
+        type=str,
         default=None,
         metavar="FOLDER",
         help="Folder with tu/NAME.zip and other/NAME.npz, or PyG's layout (default: CORES_DATA).",

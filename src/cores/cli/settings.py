@@ -75,7 +75,7 @@ def add_settings(parser: CommandParser) -> None:
         parser.add_setting(shown, "--" + name.replace("_", "-"), BRIEF[name], **option)
     shown.add_argument(
         "--settings",
-        type=str | None,
+        type=str,
         default=None,
         metavar="FILE",
         help="Settings from a TOML, YAML or JSON file; --GROUP FILE reads one group alone.",
