@@ -1,8 +1,21 @@
-"""``python -m cores`` is the command ``cores``."""
+"""The command ``cores``, also as ``python -m cores``: its own commands and the paper's."""
 
 import sys
+from collections.abc import Sequence
 
-from cores.cli import main
+from cores import cli
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point; returns the exit status."""
+    try:  # importing takes a moment, in which Ctrl-C may come
+        from cores.cli.commands import COMMANDS
+        from cores.paper.command import REPRODUCE
+    except KeyboardInterrupt:
+        print("cores: interrupted; nothing is lost", file=sys.stderr)
+        return 130
+    return cli.main(sys.argv[1:] if arguments is None else arguments, (*COMMANDS, REPRODUCE))
+
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -4,10 +4,11 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 
-class UserError(Exception):
+class UserError(ValueError):
     """A mistake in the input, told in one line that names the mistake and the remedy.
 
-    The command line prints it without a traceback and exits with status 2.
+    Messages speak of arguments, as `out` or resume=True. The command line prints them without a
+    traceback, with its options in place of arguments, and exits with status 2.
     """
 
 

@@ -5,37 +5,36 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from cores.errors import ProgramError, UserError
 
-RESUME = {
-    "train": "the same command with --resume goes on",
-    "reproduce": "the same command goes on",
-    "search": "the same command goes on",
-}
-"""What to do after Ctrl-C, by command."""
+if TYPE_CHECKING:
+    from cores.cli.command import Command
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point of the command ``cores``."""
-    arguments = sys.argv[1:] if arguments is None else arguments
+def main(arguments: Sequence[str], commands: Sequence["Command"]) -> int:
+    """Do one of the commands; returns the exit status."""
+    from cores.cli.parse import parse
+    from cores.cli.words import with_flags
+
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that has no ± shows a ? there
+    flags: dict[str, str] = {}
+    after_interrupt = "nothing is lost"
     try:
-        from cores.cli import commands  # slow to import: Ctrl-C may come meanwhile
-        from cores.cli.parser import parse
-
-        name, options = parse(arguments)
-        result = getattr(commands, name)(options)
+        command, options = parse(arguments, commands)
+        flags, after_interrupt = options.flags, command.after_interrupt
+        result = command.run(options)
         if options.json:
             print(json.dumps(result), flush=True)
     except (ProgramError, UserError) as error:
-        print(f"cores: {' '.join(str(error).split())}", file=sys.stderr)
+        message = " ".join(with_flags(str(error), flags).split())
+        print(f"cores: {message}", file=sys.stderr)
         return 1 if isinstance(error, ProgramError) else 2
     except KeyboardInterrupt:
-        remedy = RESUME.get(next(iter(arguments), ""), "nothing is lost")
-        print(f"cores: interrupted; {remedy}", file=sys.stderr)
+        print(f"cores: interrupted; {after_interrupt}", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # The reader of our output, `head` say, has seen enough; nothing may be flushed at exit.

@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.markdown import Markdown
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -19,56 +18,56 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from cores.config import RunConfig
+from cores.cli.words import with_flags
 
 if TYPE_CHECKING:
     from cores.runs.search import Tried
 
 MEANINGS = {
-    "accuracy": "test graphs classified correctly",
-    "balanced_accuracy": "the same, every class counting alike",
-    "majority_rate": "accuracy of guessing the largest class",
-    "node_ratio": "share of the nodes the classifier sees",
-    "edge_ratio": "share of the edges the classifier sees",
-    "full_accuracy": "its accuracy on the whole graphs",
-    "judge_accuracy": "one that never met the policy, same view",
-    "judge_full_accuracy": "that judge on the whole graphs",
-    "judge_random_accuracy": "that judge on random parts as small",
-    "node_auc": "true nodes rank above others (ROC-AUC)",
-    "node_precision": "kept nodes that are true ones",
-    "node_recall": "true nodes that are kept",
-    "edge_auc": "true edges rank above others (ROC-AUC)",
-    "coverage": "prediction sets that hold the true label",
-    "set_size": "labels per prediction set, on average",
-    "alpha": "error rate the sets were calibrated for",
-    "test_graphs": "graphs held out for these figures",
+    "accuracy": "share of test graphs classified correctly",
+    "balanced_accuracy": "mean accuracy over the classes",
+    "majority_rate": "accuracy of predicting the largest class",
+    "node_ratio": "share of nodes kept in the subgraphs",
+    "edge_ratio": "share of edges kept in the subgraphs",
+    "full_accuracy": "the classifier on the full graphs",
+    "judge_accuracy": "an independent classifier on the same subgraphs",
+    "judge_full_accuracy": "that classifier on the full graphs",
+    "judge_random_accuracy": "that classifier on random subgraphs as small",
+    "node_auc": "ROC-AUC of the node scores, ground truth",
+    "node_precision": "share of kept nodes in the ground truth",
+    "node_recall": "share of ground-truth nodes kept",
+    "edge_auc": "ROC-AUC of the edge scores, ground truth",
+    "coverage": "share of prediction sets with the true label",
+    "set_size": "mean number of labels per prediction set",
+    "alpha": "error rate of the prediction sets",
+    "test_graphs": "number of test graphs",
     "epochs": "epochs trained",
-    "seconds": "time spent on training",
+    "seconds": "training time",
 }
-"""One line per figure, for a reader who is new here."""
+"""What each metric measures, in a line."""
 
 
 def print_metrics(metrics: Mapping[str, Any], folder: str) -> None:
-    """A run's figures with their meaning."""
+    """A run's metrics with their meaning."""
     title = f"{metrics['model']} ({metrics['conv']}) on {metrics['dataset']}"
-    table = Table(title=Text(title), title_justify="left")
-    table.add_column("figure")
+    table = Table(title=Text(title), title_justify="left", show_edge=False, pad_edge=False)
+    table.add_column("metric")
     table.add_column("value", justify="right")
     table.add_column("meaning")
     for name, meaning in MEANINGS.items():
         value = metrics.get(name)
         if value is not None:
-            shown = f"{value:.3f}" if isinstance(value, float) else str(value)
+            decimals = 1 if name == "seconds" else 3
+            shown = f"{value:.{decimals}f}" if isinstance(value, float) else str(value)
             table.add_row(name, shown, meaning)
     console = Console()
     console.print(table)
     console.print(Text(f"Run folder: {folder}"), soft_wrap=True)
 
 
-def print_datasets(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Table 1."""
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("dataset", no_wrap=True)
+def print_datasets(rows: Sequence[Mapping[str, Any]], missing: Mapping[str, str]) -> None:
+    """Table 1; below it the datasets whose files are missing, and how to get them."""
+    table = _plain_table("dataset")
     counts = ("graphs", "node\nfeat.", "edge\nfeat.", "classes", "undi-\nrected")
     for name in (*counts, "nodes", "edges"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -80,16 +79,30 @@ def print_datasets(rows: Sequence[Mapping[str, Any]]) -> None:
             f"{row['nodes_mean']:.2f} ± {row['nodes_std']:.2f}",
             f"{row['edges_mean']:.2f} ± {row['edges_std']:.2f}",
         )
-    Console().print(table)
+    console = Console()
+    if rows:
+        console.print(table)
+    if missing:
+        absent = _plain_table("not here")
+        absent.add_column("how to get it", overflow="fold")
+        for name, remedy in missing.items():
+            absent.add_row(name, Text(remedy))
+        console.print(*([""] if rows else []), absent)
 
 
-def print_benchmark(figures: Mapping[str, float]) -> None:
+def _plain_table(first: str) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column(first, no_wrap=True)
+    return table
+
+
+def print_benchmark(metrics: Mapping[str, float]) -> None:
     """Ratios first, then the seconds they come from."""
     table = Table()
-    table.add_column("figure")
+    table.add_column("metric")
     table.add_column("value", justify="right")
-    for name in sorted(figures, key=lambda each: "seconds" in each):
-        table.add_row(name, f"{figures[name]:.4g}")
+    for name in sorted(metrics, key=lambda name: "seconds" in name):
+        table.add_row(name, f"{metrics[name]:.4g}")
     Console().print(table)
 
 
@@ -99,14 +112,14 @@ def print_trials(trials: Sequence["Tried"], settings: str) -> None:
     table.add_column("trial", justify="right")
     table.add_column("score", justify="right")
     table.add_column("settings")
-    for each in trials[:_BEST]:
+    for trial in trials[:_BEST]:
         changed = [
             f"{group}.{name} {value:.3g}" if isinstance(value, float) else f"{group}.{name} {value}"
-            for group, values in each.settings.items()
+            for group, values in trial.settings.items()
             for name, value in values.items()
         ]
-        score = "failed" if each.score is None else f"{each.score:.4f}"
-        table.add_row(str(each.number), score, Text(", ".join(changed)))
+        score = "failed" if trial.score is None else f"{trial.score:.4f}"
+        table.add_row(str(trial.number), score, Text(", ".join(changed)))
     console = Console()
     console.print(table)
     console.print(Text(f"Best settings: {settings}"), soft_wrap=True)
@@ -118,6 +131,8 @@ _BEST = 5
 
 def print_table(caption: str, table: str) -> None:
     """A Markdown table, drawn, below its caption."""
+    from rich.markdown import Markdown  # slow to import, and rarely needed
+
     console = Console()
     console.print(Text(caption, style="bold"))
     console.print(Markdown(table))
@@ -130,74 +145,26 @@ def print_lines(lines: Sequence[str]) -> None:
 
 
 def print_note(line: str) -> None:
-    """What a user may want to know beside the result, on standard error."""
+    """A remark beside the result, on standard error."""
     Console(stderr=True).print(Text(f"note: {line}"), soft_wrap=True)
 
 
-def print_failure(name: str, reason: str, console: Console | None = None) -> None:
-    """What failed while the rest goes on, on standard error."""
-    line = Text(f"failed: {name}: {reason}")
+def print_failure(
+    name: str, reason: str, flags: Mapping[str, str], console: Console | None = None
+) -> None:
+    """What failed while the rest continues, on standard error, with the command's options."""
+    line = Text(f"failed: {name}: {with_flags(reason, flags)}")
     (console or Console(stderr=True)).print(line, soft_wrap=True)
 
 
-_SHOWN = {
-    "loss": "loss",
-    "reward": "reward",
-    "selection_accuracy": "accuracy",
-    "selection_ratio": "kept",
-}
-"""Figures of an epoch beside the bar, in a word each."""
-
-
 @contextmanager
-def training_progress(config: RunConfig) -> Iterator[Callable[[int, dict[str, float]], None]]:
-    """A bar over the epochs with loss, accuracy, rate and time left, on standard error.
-
-    It appears with the first epoch: what is wrong before that is told in one line alone.
-    """
-    progress = Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[figures]}"),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-    )
-    task = progress.add_task(
-        f"{config.model} on {config.dataset}",
-        total=config.training.epochs,
-        figures="",
-        rate="",
-        start=False,
-    )
-
-    def report(epoch: int, figures: dict[str, float]) -> None:
-        if not progress.live.is_started:
-            progress.start()
-            progress.start_task(task)
-        speed = progress.tasks[0].speed
-        progress.update(
-            task,
-            completed=epoch,
-            figures="  ".join(
-                f"{words} {figures[name]:.3f}" for name, words in _SHOWN.items() if name in figures
-            ),
-            rate=f"{speed:.1f} epochs/s" if speed else "",
-        )
-
-    try:
-        yield report
-    finally:
-        if progress.live.is_started:
-            progress.stop()
-
-
-@contextmanager
-def runs_progress(total: int, what: str = "runs") -> Iterator[Callable[[str, str | None], None]]:
+def runs_progress(
+    total: int, flags: Mapping[str, str], what: str = "runs"
+) -> Iterator[Callable[[str, str | None], None]]:
     """A bar over many runs with the time left; in a log, a line for every run that ends.
 
-    Failed runs are told as they come. What is wrong before the first is told in one line alone.
+    Failed runs are printed as they come, with the command's options in place of arguments. An
+    error before the first leaves nothing on the screen.
     """
     console = Console(stderr=True)
     progress = Progress(
@@ -215,7 +182,7 @@ def runs_progress(total: int, what: str = "runs") -> Iterator[Callable[[str, str
     def advance(name: str, failure: str | None) -> None:
         progress.advance(task)
         if failure is not None:
-            print_failure(name, failure, console)
+            print_failure(name, failure, flags, console)
         elif not console.is_terminal:
             state = progress.tasks[0]
             spent = timedelta(seconds=round(state.elapsed or 0))

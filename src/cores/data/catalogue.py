@@ -62,7 +62,7 @@ def canonical_name(dataset: str) -> str:
     ('MUTAG', 'PTC')
     """
     if not dataset.strip():
-        raise UserError("the dataset's name is empty; `cores datasets` lists what is known")
+        raise UserError(f"the dataset's name is empty; known: {', '.join(DATASETS)}")
     if dataset.lower() in _BY_FOLDED_NAME:
         return _BY_FOLDED_NAME[dataset.lower()]
     if os.sep in dataset or Path(dataset).exists():

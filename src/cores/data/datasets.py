@@ -6,7 +6,7 @@ from cores.data.arrays import from_npz, with_edge_truth
 from cores.data.catalogue import DATASETS, DatasetSpec, canonical_name
 from cores.data.dataset import Dataset, checked, numbered
 from cores.data.features import from_tu
-from cores.data.folders import data_folder, npz_path, tu_path
+from cores.data.folders import data_folder, dataset_path
 from cores.data.synthetic import ba_motifs
 from cores.data.tu import read_tu
 from cores.errors import UserError
@@ -31,14 +31,16 @@ def load_dataset(dataset: str, data_root: str | Path | None = None) -> Dataset:
         graphs = ba_motifs()
         return Dataset(name, graphs, ("cycle", "house"), numbered(graphs.num_features))
     root = data_folder(data_root)
+    path = dataset_path(spec, root)
     if spec.source == "npz":
-        path = npz_path(f"{spec.stem}.npz", root)
         try:
             return checked(from_npz(name, path))
+        except UserError:
+            raise
         except (LookupError, TypeError, ValueError, RuntimeError) as error:
             reason = f"{type(error).__name__}: {error}"
             raise UserError(f"{path} does not hold what {name} needs ({reason})") from None
-    records = read_tu(tu_path(spec, root))
+    records = read_tu(path)
     loaded = from_tu(spec, records)
     truth = (root or cache_folder()) / "other" / spec.edge_truth
     if spec.edge_truth and truth.exists():

@@ -20,38 +20,49 @@ def data_folder(given: str | Path | None) -> Path | None:
     except RuntimeError:  # ~somebody who is not known here
         root = Path(named)
     if not root.is_dir():
-        source = "--data-root" if given else "CORES_DATA"
+        source = "`data_root`" if given else "CORES_DATA"
         raise UserError(f"data folder {root} does not exist; set {source} to the right one")
     return root
 
 
-def tu_path(spec: DatasetSpec, root: Path | None) -> Path:
-    """The zip or folder of a dataset in TU format."""
-    suffix = "_cleaned" if spec.cleaned else ""
-    candidates = [
-        (root or cache_folder()) / f"tu{suffix}" / f"{spec.stem}.zip",
-        (root or cache_folder()) / f"tu{suffix}" / spec.stem,
-        (root or cache_folder()) / spec.stem / f"raw{suffix}",
-    ]
-    found = [path for path in candidates if path.exists()]
+def how_to_get(spec: DatasetSpec, root: Path | None) -> str | None:
+    """How to get the files of a dataset that are not in the folder; None if they are there."""
+    places = _places(spec, root)
+    if not places or any(path.exists() for path in places):
+        return None
+    downloaded = spec.source == "tu" and root is None
+    return f"{'downloaded on first use to' if downloaded else 'put it at'} {places[0]}"
+
+
+def dataset_path(spec: DatasetSpec, root: Path | None) -> Path:
+    """The file or folder of a dataset; one of the TU collection is downloaded to the cache."""
+    places = _places(spec, root)
+    found = [path for path in places if path.exists()]
     if found:
         return found[0]
-    if root is None:
-        return _downloaded(spec, candidates[0])
+    if spec.source == "tu" and root is None:
+        return _downloaded(spec, places[0])
+    if spec.source == "tu":
+        raise UserError(f"{root} has no {spec.name}; put it at {places[0]} or {places[2]}{os.sep}")
     raise UserError(
-        f"{root} has no {spec.name}; put it at {candidates[0]} or {candidates[2]}{os.sep}"
+        f"{places[0]} is missing; put it there, or at FOLDER/other/{places[0].name} and set "
+        "CORES_DATA to FOLDER"
     )
 
 
-def npz_path(file: str, root: Path | None) -> Path:
-    """A file of flat arrays, which must be there."""
-    path = (root or cache_folder()) / "other" / file
-    if not path.exists():
-        raise UserError(
-            f"{path} is missing; put it there, or at FOLDER/other/{file} and set CORES_DATA to "
-            "FOLDER"
-        )
-    return path
+def _places(spec: DatasetSpec, root: Path | None) -> list[Path]:
+    """Where the files of a dataset may be."""
+    folder = root or cache_folder()
+    if spec.source == "code":
+        return []
+    if spec.source == "npz":
+        return [folder / "other" / f"{spec.stem}.npz"]
+    suffix = "_cleaned" if spec.cleaned else ""
+    return [
+        folder / f"tu{suffix}" / f"{spec.stem}.zip",
+        folder / f"tu{suffix}" / spec.stem,
+        folder / spec.stem / f"raw{suffix}",
+    ]
 
 
 def _downloaded(spec: DatasetSpec, path: Path) -> Path:

@@ -3,14 +3,15 @@
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from jsonargparse import Namespace
 
 from cores.cli import display
+from cores.cli.command import Command, CommandParser, add_data_root, add_import
 from cores.cli.values import check_workers, names, numbers, path_or_none
 from cores.config import RunConfig
-from cores.config.models import MODELS
+from cores.config.models import MODELS, model_spec
 from cores.config.presets import PAPER_DATASETS
 from cores.data.catalogue import canonical_name
 from cores.data.folders import data_folder
@@ -39,7 +40,98 @@ QUICK_EPOCHS, QUICK_SPLITS = 20, 2
 Result = dict[str, Any]
 
 
-def reproduce(options: Namespace) -> Result:
+def _parser() -> CommandParser:
+    parser = CommandParser(
+        "Make a table or figure of the paper, ours beside theirs: printed, and written to "
+        "FOLDER/TARGET.md and .tex, or .png and .svg. Finished runs are not repeated: the same "
+        "command continues after an interruption.",
+        usage="cores reproduce TARGET [options]",
+    )
+    parser.add_argument(
+        "target",
+        metavar="TARGET",
+        help="datasets (Table 1), architectures (Table 2), comparison-gin, comparison-gcn or "
+        "comparison-gat (tables of models by datasets), ablation-d or ablation-lambda (figures 3 "
+        "and 4), sparsity-reward (figure 2), pipeline and mutag (figures 1 and 5), time-train or "
+        "time-inference (seconds of every model beside the plain GNN's), or all.",
+    )
+    parser.add_argument(
+        "--datasets",
+        type=str | None,
+        default=None,
+        metavar="NAMES",
+        help="Names with commas (default: the paper's nine).",
+    )
+    parser.add_argument(
+        "--models",
+        type=str | None,
+        default=None,
+        metavar="NAMES",
+        help=f"Names with commas (default: the target's own), of {', '.join(MODELS)}.",
+    )
+    parser.add_argument(
+        "--splits",
+        type=str,
+        default="1-5",
+        metavar="NUMBERS",
+        help="For example 1-5 or 1,3 (default: 1-5).",
+    )
+    parser.add_argument(
+        "--seeds",
+        type=str,
+        default="0",
+        metavar="NUMBERS",
+        help="For example 0 or 0-2 (default: 0).",
+    )
+    parser.add_argument(
+        "--preset",
+        type=Literal["default", "paper"],
+        default="default",
+        help="Settings of the runs: one for all datasets, or the published ones "
+        "(default: default).",
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help=f"A small version: {QUICK_SPLITS} splits and {QUICK_EPOCHS} epochs.",
+    )
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=1,
+        metavar="N",
+        help="Processes on this machine (default: 1).",
+    )
+    parser.add_argument(
+        "--scheduler",
+        type=str | None,
+        default=None,
+        metavar="ADDRESS",
+        help="Run on the workers of a dask scheduler, e.g. tcp://head:8786, instead of processes "
+        "here. They need this package, one thread each (dask worker --nthreads 1), and --out, the "
+        "data and imported scripts under the same paths.",
+    )
+    parser.add_argument(
+        "--out",
+        type=str,
+        default="runs/reproduce",
+        metavar="FOLDER",
+        help="Folder of run folders, tables and figures (default: runs/reproduce).",
+    )
+    parser.add_argument(
+        "--rows",
+        type=str | None,
+        default=None,
+        metavar="CSV",
+        help="File that collects a row per finished run (default: FOLDER/TARGET.csv); a run that "
+        "has a row there is not repeated.",
+    )
+    add_data_root(parser)
+    add_import(parser)
+    return parser
+
+
+def _reproduce(options: Namespace) -> Result:
     """Make a target, or all of them one after the other."""
     known = (*TARGETS, ALL)
     if options.target not in known:
@@ -58,7 +150,7 @@ def reproduce(options: Namespace) -> Result:
             results.append(_MAKERS[target](options, target))
         except (ProgramError, UserError) as error:  # the rest is worth having
             failures[target] = error
-            display.print_failure(target, str(error))
+            display.print_failure(target, str(error), options.flags)
     if failures:
         target, reason = next(iter(failures.items()))
         raise failed(
@@ -118,14 +210,14 @@ def _measured(
     if options.scheduler is None:  # what is wrong with all runs is told once, before the first
         choose_device(options.device)
         data_folder(options.data_root)
-    with display.runs_progress(len(missing)) as advance:
+    with display.runs_progress(len(missing), options.flags) as advance:
 
         def done(outcome: "Outcome") -> None:
             failure = outcome.failure
             if failure is None and (row := run_row(outcome.folder)) is not None:
                 rows[:] = merge_rows(rows_file, [row])
             elif failure is None:
-                failure = f"it ended, but not in {root} as seen from here; workers must share --out"
+                failure = f"it ended, but not in {root} as seen from here; workers must share `out`"
             if failure is not None:
                 failures[outcome.folder.name] = failure
             advance(outcome.folder.name, failure)
@@ -148,7 +240,7 @@ def _run_all(
         data_root=path_or_none(options.data_root),
         done=done,
         waits=lambda runs: display.print_note(
-            f"another command is at the last {runs} runs; waiting"
+            f"the last {runs} runs are locked by another process; waiting for them"
         ),
     )
 
@@ -179,7 +271,7 @@ def _sparsity_reward(options: Namespace, target: str) -> Result:
 def _picture(options: Namespace, target: str) -> Result:
     """Graphs, what is kept of them, and what is predicted from that."""
     from cores.explain.pictures import draw_pipeline
-    from cores.runs.run import predict_test_graphs
+    from cores.explain.run import explain_test_graphs
     from cores.runs.runner import run_folder
 
     picture = PICTURES[target]
@@ -193,18 +285,17 @@ def _picture(options: Namespace, target: str) -> Result:
     )
     folder = run_folder(Path(options.out), configs[0])
     if run_row(folder) is None:
-        with display.runs_progress(1) as advance:
+        with display.runs_progress(1, options.flags) as advance:
             _run_all(options, configs, lambda outcome: advance(target, outcome.failure))
     row = run_row(folder)
     if row is None:
         raise UserError(f"the run behind {target} failed; see the line above")
-    graphs, predictions, task = predict_test_graphs(
+    explanations, class_names = explain_test_graphs(
         folder, 1000, data_root=path_or_none(options.data_root)
     )
     files = draw_pipeline(
-        graphs,
-        predictions,
-        picture.classes or task.class_names,
+        explanations,
+        picture.classes or class_names,
         picture.symbols,
         Path(options.out) / target,
     )
@@ -232,7 +323,7 @@ def _times(options: Namespace, target: str) -> Result:
     asked = {YARDSTICK, *models}
     repeats = 1 if options.quick else REPEATS[action]
     setting = (action, repeats, machine_of(device))
-    with display.runs_progress(len(datasets)) as advance:
+    with display.runs_progress(len(datasets), options.flags) as advance:
         for dataset in datasets:
             done = {
                 each.model
@@ -250,14 +341,14 @@ def _times(options: Namespace, target: str) -> Result:
                 )
                 timings = merge_timings(rows_file, new)
             advance(dataset, None)
-    mine = [
-        each
-        for each in timings
-        if each.dataset in datasets and (each.action, each.repeats, each.machine) == setting
+    asked_for = [
+        timing
+        for timing in timings
+        if timing.dataset in datasets and (timing.action, timing.repeats, timing.machine) == setting
     ]
-    tables = {"Times, as ratios to the plain GNN's": times(mine, action)}
+    tables = {"Times, as ratios to the plain GNN's": times(asked_for, action)}
     files = write_tables(tables, [], Path(options.out) / target)
-    return _shown(options, target, tables, files, [asdict(each) for each in mine])
+    return _shown(options, target, tables, files, [asdict(timing) for timing in asked_for])
 
 
 _MAKERS: dict[str, Callable[[Namespace, str], Result]] = {
@@ -274,7 +365,7 @@ _UNUSED = {
     SPARSITY_REWARD: ("datasets", "models", "rows"),
     **dict.fromkeys(PICTURES, ("datasets", "rows")),
 }
-"""Options that a target does not read: told, because a user may expect otherwise."""
+"""Options that a target does not read; using one prints a note."""
 
 
 def _shown(
@@ -302,10 +393,8 @@ def _datasets(options: Namespace) -> list[str]:
 def _models(options: Namespace, target: str) -> list[str]:
     if options.models is None:
         return list(models_of(target, options.preset))
-    models, known = names(options.models, "--models"), MODELS
-    if unknown := [name for name in models if name not in known]:
-        raise UserError(f"unknown model {unknown[0]!r}; {nearest(unknown[0], known)}")
-    plain = [name for name in models if not name.startswith("cores")]
+    models = names(options.models, "--models")
+    plain = [name for name in models if not model_spec(name).has_policy]
     if options.target == ALL and target in {*ABLATIONS, *PICTURES} and len(plain) < len(models):
         return [name for name in models if name not in plain]
     if plain and target in {*ABLATIONS, *PICTURES}:
@@ -314,3 +403,13 @@ def _models(options: Namespace, target: str) -> list[str]:
             "leave --models out, or give cores-node"
         )
     return models
+
+
+REPRODUCE = Command(
+    "reproduce",
+    "a table or figure of the paper, ours beside theirs",
+    _parser,
+    _reproduce,
+    after_interrupt="the same command continues",
+    takes_scripts=True,
+)

@@ -5,6 +5,7 @@ from concurrent.futures import CancelledError, as_completed
 from typing import TypeVar
 
 from cores.errors import UserError
+from cores.runs.scripts import in_worker
 
 PATIENCE = 10
 """Seconds to wait for a scheduler's answer."""
@@ -24,32 +25,30 @@ def on_cluster(
         from distributed import Client
         from distributed.comm.addressing import parse_address, parse_host_port
     except ImportError:
-        raise UserError(
-            "--scheduler needs dask's scheduler: pip install 'cores-gnn[cluster]'"
-        ) from None
+        raise UserError("`scheduler` needs dask: pip install 'cores-gnn[cluster]'") from None
     try:
         parse_host_port(parse_address(address)[1])
     except ValueError:
         raise UserError(
-            f"--scheduler takes an address such as tcp://head:8786, got {address!r}"
+            f"`scheduler` takes an address such as tcp://head:8786, got {address!r}"
         ) from None
     try:
         client = Client(address, timeout=PATIENCE, set_as_default=False)
     except (OSError, TypeError, ValueError) as error:  # a timeout, too, and what it cannot speak
         raise UserError(
-            f"no dask scheduler answers at --scheduler {address} ({type(error).__name__}); "
+            f"no dask scheduler answers at {address} ({type(error).__name__}); "
             "start one with: dask scheduler"
         ) from None
     with client:
         executor = client.get_executor(pure=False)
         try:
-            futures = {executor.submit(job, item): item for item in items}
+            futures = {executor.submit(*in_worker(job, item)): item for item in items}
             for future in as_completed(futures):
                 try:
                     failure = future.result()
                 except CancelledError:
                     raise UserError(
-                        f"lost the scheduler at {address}; the same command goes on"
+                        f"lost the scheduler at {address}; run again to continue"
                     ) from None
                 except Exception as error:  # of the worker: killed, or without our package
                     failure = f"{type(error).__name__}: {error}"

@@ -20,8 +20,9 @@ from typing import TypeVar
 from cores.config import RunConfig
 from cores.data.folders import data_folder
 from cores.errors import UserError
-from cores.runs.cluster import on_cluster
 from cores.files import HeldError, is_held
+from cores.runs.cluster import on_cluster
+from cores.runs.scripts import in_worker
 
 ATTEMPTS = 3
 """How often a run may be in flight when a process dies before it counts as failed."""
@@ -29,7 +30,7 @@ STARTING = 30
 """Seconds that a new process may need until it can be ended."""
 ERROR = "error.txt"
 """File in the folder of a run that failed by a fault of the program: where."""
-HELD = "another process is at this run; wait for it"
+HELD = "this run is locked by another process; wait for it"
 """Why a worker left a run alone."""
 WARM_UPS = "warm-ups"
 """Folder beside the run folders, in which runs that differ in the reward share their warm-ups."""
@@ -76,8 +77,8 @@ def run_all(
     """Run every configuration into its folder under ``root``; a failed run does not stop the rest.
 
     With the address of a dask scheduler the runs go to its workers, who must see ``root`` and the
-    data under the same paths; otherwise to processes on this machine. Runs that another command is
-    at come last; ``waits`` is told how many are left when there is nothing else to do.
+    data under the same paths; otherwise to processes on this machine. Runs locked by another process
+    come last; ``waits`` is called with their number when no others are left.
     """
     if scheduler is not None and (folder := data_folder(data_root)) is not None:
         data_root = folder.absolute()  # the workers have an environment of their own
@@ -99,7 +100,7 @@ def run_all(
         with closing(ended):
             for config, failure in ended:
                 folder = run_folder(root, config)
-                if failure == HELD:  # another command came first, and may have ended since
+                if failure == HELD:  # another process came first, and may have ended since
                     held.append(config)
                 else:
                     outcomes.append(Outcome(config, folder, failure))
@@ -164,7 +165,7 @@ class _Worker:
             signal.pthread_sigmask(signal.SIG_SETMASK, signals)
 
     def start(self, job: Callable[[Item], str | None], item: Item) -> Future[str | None]:
-        return self._pool.submit(job, item)
+        return self._pool.submit(*in_worker(job, item))
 
     def end(self) -> None:
         """End the process, whatever it does; one that is just starting is waited for."""
@@ -174,7 +175,7 @@ class _Worker:
 
 
 def _die_with_parent() -> None:
-    """Let a worker end when its parent is killed, lest it hold its run from the next command."""
+    """Let a worker end when its parent is killed, lest it keep its run locked."""
 
     def wait_for_parent() -> None:
         parent = multiprocessing.parent_process()

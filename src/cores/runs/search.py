@@ -113,11 +113,11 @@ def search(
     tried = [_tried(each, base) for each in _counted(study) if each.state.is_finished()]
     tried.sort(key=lambda each: -2.0 if each.score is None else each.score, reverse=True)
     if not tried:
-        raise UserError(f"other processes are at all trials in {folder}; wait for them")
+        raise UserError(f"all trials in {folder} are locked by other processes; wait for them")
     if tried[0].score is None:
         raise failed(
             f"all {len(tried)} trials failed, the first: {tried[0].failure}; "
-            "once that is mended, begin again with another `out`",
+            "fix that, then start again with another `out`",
             ours=any(map(has_fault, folder.iterdir())),
         )
     write_atomically(folder / SETTINGS, _toml(base, tried[0]).encode())
@@ -164,14 +164,15 @@ def _study(base: RunConfig, folder: Path) -> "Study":
         raise UserError(f"{folder} holds {strange[0]} and no search; choose another `out`")
     try:
         storage = optuna.storages.JournalStorage(JournalFileBackend(str(journal)))
-        if {study.study_name for study in storage.get_all_studies()} - {base.key}:
-            raise UserError(f"{folder} holds a search of other settings; choose another `out`")
-        return optuna.create_study(
-            storage=storage, study_name=base.key, direction="maximize", load_if_exists=True
-        )
+        others = {study.study_name for study in storage.get_all_studies()} - {base.key}
+        if not others:
+            return optuna.create_study(
+                storage=storage, study_name=base.key, direction="maximize", load_if_exists=True
+            )
     except (LookupError, TypeError, ValueError) as error:
         reason = type(error).__name__
         raise UserError(f"{journal} is damaged ({reason}); choose another `out`") from None
+    raise UserError(f"{folder} holds a search of other settings; choose another `out`")
 
 
 def _asked(study: "Study", folder: Path, owner: str, seed: int, sampler: Sampler) -> "Trial":

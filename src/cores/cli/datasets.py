@@ -1,0 +1,41 @@
+"""`cores datasets`: Table 1, measured."""
+
+from typing import Any
+
+from jsonargparse import Namespace
+
+from cores.cli import display
+from cores.cli.command import Command, CommandParser, add_data_root
+from cores.data.catalogue import DATASETS, canonical_name
+from cores.data.folders import data_folder, how_to_get
+
+
+def _parser() -> CommandParser:
+    parser = CommandParser(
+        "The paper's Table 1, measured from the data. Without names, every dataset known is "
+        "listed, and nothing is downloaded."
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="Datasets, by name or path.")
+    add_data_root(parser)
+    return parser
+
+
+def _datasets(options: Namespace) -> dict[str, Any]:
+    from cores.data.datasets import load_dataset
+    from cores.data.statistics import statistics
+
+    missing: dict[str, str] = {}
+    if not options.names:
+        root = data_folder(options.data_root)
+        advice = {name: how_to_get(spec, root) for name, spec in DATASETS.items()}
+        missing = {name: remedy for name, remedy in advice.items() if remedy is not None}
+    names = [canonical_name(name) for name in options.names or DATASETS]
+    measured = [
+        statistics(load_dataset(name, options.data_root)) for name in names if name not in missing
+    ]
+    if not options.json:
+        display.print_datasets(measured, missing)
+    return {"datasets": measured, "missing": list(missing)}
+
+
+LIST_DATASETS = Command("datasets", "the datasets: Table 1, measured", _parser, _datasets)

@@ -1,0 +1,210 @@
+"""The settings of a run as options and files: an option for every field of the dataclasses."""
+
+import dataclasses
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import yaml  # type: ignore[import-untyped]  # a dependency of jsonargparse
+from docstring_parser import parse_from_object
+from jsonargparse import ActionYesNo, Namespace
+
+from cores.cli import display
+from cores.cli.command import CommandParser, HelpAll
+from cores.config import RunConfig, merged
+from cores.config.models import CONVS, MODELS
+from cores.config.names import INTRODUCED_AS, current_name, with_current_names
+from cores.config.presets import preset_config
+from cores.config.run import model_groups
+from cores.data.catalogue import canonical_name
+from cores.errors import UserError
+
+CHOICE = ("dataset", "model", "conv", "preset")
+"""Settings that decide which preset the others change."""
+SHORT = {
+    "epochs": "training.epochs",
+    "desired_ratio": "reward.desired_ratio",
+    "lam": "reward.lam",
+    "mix": "classifier_data.mix",
+    "score": "sets.score",
+    "per_class": "sets.per_class",
+}
+"""Settings of groups with a short option of their own."""
+BRIEF = {
+    "dataset": "Name (`cores datasets` lists them), or path of a zip or folder in TU format",
+    "preset": "default: ours, for all datasets; paper: the published settings",
+    "split": "Number of the split, from 1",
+    "seed": "Random seed",
+    "alpha": "Error rate of the prediction sets",
+    "epochs": "Most epochs",
+    "desired_ratio": "d: kept ratio at which the sparsity reward reaches 0.95",
+    "lam": "Lambda: weight of performance against sparsity",
+    "mix": "Share of training batches with random masks",
+    "score": "Conformal score of the prediction sets",
+    "per_class": "One quantile per class",
+}
+"""What ``--help`` says of the settings it shows; ``--help-all`` has the dataclasses' own texts."""
+FORMATS = {".toml": "TOML", ".json": "JSON", ".yaml": "YAML", ".yml": "YAML"}
+"""Of files with settings, by suffix; others are read as TOML."""
+
+
+def add_settings(parser: CommandParser) -> None:
+    """Options for every setting of a run; ``--help`` shows those most used."""
+    groups = settings_groups()
+    parser.groups_from_files += groups
+    shown = parser.add_argument_group("settings")
+    by_policy = sorted(MODELS, key=lambda name: not MODELS[name].has_policy)
+    registered = {
+        "model": f"What to train: {', '.join(by_policy)}",
+        "conv": f"Message-passing layer: {', '.join(CONVS)}",
+    }
+    for name, option in _options(RunConfig).items():
+        if name in registered:
+            parser.add_setting(
+                shown, f"--{name}", registered[name], **option | {"text": registered[name]}
+            )
+        elif name not in (*groups, "model_config"):
+            parser.add_setting(shown, f"--{name}", BRIEF.get(name), **option)
+    for name, path in SHORT.items():
+        group, _, setting = path.partition(".")
+        option = _options(groups[group])[setting]
+        if option["type"] is bool:
+            option |= {"action": ActionYesNo(no_prefix="no-"), "type": None, "metavar": None}
+        parser.add_setting(shown, "--" + name.replace("_", "-"), BRIEF[name], **option)
+    shown.add_argument(
+        "--settings",
+        type=str | None,
+        default=None,
+        metavar="FILE",
+        help="Settings from a TOML, YAML or JSON file; --GROUP FILE reads one group alone.",
+    )
+    shown.add_argument("--help-all", action=HelpAll, help="List every setting, and exit.")
+    for group, kind in groups.items():
+        hidden = parser.add_argument_group(_title(group, kind))
+        for setting, option in _options(kind).items():
+            parser.add_setting(hidden, f"--{group}.{setting}", None, **option)
+            if old := INTRODUCED_AS.get(f"{group}.{setting}"):
+                parser.add_setting(hidden, f"--{old}", None, **option | {"text": None})
+
+
+def settings_groups() -> dict[str, Any]:
+    """Every group of settings and its dataclass; those of single models come last."""
+    hints = get_type_hints(RunConfig)
+    found = {name: kind for name, kind in hints.items() if dataclasses.is_dataclass(kind)}
+    return found | model_groups()
+
+
+def _title(group: str, kind: Any) -> str:
+    """A group and what it is for; a dataclass without a docstring has its signature for one."""
+    summary = (parse_from_object(kind).short_description or "").rstrip(".")
+    return group if summary.startswith(f"{kind.__name__}(") else f"{group}: {summary}"
+
+
+def _options(kind: Any) -> dict[str, dict[str, Any]]:
+    """How a parser takes the fields of a dataclass; what is not given is left out."""
+    hints = get_type_hints(kind)
+    texts = {each.arg_name: each.description or "" for each in parse_from_object(kind).params}
+    return {
+        field.name: {
+            "type": hints[field.name],
+            "metavar": _metavar(hints[field.name]),
+            "text": " ".join(texts.get(field.name, "").split()).removesuffix("."),
+            "shown_default": _shown(field.default),
+        }
+        for field in dataclasses.fields(kind)
+    }
+
+
+def _metavar(hint: Any) -> str:
+    if get_origin(hint) is Literal:
+        return f"{{{','.join(get_args(hint))}}}"
+    if get_origin(hint) is tuple:
+        return "[ITEM,...]"
+    return {int: "N", float: "X", bool: "{true,false}"}.get(hint, "NAME")
+
+
+def _shown(default: Any) -> str:
+    """A default as an option takes it.
+
+    >>> _shown(("mean", "add")), _shown(True), _shown(0.001)
+    ('[mean,add]', 'true', '0.001')
+    """
+    if isinstance(default, tuple):
+        return f"[{','.join(map(str, default))}]"
+    return str(default).lower() if isinstance(default, bool) else str(default)
+
+
+def run_config(options: Namespace) -> RunConfig:
+    """The preset, changed by the settings file, by files of groups, and by options, in turn."""
+    files = {"--settings": options.settings} if options.settings is not None else {}
+    files |= {f"--{group}": path for group, path in options.group_files.items()}
+    from_files: dict[str, Any] = {}
+    for option, path in files.items():
+        settings = read_settings(Path(path), option)
+        nested = settings if option == "--settings" else {option.removeprefix("--"): settings}
+        _note_old_names(nested, prefix="", place=f" in {path}")
+        from_files = merged(from_files, with_current_names(nested))
+    given = _given(options)
+    _note_old_names(given, prefix="--", place="")
+    changes = merged(from_files, with_current_names(given))
+    choice = _choice(changes)
+    changes["dataset"] = canonical_name(choice.dataset)
+    chosen = changes["dataset"], choice.model, choice.conv, choice.preset
+    _choice(from_files)  # what is wrong in a file is told even where an option overrides it
+    preset_config(
+        *chosen, {name: value for name, value in from_files.items() if name not in CHOICE}
+    )
+    return preset_config(*chosen, changes)
+
+
+def _given(options: Namespace) -> dict[str, Any]:
+    """The settings among the options, nested like a settings file."""
+    found = options.as_dict()
+    olds = {old.partition(".")[0] for old in INTRODUCED_AS.values()}
+    groups = {name.replace("-", "_"): name for name in (*settings_groups(), *olds)}
+    names = {field.name: field.name for field in dataclasses.fields(RunConfig)} | groups
+    settings = {name: found[dest] for dest, name in names.items() if dest in found}
+    for name, path in SHORT.items():
+        if name in found:
+            group, _, setting = path.partition(".")
+            settings = merged(settings, {group: {setting: found[name]}})
+    return settings
+
+
+def _choice(settings: Mapping[str, Any]) -> RunConfig:
+    """What decides which preset the other settings change."""
+    return RunConfig.from_settings({name: settings[name] for name in CHOICE if name in settings})
+
+
+def _note_old_names(settings: Mapping[str, Any], prefix: str, place: str) -> None:
+    """Tell, on standard error, which settings have another name today."""
+    for name in _names(settings):
+        if current_name(name) != name:
+            display.print_note(f"{prefix}{name}{place} is now {prefix}{current_name(name)}")
+
+
+def _names(settings: Mapping[str, Any]) -> Iterator[str]:
+    for group, values in settings.items():
+        if isinstance(values, Mapping):
+            yield from (f"{group}.{name}" for name in values)
+
+
+def read_settings(path: Path, option: str) -> dict[str, Any]:
+    """The nested settings in a file that an option names."""
+    kind = FORMATS.get(path.suffix.lower(), "TOML")
+    try:
+        text = path.read_text(encoding="utf-8")
+        if kind == "TOML":
+            settings: Any = tomllib.loads(text)
+        else:
+            settings = json.loads(text) if kind == "JSON" else yaml.safe_load(text)
+    except OSError as error:
+        raise UserError(f"cannot read {option} {path}: {error.strerror}") from None
+    except (ValueError, yaml.YAMLError, RecursionError) as error:
+        raise UserError(f"{option} {path} is not valid {kind}: {error}") from None
+    if not isinstance(settings, dict) or not all(isinstance(name, str) for name in settings):
+        got = type(settings).__name__
+        raise UserError(f"{option} {path} must hold settings by name, got a {got}")
+    return settings
