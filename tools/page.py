@@ -107,8 +107,8 @@ def _plain(rows: list[Row]) -> dict[str, str]:
     easy = runs_of("comparison-gin", ["motifs", "BA_2Motifs"], ["gnn"], SPLITS, "default")
     return {
         "plain-gnn": f"Reached in **{sum(cell.reached for cell in whole)} of {len(whole)}** cells.",
-        **{f"plain-gnn-{conv}": plain_gnn(mine[conv], conv, "paper") for conv in mine},
-        "plain-gnn-motifs": plain_gnn(with_keys(rows, easy), "gin", "default"),
+        **{f"plain-gnn-{conv}": plain_gnn(mine[conv], conv, "paper").markdown() for conv in mine},
+        "plain-gnn-motifs": plain_gnn(with_keys(rows, easy), "gin", "default").markdown(),
     }
 
 
@@ -120,15 +120,15 @@ def _cores(rows: list[Row]) -> dict[str, str]:
         mine = with_keys(rows, runs_of("comparison-gin", PAPER_DATASETS, models, SPLITS, preset))
         found |= _modes(mine, "gin", f"cores-{preset}")
         if preset == "default":  # the other one calibrates no sets
-            found["coverage"] = coverages(mine, "gin")
+            found["coverage"] = coverages(mine, "gin").markdown()
     for target in ABLATIONS:
-        found[target] = ablation(_steered(rows, target), target)
+        found[target] = ablation(_steered(rows, target), target).markdown()
     known = [
         preset_config("BA_2Motifs", model, "gin", "default", {"seed": seed})
         for model in _MODES
         for seed in range(3)
     ]
-    return found | {"motifs": motifs(with_keys(rows, known))}
+    return found | {"motifs": motifs(with_keys(rows, known)).markdown()}
 
 
 def _steered(rows: list[Row], target: str) -> list[Row]:
@@ -141,7 +141,7 @@ def _many_splits(rows: list[Row]) -> dict[str, str]:
     mine = with_keys(rows, runs_of("comparison-gin", SMALL, models, MANY_SPLITS, "default"))
     return {
         **_modes(mine, "gin", "twenty-splits"),
-        "twenty-splits-less-gnn": less_the_gnn(mine, "gin"),
+        "twenty-splits-less-gnn": less_the_gnn(mine, "gin").markdown(),
     }
 
 
@@ -152,7 +152,7 @@ def _architectures(rows: list[Row]) -> dict[str, str]:
     mine = with_keys(rows, runs_of(ARCHITECTURES, PAPER_DATASETS, models, SPLITS, "default"))
     for conv in CONVS[ARCHITECTURES]:
         found |= _modes(of_conv(mine, conv), conv, f"cores-{conv}")
-        found[f"cores-{conv}-less-gnn"] = less_the_gnn(mine, conv)
+        found[f"cores-{conv}-less-gnn"] = less_the_gnn(mine, conv).markdown()
     return found
 
 
@@ -160,7 +160,9 @@ def _modes(rows: list[Row], conv: str, name: str) -> dict[str, str]:
     """What CORES comes to, and its tables by mode."""
     return {
         name: "\n\n".join(sparse_claims(rows, conv)),
-        **{f"{name}-{mode}": sparse(rows, model, conv) for model, mode in _MODES.items()},
+        **{
+            f"{name}-{mode}": sparse(rows, model, conv).markdown() for model, mode in _MODES.items()
+        },
     }
 
 
@@ -171,12 +173,13 @@ def _all_models(rows: list[Row]) -> dict[str, str]:
         models = [name for name in NAMES if preset == "default" or has_published_settings(name)]
         mine = with_keys(rows, runs_of("comparison-gin", PAPER_DATASETS, models, SPLITS, preset))
         found[f"all-{preset}"] = "\n\n".join(
-            f"**{caption}**\n\n{table}" for caption, table in comparison_tables(mine, "gin").items()
+            f"**{caption}**\n\n{table.markdown()}"
+            for caption, table in comparison_tables(mine, "gin").items()
         )
     for target, conv in COMPARISONS.items():
         if conv != "gin":
             mine = with_keys(rows, runs_of(target, PAPER_DATASETS, _PEERS, SPLITS, "paper"))
-            found[f"peers-{conv}"] = beside_the_paper(mine, conv)
+            found[f"peers-{conv}"] = beside_the_paper(mine, conv).markdown()
     return found
 
 
@@ -184,7 +187,7 @@ def _explained(rows: list[Row]) -> dict[str, str]:
     """CORES beside the strongest soft mask."""
     models = ["gsat", *_MODES]
     mine = with_keys(rows, runs_of("comparison-gin", EXPLAINED, models, SPLITS, "default"))
-    return {"explained": explanations(mine)}
+    return {"explained": explanations(mine).markdown()}
 
 
 def _seconds(folder: Path) -> dict[str, str]:
@@ -194,7 +197,7 @@ def _seconds(folder: Path) -> dict[str, str]:
         for each in read_timings(folder / "times.csv")
         if (each.machine, each.repeats) == ("cpu", REPEATS[each.action])
     ]
-    return {f"seconds-{action}": times(timings, action) for action in REPEATS}
+    return {f"seconds-{action}": times(timings, action).markdown() for action in REPEATS}
 
 
 def _machines(rows: list[Row]) -> str:

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from cores.config.presets import PAPER_DATASETS
-from cores.paper.markdown import markdown
 from cores.paper.tables import percent, sparse_cells, sparse_claims
 from cores.paper.targets import SPLITS, runs_of
 from cores.runs.rows import Row, spread, with_keys
+from cores.runs.table import Bold, Cell, Table
 
 _COLUMNS = (
     *("dataset", "nodes: accuracy", "kept", "judge"),
@@ -26,25 +26,24 @@ def readme_table(measured: Sequence[Row]) -> str:
         for model in ("cores-node", "cores-edge")
         for cell in sparse_cells(rows, model, "gin")
     }
-    lines = []
+    lines: list[list[Cell]] = []
     for dataset in PAPER_DATASETS:
-        columns = [dataset]
+        columns: list[Cell] = [dataset]
         for model in ("cores-node", "cores-edge"):
             cell = cells.get((dataset, model))
             if cell is None:
                 columns += ["–", "–", "–"]
                 continue
-            mark = "**" if cell.better else ""
             pairs = (cell.accuracy, cell.their_accuracy), (cell.kept, cell.their_kept)
-            columns += [
-                f"{mark}{percent(ours)}{mark} ({percent(theirs).split(' ')[0]})"
-                for ours, theirs in pairs
-            ]
+            for ours, theirs in pairs:
+                brackets = f" ({percent(theirs).split(' ')[0]})"
+                shown = percent(ours)
+                columns.append(Bold(shown, brackets) if cell.better else shown + brackets)
             columns.append(percent(cell.judge))
         plain = spread(rows, "accuracy", dataset=dataset, model="gnn")
-        lines.append((*columns, percent(plain)))
+        lines.append([*columns, percent(plain)])
     claims = sparse_claims(rows, "gin")
     if published:
-        theirs = sparse_claims(published, "gin")[0]
-        claims.append(f"Algorithm 1 at the published settings (`paper` preset): {theirs}")
-    return "\n\n".join([markdown(_COLUMNS, lines), *claims])
+        first_claim = sparse_claims(published, "gin")[0]
+        claims.append(f"Algorithm 1 at the published settings (`paper` preset): {first_claim}")
+    return "\n\n".join([Table(_COLUMNS, lines).markdown(), *claims])

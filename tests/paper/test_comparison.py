@@ -30,7 +30,7 @@ ROWS = [
 
 
 def test_ranks_are_averaged_over_own_and_over_shared_datasets() -> None:
-    lines = accuracies(ROWS, "gin").splitlines()
+    lines = accuracies(ROWS, "gin").markdown().splitlines()
     assert lines[0] == "| dataset | GNN | SAGPool | GPool |"
     assert lines[2].startswith("| BZR | 80.0 ± 0.0 | – | **85.0 ± 0.0** |")
     assert lines[3] == "| MUTAG | **90.0 ± 0.0** | 70.0 ± 0.0 | **90.0 ± 0.0** |"
@@ -46,21 +46,23 @@ def test_means_that_differ_in_their_last_digit_share_a_rank() -> None:
         for model, accuracies_of in rights.items()
         for split, accuracy in enumerate(accuracies_of, start=1)
     ]
-    lines = accuracies(rows, "gin").splitlines()
+    lines = accuracies(rows, "gin").markdown().splitlines()
     assert lines[2] == "| BZR | **87.8 ± 0.0** | **87.8 ± 3.4** |"
     assert lines[3] == "| rank, own datasets | 1.50 | 1.50 |"
 
 
 def test_a_cell_with_missing_runs_says_so_and_does_not_count() -> None:
     rows = [*ROWS, row("BZR", "sagpool", 1, 0.99, node_ratio=0.8, edge_ratio=0.6)]
-    lines = accuracies(rows, "gin").splitlines()
+    lines = accuracies(rows, "gin").markdown().splitlines()
     assert lines[2] == "| BZR | 80.0 ± 0.0 | 99.0 (1 of 2 runs) | **85.0 ± 0.0** |"
     assert lines[4] == "| rank, own datasets | 1.75 | 3.00 | 1.25 |"
-    assert beside_the_paper(rows, "gin").splitlines()[-1] == "| reached | 0 of 1 | 2 of 2 |"
+    assert (
+        beside_the_paper(rows, "gin").markdown().splitlines()[-1] == "| reached | 0 of 1 | 2 of 2 |"
+    )
 
 
 def test_what_is_reached_is_counted_per_model() -> None:
-    lines = beside_the_paper(ROWS, "gin").splitlines()
+    lines = beside_the_paper(ROWS, "gin").markdown().splitlines()
     # Of the paper's nine datasets only those that were run.
     assert lines[2:] == [
         "| BZR | – | 85.0 ± 0.0 (81.0 ± 4.0) |",
@@ -74,8 +76,8 @@ def test_kept_parts_are_shown_for_the_models_that_keep_some() -> None:
     part = row("BZR", "sagpool", 1, 0.9, node_ratio=0.8, edge_ratio=0.6)
     table = kept([*ROWS, part, whole], "gin", "node_ratio")
     assert table is not None
-    assert table.splitlines()[0] == "| dataset | SAGPool | GPool |"
-    assert table.splitlines()[2:] == [
+    assert table.markdown().splitlines()[0] == "| dataset | SAGPool | GPool |"
+    assert table.markdown().splitlines()[2:] == [
         "| BZR | 80.0 (1 of 2 runs) | 50.0 ± 0.0 (96.5 ± 0.2) |",
         "| MUTAG | 80.0 ± 0.0 | 50.0 ± 0.0 (51.4 ± 0.1) |",
         "| rank, own datasets | 2.00 | 1.00 |",
@@ -87,7 +89,7 @@ def test_coverage_stands_beside_the_labels_per_set() -> None:
     sets = [
         row("MUTAG", "cores-node", split, 0.9, coverage=0.95, set_size=1.25) for split in (1, 2)
     ]
-    lines = coverages([*ROWS, *sets], "gin").splitlines()
+    lines = coverages([*ROWS, *sets], "gin").markdown().splitlines()
     assert lines[-1] == "| MUTAG | – | – | – | 95.0 ± 0.0 / 1.25 |"
 
 
@@ -102,18 +104,18 @@ def test_every_table_that_there_are_rows_for_is_made() -> None:
     assert list(comparison_tables(plain, "gin")) == ["Accuracy", "Balanced accuracy"]
     judged = [*ROWS, row("MUTAG", "cores-node", 1, 0.9, node_ratio=0.4, judge_accuracy=0.8)]
     judge = comparison_tables(judged, "gin")["Accuracy of a judge on what is kept"]
-    assert judge.splitlines()[-1] == "| MUTAG | **80.0** |"
+    assert judge.markdown().splitlines()[-1] == "| MUTAG | **80.0** |"
 
 
 def test_a_model_is_compared_with_the_gnn_split_by_split() -> None:
     gnn = [row("MUTAG", "gnn", split, value) for split, value in ((1, 0.9), (2, 0.6), (3, 0.5))]
     better = [row("MUTAG", "gpool", split, value) for split, value in ((1, 0.95), (2, 0.65))]
-    lines = less_the_gnn([*gnn, *better], "gin").splitlines()
+    lines = less_the_gnn([*gnn, *better], "gin").markdown().splitlines()
     assert lines == ["| dataset | GPool |", "|---|---|", "| MUTAG | +5.0 ± 0.0 |"]
     fewer = row("MUTAG", "gpool", 3, 0.9)
     alone = row("BZR", "gpool", 3, 0.9)  # no GNN there
     sagpool = [row("MUTAG", "sagpool", split, 0.5) for split in (1, 2)]
-    lines = less_the_gnn([*gnn, *better, fewer, alone, *sagpool], "gin").splitlines()
+    lines = less_the_gnn([*gnn, *better, fewer, alone, *sagpool], "gin").markdown().splitlines()
     assert len(lines) == 3
     assert lines[2].startswith("| MUTAG | -25.0 ± ")
     assert lines[2].split(" | ")[1].endswith("(2 of 3 splits)")

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from cores.config.presets import published_statistics
 from cores.paper import figures
 from cores.paper.figures import ablation_figure
+from cores.paper.reported import published_statistics
 from cores.paper.tables import (
     SparseCell,
     ablation,
@@ -55,8 +55,8 @@ def test_a_cell_names_everything_it_is_short_of() -> None:
 
 
 def test_the_table_shows_ours_beside_the_papers() -> None:
-    text = sparse([*rows(0.80, 0.4, 0.8), row("gnn", 1, accuracy=0.9)], "cores-node", "gin")
-    (line,) = [line for line in text.splitlines() if line.startswith("| MUTAG")]
+    table = sparse([*rows(0.80, 0.4, 0.8), row("gnn", 1, accuracy=0.9)], "cores-node", "gin")
+    (line,) = [line for line in table.markdown().splitlines() if line.startswith("| MUTAG")]
     assert line.split(" | ")[1:6] == ["2", "80.0 ± 0.0", "82.9 ± 6.4", "40.0 ± 0.0", "52.4 ± 7.7"]
     assert line.split(" | ")[-2] == "90.0"
 
@@ -79,7 +79,7 @@ def test_only_models_with_runs_get_a_table() -> None:
 def test_a_model_alone_gets_a_table() -> None:
     measured = [row("sagpool", split, accuracy=0.8) for split in (1, 2)]
     tables = tables_of(measured, "comparison-gin", "default")
-    assert "| MUTAG | **80.0 ± 0.0** |" in tables["Accuracy (GIN), percent"]
+    assert "| MUTAG | **80.0 ± 0.0** |" in tables["Accuracy (GIN), percent"].markdown()
 
 
 def test_an_ablation_tells_how_far_a_setting_steers() -> None:
@@ -89,10 +89,10 @@ def test_an_ablation_tells_how_far_a_setting_steers() -> None:
         for d, ratio in kept.items()
         for split in (1, 2)
     ]
-    line = ablation(measured, "ablation-d").splitlines()[2].split(" | ")
+    line = ablation(measured, "ablation-d").markdown().splitlines()[2].split(" | ")
     assert line[:4] == ["| MUTAG", "cores-node", "kept", "30.0 ± 0.0"]
     assert line[-2:] == ["0.90", "30.0 |"]
-    line = ablation(measured[:-1], "ablation-d").splitlines()[2].split(" | ")
+    line = ablation(measured[:-1], "ablation-d").markdown().splitlines()[2].split(" | ")
     assert line[-3:] == ["60.0 (1)", "", " |"]  # no rank while a run is missing
 
 
@@ -121,7 +121,7 @@ def test_the_claims_count_whole_cells() -> None:
     first, *others = sparse_claims(rows(0.84, 0.4, 0.84), "gin")
     assert first.startswith("All three hold in **1 of 1** cells with 2 runs; 0 of 2 runs keep")
     assert all("**1 of 1** cells with 2 runs." in each for each in others)
-    assert "| **MUTAG** |" in sparse(rows(0.84, 0.4, 0.84), "cores-node", "gin")
+    assert "| **MUTAG** |" in sparse(rows(0.84, 0.4, 0.84), "cores-node", "gin").markdown()
     assert claims_of([], "comparison-gin") == claims_of([], "ablation-d") == []
 
 
@@ -174,11 +174,13 @@ def test_no_error_bar_of_an_ablation_covers_another(
 
 def test_explanations_are_averaged_over_runs_and_missing_figures_are_dashes() -> None:
     soft = [row("gsat", split, accuracy=0.9, node_auc=auc) for split, auc in ((1, 0.8), (2, 0.6))]
-    lines = explanations(soft).splitlines()
+    lines = explanations(soft).markdown().splitlines()
     assert lines[0].startswith("| dataset | model | runs | accuracy | judge |")
     assert lines[2] == "| MUTAG | gsat | 2 | 90.0 ± 0.0 | – | – | – | 70.0 ± 14.1 | – | – | – |"
 
 
 def test_a_figure_that_differs_from_table_1_shows_the_papers() -> None:
     measured = published_statistics()["BZR"] | {"dataset": "BZR", "graphs": 404}
-    assert "| BZR | 404 (405) | 10 | 0 | 2 | yes | 35.75 |" in statistics_table([measured])
+    assert (
+        "| BZR | 404 (405) | 10 | 0 | 2 | yes | 35.75 |" in statistics_table([measured]).markdown()
+    )

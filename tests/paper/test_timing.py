@@ -10,10 +10,10 @@ from cores.config import RunConfig
 from cores.data.dataset import Dataset
 from cores.data.datasets import load_dataset
 from cores.errors import UserError
+from cores.paper import timing
 from cores.paper.time_tables import times
 from cores.paper.times import Timing, merge_timings, read_timings
 from cores.paper.timing import time_models
-from cores.runs import timing
 
 
 def test_predictions_are_timed_as_ratios_to_the_plain_gnn() -> None:
@@ -120,7 +120,7 @@ def test_the_table_shows_the_papers_ratio_beside_ours() -> None:
         Timing("MUTAG", "gnn", "inference", 128, 0.02, 1.0, 5, "cpu", ""),
         Timing("MUTAG", "cores-node", "inference", 128, 0.03, 1.5, 5, "cpu", ""),
     ]
-    lines = times(rows, "inference").splitlines()
+    lines = times(rows, "inference").markdown().splitlines()
     assert lines[0] == "| dataset | graphs at once | GNN, ms | CORES nodes |"
     assert lines[2].startswith("| MUTAG | 1 | 2 | 3.00 (1")
     assert lines[3] == "| MUTAG | 128 | 20 | 1.50 |"

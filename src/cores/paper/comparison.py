@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 from cores.config.models import MODELS
 from cores.config.presets import PAPER_DATASETS
-from cores.paper.markdown import markdown
 from cores.paper.paired import CONFIDENCE, paired
 from cores.paper.tables import TIE, Cell, of_conv, paper_first, percent, reported
 from cores.runs.rows import Row, Spread, matching, spread
+from cores.runs.table import Bold, Table
+from cores.runs.table import Cell as TableCell
 
 NAMES = {name: row.title for name, row in MODELS.items()}
 """What tables call the models, in their order."""
@@ -17,7 +18,7 @@ COMPARED = ("sagpool", "diffpool", "sugar", "gpool")
 """The baselines that the paper reports."""
 
 
-def accuracies(rows: Sequence[Row], conv: str, figure: str = "accuracy") -> str:
+def accuracies(rows: Sequence[Row], conv: str, figure: str = "accuracy") -> Table:
     """A figure of every model on every dataset; for accuracies, the average ranks below it.
 
     A model ranks on a dataset by its mean among the models that ran on it, 1 being the best; ties
@@ -29,7 +30,7 @@ def accuracies(rows: Sequence[Row], conv: str, figure: str = "accuracy") -> str:
     cells = _cells(rows, conv, figure)
     datasets = [name for name in _datasets(rows) if any((name, each) in cells for each in models)]
     runs = max((cell.runs for cell in cells.values()), default=0)
-    lines = []
+    lines: list[list[TableCell]] = []
     for dataset in datasets:
         found = [cells.get((dataset, model)) for model in models]
         whole_means = [each.mean for each in found if each is not None and each.runs == runs]
@@ -46,10 +47,10 @@ def accuracies(rows: Sequence[Row], conv: str, figure: str = "accuracy") -> str:
                 for model in models
             ]
             lines.append([title, *averages])
-    return markdown(["dataset", *(NAMES[model] for model in models)], lines)
+    return Table(["dataset", *(NAMES[model] for model in models)], lines)
 
 
-def kept(rows: Sequence[Row], conv: str, figure: str) -> str | None:
+def kept(rows: Sequence[Row], conv: str, figure: str) -> Table | None:
     """The share of nodes or edges that models keep, the paper's in brackets; None if all keep all.
 
     Below it the average rank over the datasets that a model ran on, the sparsest being 1. A model
@@ -76,10 +77,10 @@ def kept(rows: Sequence[Row], conv: str, figure: str) -> str | None:
         ]
         lines.append([dataset, *shown])
     lines.append(["rank, own datasets", *(_mean(ranks[model]) for model in models)])
-    return markdown(["dataset", *(NAMES[model] for model in models)], lines)
+    return Table(["dataset", *(NAMES[model] for model in models)], lines)
 
 
-def coverages(rows: Sequence[Row], conv: str) -> str:
+def coverages(rows: Sequence[Row], conv: str) -> Table:
     """How often the prediction sets hold the true label, and how many labels they have."""
     models = _models(rows)
     covered, sizes = (_cells(rows, conv, figure) for figure in ("coverage", "set_size"))
@@ -95,7 +96,7 @@ def coverages(rows: Sequence[Row], conv: str) -> str:
         ]
         for dataset in _datasets(rows)
     ]
-    return markdown(["dataset", *(NAMES[model] for model in models)], lines)
+    return Table(["dataset", *(NAMES[model] for model in models)], lines)
 
 
 def _in_brackets(theirs: Spread | None) -> str:
@@ -113,7 +114,7 @@ def paper_cells(rows: Sequence[Row], model: str, conv: str) -> list[Cell]:
     return [Cell(name, ours, theirs) for name, ours, theirs in pairs if ours and theirs]
 
 
-def beside_the_paper(rows: Sequence[Row], conv: str) -> str:
+def beside_the_paper(rows: Sequence[Row], conv: str) -> Table:
     """Baselines: ours, the paper's in brackets; the last line counts what is reached.
 
     Reached is a mean of at least the paper's minus one of its deviations.
@@ -132,7 +133,7 @@ def beside_the_paper(rows: Sequence[Row], conv: str) -> str:
         for each in models
     ]
     lines.append(["reached", *counts])
-    return markdown(["dataset", *(NAMES[model] for model in models)], lines)
+    return Table(["dataset", *(NAMES[model] for model in models)], lines)
 
 
 def _beside(cell: Cell) -> str:
@@ -140,7 +141,7 @@ def _beside(cell: Cell) -> str:
     return f"{percent(cell.ours)}{_in_brackets(cell.theirs)}{mark}"
 
 
-def less_the_gnn(rows: Sequence[Row], conv: str) -> str:
+def less_the_gnn(rows: Sequence[Row], conv: str) -> Table:
     """Every model's accuracy less the plain GNN's on the same test graphs; the interval's margin.
 
     The number of splits is given where a model lacks some that others share with the GNN.
@@ -162,10 +163,10 @@ def less_the_gnn(rows: Sequence[Row], conv: str) -> str:
             shown.append("–" if each is None else f"{each}{note}")
         if any(found[dataset, model] for model in models):
             lines.append([dataset, *shown])
-    return markdown(["dataset", *(NAMES[model] for model in models)], lines)
+    return Table(["dataset", *(NAMES[model] for model in models)], lines)
 
 
-def comparison_tables(rows: Sequence[Row], conv: str) -> dict[str, str]:
+def comparison_tables(rows: Sequence[Row], conv: str) -> dict[str, Table]:
     """Every table of a comparison for which there are runs, by its caption."""
     tables = {
         "Accuracy": accuracies(rows, conv),
@@ -226,11 +227,11 @@ def rank(value: float, among: Sequence[float]) -> float:
     return better + (equal + 1) / 2
 
 
-def _shown(cell: Spread | None, runs: int, best: float) -> str:
+def _shown(cell: Spread | None, runs: int, best: float) -> TableCell:
     """Mean and deviation, the best in bold, with the number of runs where some are missing."""
     if cell is None or cell.runs < runs:
         return percent(cell) + _runs_note(cell, runs)
-    return f"**{percent(cell)}**" if best - cell.mean <= TIE else percent(cell)
+    return Bold(percent(cell)) if best - cell.mean <= TIE else percent(cell)
 
 
 def _runs_note(cell: Spread | None, runs: int) -> str:

@@ -1,4 +1,4 @@
-"""Markdown tables of measured rows, ours beside the paper's."""
+"""Tables of measured rows, ours beside the paper's."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from cores.config.presets import PAPER_DATASETS, published
-from cores.paper.markdown import markdown
 from cores.paper.reported import published_statistics
 from cores.paper.targets import ABLATIONS
 from cores.runs.rows import Row, Spread, matching, spread
+from cores.runs.table import Bold, Table
 
 
 def percent(value: Spread | None) -> str:
@@ -34,7 +34,7 @@ def reported(
     return Spread(figures["mean"] / 100, figures["std"] / 100, 5)
 
 
-def plain_gnn(rows: Sequence[Row], conv: str, preset: str) -> str:
+def plain_gnn(rows: Sequence[Row], conv: str, preset: str) -> Table:
     """The plain GNN of one conv beside the paper's, with what a blind guess and an mlp reach.
 
     The mlp has no conv: it stands at the settings of the GIN row in every table.
@@ -60,7 +60,7 @@ def plain_gnn(rows: Sequence[Row], conv: str, preset: str) -> str:
             percent(spread(mlp, "balanced_accuracy")),
         ]
         lines.append(columns)
-    return markdown(names, lines)
+    return Table(names, lines)
 
 
 TIE = 5e-5
@@ -165,7 +165,7 @@ def sparse_cells(rows: Sequence[Row], model: str, conv: str) -> list[SparseCell]
     return cells
 
 
-def sparse(rows: Sequence[Row], model: str, conv: str) -> str:
+def sparse(rows: Sequence[Row], model: str, conv: str) -> Table:
     """CORES beside the paper's, with its judge and the plain GNN on the same test graphs.
 
     Bold is a dataset on which both accuracy and kept ratio are at least as good as the paper's.
@@ -180,7 +180,7 @@ def sparse(rows: Sequence[Row], model: str, conv: str) -> str:
         mine = matching(rows, {**here, "model": model})
         plain = matching(rows, {**here, "model": "gnn"})
         columns = [
-            f"**{cell.dataset}**" if cell.better else cell.dataset,
+            Bold(cell.dataset) if cell.better else cell.dataset,
             str(cell.accuracy.runs),
             *(percent(cell.accuracy), percent(cell.their_accuracy)),
             *(percent(cell.kept), percent(cell.their_kept)),
@@ -194,7 +194,7 @@ def sparse(rows: Sequence[Row], model: str, conv: str) -> str:
             ", ".join(cell.shortfalls) or "–",
         ]
         lines.append(columns)
-    return markdown(names, lines)
+    return Table(names, lines)
 
 
 def sparse_claims(rows: Sequence[Row], conv: str) -> list[str]:
@@ -218,7 +218,7 @@ def sparse_claims(rows: Sequence[Row], conv: str) -> list[str]:
     return [f"{claim}." for claim in claims]
 
 
-def ablation(rows: Sequence[Row], target: str) -> str:
+def ablation(rows: Sequence[Row], target: str) -> Table:
     """Kept ratio and accuracy over one setting of the reward (Figures 3 and 4).
 
     *Rank* is Spearman's correlation of the setting with the mean kept ratio, *span* how many points
@@ -247,7 +247,7 @@ def ablation(rows: Sequence[Row], target: str) -> str:
                 for each in found
             ]
             lines.append((dataset, model, name, *shown, rank, span))
-    return markdown(("dataset", "model", "figure", *heads, "rank", "span"), lines)
+    return Table(("dataset", "model", "figure", *heads, "rank", "span"), lines)
 
 
 def _spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
@@ -271,7 +271,7 @@ def stuck(rows: Sequence[Row]) -> int:
     return sum(not 0.02 <= ratio <= 0.98 for ratio in ratios)
 
 
-def motifs(rows: Sequence[Row]) -> str:
+def motifs(rows: Sequence[Row]) -> Table:
     """CORES where the true reason is known."""
     figures = (
         *("accuracy", "node_ratio", "edge_ratio", "node_auc", "edge_auc", "node_recall"),
@@ -281,10 +281,10 @@ def motifs(rows: Sequence[Row]) -> str:
     for row in rows:
         shown = [f"{float(row[each]):.3g}" if row[each] else "–" for each in figures]
         lines.append((row["dataset"], row["model"], row["seed"], *shown))
-    return markdown(("dataset", "model", "seed", *figures), lines)
+    return Table(("dataset", "model", "seed", *figures), lines)
 
 
-def explanations(rows: Sequence[Row]) -> str:
+def explanations(rows: Sequence[Row]) -> Table:
     """Every model that scores nodes or edges, where the true reason is known."""
     figures = {
         "accuracy": "accuracy",
@@ -301,7 +301,7 @@ def explanations(rows: Sequence[Row]) -> str:
         mine = matching(rows, {"dataset": dataset, "model": model})
         shown = [percent(spread(mine, figure)) for figure in figures.values()]
         lines.append((dataset, model, str(len(mine)), *shown))
-    return markdown(("dataset", "model", "runs", *figures), lines)
+    return Table(("dataset", "model", "runs", *figures), lines)
 
 
 def paper_first(datasets: Iterable[str]) -> list[str]:
@@ -325,7 +325,7 @@ def kept_figure(model: str) -> str:
     return "edge_ratio" if model == "cores-edge" else "node_ratio"
 
 
-def statistics_table(measured: Sequence[Mapping[str, Any]]) -> str:
+def statistics_table(measured: Sequence[Mapping[str, Any]]) -> Table:
     """Table 1 as measured; the paper's figure in brackets where it is another."""
     names = list(next(iter(published_statistics().values())))
     lines = []
@@ -338,7 +338,7 @@ def statistics_table(measured: Sequence[Mapping[str, Any]]) -> str:
                 f"{_shown(row[name])} ({_shown(theirs[name])})" if other else _shown(row[name])
             )
         lines.append(cells)
-    return markdown(["dataset", *(name.replace("_", " ") for name in names)], lines)
+    return Table(["dataset", *(name.replace("_", " ") for name in names)], lines)
 
 
 def _shown(value: bool | int | float) -> str:

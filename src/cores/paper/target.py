@@ -5,7 +5,6 @@ from pathlib import Path
 
 from cores.files import write_atomically
 from cores.paper.comparison import comparison_tables
-from cores.paper.latex import latex
 from cores.paper.tables import (
     SPARSE_MODELS,
     ablation,
@@ -16,6 +15,7 @@ from cores.paper.tables import (
 )
 from cores.paper.targets import ABLATIONS, CONVS
 from cores.runs.rows import Row
+from cores.runs.table import Table
 
 _SPARSE = {
     "cores-node": "CORES removing nodes",
@@ -24,16 +24,16 @@ _SPARSE = {
 }
 
 
-def tables_of(rows: Sequence[Row], target: str, preset: str) -> dict[str, str]:
+def tables_of(rows: Sequence[Row], target: str, preset: str) -> dict[str, Table]:
     """Every table of a target that there are runs for, by its caption."""
     if target in ABLATIONS:
         setting = ABLATIONS[target].setting
         return {f"Kept ratio and accuracy over {setting}, percent": ablation(rows, target)}
-    tables: dict[str, str] = {}
+    tables: dict[str, Table] = {}
     for conv in CONVS[target]:
         mine = of_conv(rows, conv)
         models = {row["model"] for row in mine}
-        found: dict[str, str] = {}
+        found: dict[str, Table] = {}
         if "gnn" in models:
             found["The plain GNN"] = plain_gnn(mine, conv, preset)
         for model in SPARSE_MODELS:
@@ -57,13 +57,12 @@ def claims_of(rows: Sequence[Row], target: str) -> list[str]:
     ]
 
 
-def write_tables(tables: Mapping[str, str], claims: Sequence[str], stem: Path) -> list[Path]:
+def write_tables(tables: Mapping[str, Table], claims: Sequence[str], stem: Path) -> list[Path]:
     """Write tables as Markdown and as LaTeX; returns the files."""
-    markdown = [f"## {caption}\n\n{table}\n" for caption, table in tables.items()]
+    markdown = [f"## {caption}\n\n{table.markdown()}\n" for caption, table in tables.items()]
     texts = {
         ".md": "\n".join([*markdown, *(f"{claim}\n" for claim in claims)]),
-        ".tex": "\n\n".join(latex(table, f"{caption}.") for caption, table in tables.items())
-        + "\n",
+        ".tex": "\n\n".join(table.latex(f"{caption}.") for caption, table in tables.items()) + "\n",
     }
     files = []
     for suffix, text in texts.items():

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 from cores.paper.comparison import NAMES
-from cores.paper.markdown import markdown
 from cores.paper.reported import published_seconds
 from cores.paper.tables import paper_first
 from cores.paper.times import Timing
+from cores.runs.table import Table
 
 
-def times(timings: Sequence[Timing], action: str) -> str:
+def times(timings: Sequence[Timing], action: str) -> Table:
     """A line per dataset and batch size: the GNN's milliseconds, then everybody's ratio to it.
 
     In brackets stands the paper's ratio, which it measured with single graphs.
@@ -34,7 +34,7 @@ def times(timings: Sequence[Timing], action: str) -> str:
                 paper = f" ({theirs[model] / theirs['gnn']:.1f})" if model in theirs else ""
                 shown.append(f"{ratio}{paper}")
             lines.append(shown)
-    return markdown(names, lines)
+    return Table(names, lines)
 
 
 def _milliseconds(seconds: float) -> str:
