@@ -12,7 +12,7 @@ def ask(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str
     """Gives the command line's status, and what it printed to standard output and error."""
 
     def ask(*arguments: object) -> tuple[int, str, str]:
-        status = main([str(each) for each in arguments])
+        status = main([str(argument) for argument in arguments])
         printed = capsys.readouterr()
         return status, printed.out, printed.err
 

@@ -8,23 +8,27 @@ from cores.config import RunConfig, merged
 from cores.config.models import MODELS
 from cores.config.presets import has_published_settings, preset_config
 
+PLAIN_GNN = "gnn"
+"""The model that all others are compared with: no pooling, nothing removed."""
 SPLITS = (1, 2, 3, 4, 5)
-"""Of every table: the paper trains each model on five."""
+"""The splits of every table, as many as in the paper."""
 COMPARISONS = {
     "comparison-gin": "gin",
     "comparison-gcn": "gcn",
     "comparison-gat": "gat",
 }
-"""Tables 3, 10 and 9: models by datasets, by the conv they use."""
+"""Tables 3, 10 and 9, models by datasets, and the conv of each."""
 ARCHITECTURES = "architectures"
 """Table 2: the plain GNN and CORES with the other two convs."""
-CONVS = {name: (conv,) for name, conv in COMPARISONS.items()} | {ARCHITECTURES: ("gcn", "gat")}
-"""Convs of the tables of runs."""
+TARGET_CONVS = {name: (conv,) for name, conv in COMPARISONS.items()} | {
+    ARCHITECTURES: ("gcn", "gat")
+}
+"""The convs of every target with tables of runs, but for the ablations."""
 
 
 @dataclass(frozen=True)
 class Ablation:
-    """A figure over one setting of the reward, the other held fixed."""
+    """A figure over one setting of the reward, with the other fixed."""
 
     setting: str
     values: tuple[float, ...]
@@ -38,19 +42,19 @@ ABLATIONS = {
 """Figures 3 and 4, with GIN."""
 
 TIMES = {"time-train": "train", "time-inference": "inference"}
-"""Tables 11 and 12: what is timed."""
+"""Tables 11 and 12, by the action that is timed."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure of graphs, of what is kept of them, and of what is predicted from that."""
+    """A figure of graphs, the subgraphs that are kept, and the predictions."""
 
     dataset: str
     model: str
     symbols: tuple[str, ...] = ()
-    """What to call a node, by its one-hot label; nothing without."""
+    """Names of the node labels, by their one-hot column; nodes are unnamed if empty."""
     classes: tuple[str, ...] = ()
-    """What to call a class, in the dataset's order; as there without."""
+    """Names of the classes, in the dataset's order; the dataset's own names if empty."""
 
 
 PICTURES = {
@@ -73,17 +77,17 @@ TARGETS = (
     *(STATISTICS, ARCHITECTURES, *COMPARISONS, *ABLATIONS),
     *(SPARSITY_REWARD, *PICTURES, *TIMES),
 )
-"""In the order of the paper, but for the times, which want the machine for themselves."""
+"""In the order of the paper, except that timings, which need an idle machine, come last."""
 
 
 def models_of(target: str, preset: str) -> tuple[str, ...]:
-    """The models of a table or figure; of those compared, the paper gives settings for a few."""
+    """The default models of a table or figure; at the ``paper`` preset, those with settings."""
     if target in ABLATIONS:
         return ("cores-node", "cores-edge")
     if target in PICTURES:
         return (PICTURES[target].model,)
     if target == ARCHITECTURES:
-        return ("gnn", "cores-node", "cores-edge")
+        return (PLAIN_GNN, "cores-node", "cores-edge")
     return tuple(
         name
         for name in MODELS
@@ -100,9 +104,9 @@ def runs_of(
     epochs: int | None = None,
     seeds: Sequence[int] = (0,),
 ) -> list[RunConfig]:
-    """The runs of a table or figure, each once; ``epochs`` shortens them.
+    """The runs of a table or figure, without duplicates; ``epochs`` shortens them.
 
-    A model without a conv has one row, at the settings of GIN, in every table.
+    A model that does not use the conv runs once, at the settings of GIN, for all tables.
     """
     variants: list[dict[str, Any]] = [{}]
     if target in ABLATIONS:
@@ -119,7 +123,7 @@ def runs_of(
             preset,
             merged({"split": split, "seed": seed, **shorter}, variant),
         )
-        for conv in CONVS.get(target, ("gin",))
+        for conv in TARGET_CONVS.get(target, ("gin",))
         for dataset in datasets
         for model in models
         for variant in variants
