@@ -6,18 +6,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cores.config import RunConfig
+from cores.config.models import MODELS
 from cores.config.presets import PAPER_DATASETS, has_published_settings, preset_config
 from cores.errors import UserError, nearest
 from cores.files import write_atomically
 from cores.paper.cells import cores_claims, gnn_cells
 from cores.paper.comparison import (
-    NAMES,
     baselines_table,
     comparison_tables,
     coverage_table,
     gnn_difference_table,
 )
 from cores.paper.figures import ablation_figure
+from cores.paper.style import REMOVED
 from cores.paper.tables import (
     ablation_table,
     cores_table,
@@ -28,10 +29,14 @@ from cores.paper.tables import (
 from cores.paper.targets import (
     ABLATIONS,
     ARCHITECTURES,
+    BASE_CONV,
     COMPARISONS,
     PLAIN_GNN,
     SPLITS,
     TARGET_CONVS,
+    models_of,
+    paper_baselines,
+    paper_policies,
     runs_of,
 )
 from cores.paper.timing_rows import REPEATS, read_timings, timing_table
@@ -44,9 +49,6 @@ SMALL = ("BZR", "COX2", "MUTAG", "PTC")
 EXPLAINED = ("BA_2Motifs", "Benzene", "Mutagenicity")
 """Datasets with ground-truth explanations."""
 
-_MODES = {"cores-node": "nodes", "cores-edge": "edges"}
-_PEERS = ("sagpool", "gpool")
-"""The models that the paper runs with GCN and GAT, too."""
 
 _MARK = re.compile(r"<!-- (make results: [\w-]+|end) -->")
 _PART = re.compile(r"<!-- make results: ([\w-]+) -->.*?<!-- end -->", flags=re.DOTALL)
@@ -122,7 +124,7 @@ def _gnn(rows: list[Row]) -> dict[str, str]:
             f"plain-gnn-{conv}": gnn_table(conv_rows, conv, "paper").markdown()
             for conv, conv_rows in by_conv.items()
         },
-        "plain-gnn-motifs": gnn_table(with_keys(rows, motifs), "gin", "default").markdown(),
+        "plain-gnn-motifs": gnn_table(with_keys(rows, motifs), BASE_CONV, "default").markdown(),
     }
 
 
@@ -131,14 +133,14 @@ def _cores(rows: list[Row]) -> dict[str, str]:
     made: dict[str, str] = {}
     for preset in ("default", "paper"):
         preset_rows = with_keys(rows, _cores_runs("comparison-gin", PAPER_DATASETS, SPLITS, preset))
-        made |= _modes(preset_rows, "gin", f"cores-{preset}")
+        made |= _modes(preset_rows, BASE_CONV, f"cores-{preset}")
         if preset == "default":  # the other one calibrates no sets
-            made["coverage"] = coverage_table(preset_rows, "gin").markdown()
+            made["coverage"] = coverage_table(preset_rows, BASE_CONV).markdown()
     for target in ABLATIONS:
         made[target] = ablation_table(_ablation_rows(rows, target), target).markdown()
     motifs = [
-        preset_config("BA_2Motifs", model, "gin", "default", {"seed": seed})
-        for model in _MODES
+        preset_config("BA_2Motifs", model, BASE_CONV, "default", {"seed": seed})
+        for model in paper_policies()
         for seed in range(3)
     ]
     return made | {"motifs": motifs_table(with_keys(rows, motifs)).markdown()}
@@ -147,19 +149,19 @@ def _cores(rows: list[Row]) -> dict[str, str]:
 def _cores_runs(
     target: str, datasets: Sequence[str], splits: Sequence[int], preset: str
 ) -> list[RunConfig]:
-    return runs_of(target, datasets, [PLAIN_GNN, *_MODES], splits, preset)
+    return runs_of(target, datasets, [PLAIN_GNN, *paper_policies()], splits, preset)
 
 
 def _ablation_rows(rows: list[Row], target: str) -> list[Row]:
-    return with_keys(rows, runs_of(target, PAPER_DATASETS, list(_MODES), SPLITS, "default"))
+    return with_keys(rows, runs_of(target, PAPER_DATASETS, paper_policies(), SPLITS, "default"))
 
 
 def _many_splits(rows: list[Row]) -> dict[str, str]:
     """The small datasets over more splits, beside the paper and minus the plain GNN."""
     small = with_keys(rows, _cores_runs("comparison-gin", SMALL, MANY_SPLITS, "default"))
     return {
-        **_modes(small, "gin", "twenty-splits"),
-        "twenty-splits-less-gnn": gnn_difference_table(small, "gin").markdown(),
+        **_modes(small, BASE_CONV, "twenty-splits"),
+        "twenty-splits-less-gnn": gnn_difference_table(small, BASE_CONV).markdown(),
     }
 
 
@@ -178,8 +180,8 @@ def _modes(rows: list[Row], conv: str, name: str) -> dict[str, str]:
     return {
         name: "\n\n".join(cores_claims(rows, conv)),
         **{
-            f"{name}-{mode}": cores_table(rows, model, conv).markdown()
-            for model, mode in _MODES.items()
+            f"{name}-{REMOVED[MODELS[model].removes]}": cores_table(rows, model, conv).markdown()
+            for model in paper_policies()
         },
     }
 
@@ -188,22 +190,23 @@ def _all_models(rows: list[Row]) -> dict[str, str]:
     """The comparison of all models by preset, and the baselines with the other convs."""
     made: dict[str, str] = {}
     for preset in ("default", "paper"):
-        models = [name for name in NAMES if preset == "default" or has_published_settings(name)]
+        models = models_of("comparison-gin", preset)
         runs = runs_of("comparison-gin", PAPER_DATASETS, models, SPLITS, preset)
         made[f"all-{preset}"] = "\n\n".join(
             f"**{caption}**\n\n{table.markdown()}"
-            for caption, table in comparison_tables(with_keys(rows, runs), "gin").items()
+            for caption, table in comparison_tables(with_keys(rows, runs), BASE_CONV).items()
         )
+    peers = [name for name in paper_baselines() if has_published_settings(name)]
     for target, conv in COMPARISONS.items():
-        if conv != "gin":
-            runs = runs_of(target, PAPER_DATASETS, _PEERS, SPLITS, "paper")
+        if conv != BASE_CONV:
+            runs = runs_of(target, PAPER_DATASETS, peers, SPLITS, "paper")
             made[f"peers-{conv}"] = baselines_table(with_keys(rows, runs), conv).markdown()
     return made
 
 
 def _explained(rows: list[Row]) -> dict[str, str]:
     """CORES beside GSAT, the strongest soft mask."""
-    runs = runs_of("comparison-gin", EXPLAINED, ["gsat", *_MODES], SPLITS, "default")
+    runs = runs_of("comparison-gin", EXPLAINED, ["gsat", *paper_policies()], SPLITS, "default")
     return {"explained": explanations_table(with_keys(rows, runs)).markdown()}
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from cores.config.presets import PAPER_DATASETS
 from cores.paper.cells import cores_cells, cores_claims
 from cores.paper.style import mean_percent, percent
-from cores.paper.targets import PLAIN_GNN, SPLITS, runs_of
+from cores.paper.targets import BASE_CONV, PLAIN_GNN, SPLITS, paper_policies, runs_of
 from cores.runs.rows import Row, spread, with_keys
 from cores.runs.table import Bold, Cell, Table
 
@@ -17,7 +17,7 @@ _HEAD = (
 
 def readme_table(rows: Sequence[Row]) -> str:
     """CORES in both modes by dataset, the paper's means in brackets, and the claims below."""
-    policies = ("cores-node", "cores-edge")
+    policies = paper_policies()
     default, published = (
         with_keys(
             rows,
@@ -28,7 +28,7 @@ def readme_table(rows: Sequence[Row]) -> str:
     cells = {
         (cell.dataset, model): cell
         for model in policies
-        for cell in cores_cells(default, model, "gin")
+        for cell in cores_cells(default, model, BASE_CONV)
     }
     lines = []
     for dataset in PAPER_DATASETS:
@@ -45,8 +45,8 @@ def readme_table(rows: Sequence[Row]) -> str:
             line.append(percent(cell.judge))
         gnn = spread(default, "accuracy", dataset=dataset, model=PLAIN_GNN)
         lines.append([*line, percent(gnn)])
-    claims = cores_claims(default, "gin")
+    claims = cores_claims(default, BASE_CONV)
     if published:
-        first, *_ = cores_claims(published, "gin")
+        first, *_ = cores_claims(published, BASE_CONV)
         claims.append(f"Algorithm 1 at the published settings (`paper` preset): {first}")
     return "\n\n".join([Table(_HEAD, lines).markdown(), *claims])

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cores.config.models import ModelSpec
 from cores.paper import figures
 from cores.paper.cells import CoresCell, cores_cells, cores_claims, stuck_runs
 from cores.paper.figures import ablation_figure
@@ -176,3 +177,23 @@ def test_a_number_that_differs_from_table_1_shows_the_papers() -> None:
     assert (
         "| BZR | 404 (405) | 10 | 0 | 2 | yes | 35.75 |" in statistics_table([measured]).markdown()
     )
+
+
+def test_a_policy_of_a_script_has_a_table_and_a_panel_of_its_own(
+    registered_policy: ModelSpec, tmp_path: Path
+) -> None:
+    extra = [measured | {"model": registered_policy.name} for measured in rows(0.8, 0.4, 0.8)]
+    captions = list(tables_of([*rows(0.8, 0.4, 0.8), *extra], "comparison-gin", "default"))
+    assert captions[:2] == [
+        "CORES removing nodes, CORES nodes (GIN), percent",
+        "CORES removing nodes, My policy (GIN), percent",
+    ]
+    ablated = [measured | {"desired_ratio": "0.2"} for measured in extra]
+    assert [line[:3] for line in ablation_table(ablated, "ablation-d").rows] == [
+        ("MUTAG", registered_policy.name, "kept"),
+        ("MUTAG", registered_policy.name, "accuracy"),
+    ]
+    others = [measured | {"model": "cores-node"} for measured in ablated]
+    _, svg = ablation_figure([*ablated, *others], "ablation-d", tmp_path / "a")
+    drawn = svg.read_text()
+    assert drawn.index("removing nodes, CORES nodes") < drawn.index("removing nodes, My policy")

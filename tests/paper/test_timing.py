@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from cores.config import RunConfig
+from cores.config.models import ModelSpec
 from cores.data.dataset import Dataset
 from cores.data.datasets import load_dataset
 from cores.errors import UserError
@@ -108,7 +109,11 @@ def test_a_file_of_seconds_keeps_the_latest_and_names_a_bad_line(tmp_path: Path)
     assert {new, quick, elsewhere} <= set(merge_timings(path, [quick, elsewhere]))
     merge_timings(path, [])
     good = path.read_text()
-    for bad in (good.replace("0.25,1,5,cpu", "fast,1,5,cpu"), good.replace("train", "rest")):
+    for bad in (
+        good.replace("0.25,1,5,cpu", "fast,1,5,cpu"),
+        good.replace("train", "rest"),
+        good.replace("abc", "x" * 200_000),
+    ):
         path.write_text(bad)
         with pytest.raises(UserError, match=r"times.csv: line \d is not a measured time"):
             read_timings(path)
@@ -126,3 +131,14 @@ def test_the_table_shows_the_papers_ratio_beside_ours() -> None:
     assert lines[0] == "| dataset | graphs at once | GNN, ms | CORES nodes |"
     assert lines[2].startswith("| MUTAG | 1 | 2 | 3.00 (1")
     assert lines[3] == "| MUTAG | 128 | 20 | 1.50 |"
+
+
+def test_a_registered_model_stands_behind_the_others_by_its_title(
+    registered_model: ModelSpec,
+) -> None:
+    rows = [
+        Timing("MUTAG", model, "inference", 1, 0.002, 1.0, 5, "cpu", "")
+        for model in ("another-script's", registered_model.name, "cores-both", "gnn")
+    ]
+    head = ["dataset", "graphs at once", "GNN, ms", "CORES both", "Mine & Co", "another-script's"]
+    assert timing_table(rows, "inference").head == head

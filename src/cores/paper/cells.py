@@ -6,11 +6,9 @@ from dataclasses import dataclass
 
 from cores.paper.reported import published_metric
 from cores.paper.style import TIE, ordered_datasets
-from cores.paper.targets import PLAIN_GNN
+from cores.paper.targets import PLAIN_GNN, paper_policies, policies
 from cores.runs.rows import Row, Spread, kept_metric, matching, spread
 
-POLICIES = ("cores-node", "cores-edge", "cores-both")
-"""The models with a policy; the paper has the first two."""
 MAX_JUDGE_GAP = 0.05
 """How far the judge's accuracy may be below the model's."""
 STUCK = 0.02
@@ -113,10 +111,10 @@ def cores_cells(rows: Sequence[Row], model: str, conv: str) -> list[CoresCell]:
 
 def cores_claims(rows: Sequence[Row], conv: str) -> list[str]:
     """How many cells of the paper's CORES models reach it, of those with all runs."""
-    cells = [cell for model in POLICIES[:2] for cell in cores_cells(rows, model, conv)]
+    cells = [cell for model in paper_policies() for cell in cores_cells(rows, model, conv)]
     runs = max((cell.accuracy.runs for cell in cells), default=0)
     complete = [cell for cell in cells if cell.accuracy.runs == runs and cell.paper_accuracy]
-    policy_rows = [row for row in rows if row["model"] in POLICIES]
+    policy_rows = [row for row in rows if row["model"] in policies()]
     counts = {
         "All three hold in": sum(not cell.shortfalls for cell in complete),
         "Level with the paper, by one standard error of ours, in": sum(

@@ -2,22 +2,17 @@
 
 from collections.abc import Sequence
 
-from cores.config.models import MODELS
+from cores.config.models import model_spec
 from cores.config.presets import PAPER_DATASETS
 from cores.paper.cells import AccuracyCell
 from cores.paper.paired import CONFIDENCE, paired_difference
 from cores.paper.reported import published_metric
-from cores.paper.style import TIE, ordered_datasets, percent
-from cores.paper.targets import PLAIN_GNN
+from cores.paper.style import TIE, model_title, ordered_datasets, ordered_models, percent
+from cores.paper.targets import PLAIN_GNN, paper_baselines
 from cores.runs.rows import Row, Spread, matching, rows_of_conv, spread
 from cores.runs.table import Bold, Cell, Table
 
-NAMES = {name: row.title for name, row in MODELS.items()}
-"""What tables call the models, in their order."""
-REMOVING = tuple(name for name, row in MODELS.items() if row.removes is not None)
 KEPT = {"node_ratio": "Nodes kept", "edge_ratio": "Edges kept"}
-BASELINES = ("sagpool", "diffpool", "sugar", "gpool")
-"""The baselines that the paper reports."""
 
 
 def accuracy_table(rows: Sequence[Row], conv: str, metric: str = "accuracy") -> Table:
@@ -51,7 +46,7 @@ def accuracy_table(rows: Sequence[Row], conv: str, metric: str = "accuracy") -> 
                 for model in models
             ]
             lines.append([title, *averages])
-    return Table(["dataset", *(NAMES[model] for model in models)], lines)
+    return Table(["dataset", *map(model_title, models)], lines)
 
 
 def kept_table(rows: Sequence[Row], conv: str, metric: str) -> Table | None:
@@ -63,7 +58,11 @@ def kept_table(rows: Sequence[Row], conv: str, metric: str) -> Table | None:
     spreads = _spreads(rows, conv, metric)
     runs = max((value.runs for value in spreads.values()), default=0)
     partial = {model for (_, model), value in spreads.items() if value.mean < 1}
-    models = [model for model in _models(rows) if model in REMOVING and model in partial]
+    models = [
+        model
+        for model in _models(rows)
+        if model_spec(model).removes is not None and model in partial
+    ]
     if not models:
         return None
     lines = []
@@ -81,7 +80,7 @@ def kept_table(rows: Sequence[Row], conv: str, metric: str) -> Table | None:
         ]
         lines.append([dataset, *texts])
     lines.append(["rank, own datasets", *(_mean(ranks[model]) for model in models)])
-    return Table(["dataset", *(NAMES[model] for model in models)], lines)
+    return Table(["dataset", *map(model_title, models)], lines)
 
 
 def coverage_table(rows: Sequence[Row], conv: str) -> Table:
@@ -100,7 +99,7 @@ def coverage_table(rows: Sequence[Row], conv: str) -> Table:
         ]
         for dataset in _datasets(rows)
     ]
-    return Table(["dataset", *(NAMES[model] for model in models)], lines)
+    return Table(["dataset", *map(model_title, models)], lines)
 
 
 def baselines_table(rows: Sequence[Row], conv: str) -> Table:
@@ -110,9 +109,9 @@ def baselines_table(rows: Sequence[Row], conv: str) -> Table:
     """
     cells = {
         model: {cell.dataset: cell for cell in _baseline_cells(rows, model, conv)}
-        for model in BASELINES
+        for model in paper_baselines()
     }
-    models = [model for model in BASELINES if cells[model]]
+    models = [model for model in cells if cells[model]]
     lines = []
     for dataset in PAPER_DATASETS:
         found = [cells[model].get(dataset) for model in models]
@@ -123,7 +122,7 @@ def baselines_table(rows: Sequence[Row], conv: str) -> Table:
         for model in models
     ]
     lines.append(["reached", *counts])
-    return Table(["dataset", *(NAMES[model] for model in models)], lines)
+    return Table(["dataset", *map(model_title, models)], lines)
 
 
 def _baseline_cells(rows: Sequence[Row], model: str, conv: str) -> list[AccuracyCell]:
@@ -175,7 +174,7 @@ def gnn_difference_table(rows: Sequence[Row], conv: str) -> Table:
             texts.append(f"{difference}{note}")
         if any((dataset, model) in differences for model in models):
             lines.append([dataset, *texts])
-    return Table(["dataset", *(NAMES[model] for model in models)], lines)
+    return Table(["dataset", *map(model_title, models)], lines)
 
 
 def comparison_tables(rows: Sequence[Row], conv: str) -> dict[str, Table]:
@@ -197,14 +196,13 @@ def comparison_tables(rows: Sequence[Row], conv: str) -> dict[str, Table]:
     if judged:
         caption = "Accuracy of a judge on what is kept"
         tables[caption] = accuracy_table(judged, conv, "judge_accuracy")
-    if any(model in BASELINES for model in models):
+    if any(model in paper_baselines() for model in models):
         tables["Accuracy beside the paper's"] = baselines_table(rows, conv)
     return tables
 
 
 def _models(rows: Sequence[Row]) -> list[str]:
-    measured = {row["model"] for row in rows}
-    return [model for model in NAMES if model in measured]
+    return ordered_models(row["model"] for row in rows)
 
 
 def _datasets(rows: Sequence[Row]) -> list[str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from cores.files import write_atomically
+from cores.paper.style import ordered_models, removal_titles
 from cores.paper.targets import ABLATIONS
 from cores.runs.rows import Row, Spread, kept_metric, matching, spread
 
@@ -15,7 +16,6 @@ MARKERS = "osD^vPX*<"
 BAR_OFFSET = 0.012
 """Distance between the error bars of two datasets at one setting, as a share of the axis."""
 AXES = {"desired_ratio": "d, desired ratio", "lam": "λ"}
-REMOVED = {"cores-node": "nodes", "cores-edge": "edges", "cores-both": "nodes and edges"}
 KEPT = {"node_ratio": "kept nodes, %", "edge_ratio": "kept edges, %"}
 
 
@@ -79,7 +79,8 @@ def ablation_figure(rows: Sequence[Row], target: str, stem: Path) -> list[Path]:
     setting, values = ABLATIONS[target].setting, ABLATIONS[target].values
     datasets = sorted({row["dataset"] for row in rows})
     offset = BAR_OFFSET * (max(values) - min(values))
-    models = [model for model in REMOVED if matching(rows, {"model": model})]
+    models = ordered_models(row["model"] for row in rows)
+    titles = removal_titles(models)
     figure, axes = plt.subplots(
         len(models), 3, figsize=(11, 3.2 * len(models) + 0.5), squeeze=False, layout="constrained"
     )
@@ -111,7 +112,7 @@ def ablation_figure(rows: Sequence[Row], target: str, stem: Path) -> list[Path]:
         left.set(xlabel=AXES[setting], ylabel="test accuracy, %")
         middle.set(xlabel=AXES[setting], ylabel=KEPT[ratio])
         right.set(xlabel=KEPT[ratio], ylabel="test accuracy, %")
-        left.set_title(f"removing {REMOVED[model]}", loc="left", fontsize=11)
+        left.set_title(titles[model], loc="left", fontsize=11)
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False)
     return save_figure(figure, stem)

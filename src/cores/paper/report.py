@@ -3,19 +3,15 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from cores.config.models import conv_spec
 from cores.files import write_atomically
-from cores.paper.cells import POLICIES, cores_claims
+from cores.paper.cells import cores_claims
 from cores.paper.comparison import comparison_tables
+from cores.paper.style import removal_titles
 from cores.paper.tables import ablation_table, cores_table, gnn_table
-from cores.paper.targets import ABLATIONS, PLAIN_GNN, TARGET_CONVS
+from cores.paper.targets import ABLATIONS, PLAIN_GNN, TARGET_CONVS, policies
 from cores.runs.rows import Row, rows_of_conv
 from cores.runs.table import Table
-
-_CAPTIONS = {
-    "cores-node": "CORES removing nodes",
-    "cores-edge": "CORES removing edges",
-    "cores-both": "CORES removing both",
-}
 
 
 def tables_of(rows: Sequence[Row], target: str, preset: str) -> dict[str, Table]:
@@ -30,13 +26,14 @@ def tables_of(rows: Sequence[Row], target: str, preset: str) -> dict[str, Table]
         found: dict[str, Table] = {}
         if PLAIN_GNN in models:
             found["The plain GNN"] = gnn_table(conv_rows, conv, preset)
-        for model in POLICIES:
-            if model in models:
-                found[_CAPTIONS[model]] = cores_table(conv_rows, model, conv)
+        titles = removal_titles([model for model in policies() if model in models])
+        for model, title in titles.items():
+            found[f"CORES {title}"] = cores_table(conv_rows, model, conv)
         if len(models) > 1 or (models and not found):
             found |= comparison_tables(conv_rows, conv)
         tables |= {
-            f"{caption} ({conv.upper()}), percent": table for caption, table in found.items()
+            f"{caption} ({conv_spec(conv).title}), percent": table
+            for caption, table in found.items()
         }
     return tables
 
@@ -44,9 +41,9 @@ def tables_of(rows: Sequence[Row], target: str, preset: str) -> dict[str, Table]
 def claims_of(rows: Sequence[Row], target: str) -> list[str]:
     """How the CORES models of a target compare with the paper, a sentence each, in Markdown."""
     return [
-        f"{conv.upper()}: {claim}"
+        f"{conv_spec(conv).title}: {claim}"
         for conv in TARGET_CONVS.get(target, ())
-        if any(row["conv"] == conv and row["model"] in POLICIES for row in rows)
+        if any(row["conv"] == conv and row["model"] in policies() for row in rows)
         for claim in cores_claims([row for row in rows if row["conv"] == conv], conv)
     ]
 

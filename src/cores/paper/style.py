@@ -1,12 +1,20 @@
-"""How tables order datasets and format numbers."""
+"""How tables and plots order and name models and datasets, and format numbers."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
+from cores.config import Removal
+from cores.config.models import MODELS, model_spec
 from cores.config.presets import PAPER_DATASETS
 from cores.runs.rows import Spread
 
 TIE = 5e-5
 """Means that differ by less are equal: the paper gives two decimals of a percent."""
+REMOVED: Mapping[Removal | None, str] = {
+    "node": "nodes",
+    "edge": "edges",
+    "both": "nodes and edges",
+}
 
 
 def percent(value: Spread | None) -> str:
@@ -37,3 +45,34 @@ def ordered_datasets(datasets: Iterable[str]) -> list[str]:
     measured = set(datasets)
     paper = [name for name in PAPER_DATASETS if name in measured]
     return [*paper, *sorted(measured - set(paper))]
+
+
+def ordered_models(models: Iterable[str]) -> list[str]:
+    """Each model once, in the order of the registry; those not registered last, by name.
+
+    >>> ordered_models(["cores-node", "mine", "gnn", "gnn"])
+    ['gnn', 'cores-node', 'mine']
+    """
+    measured = set(models)
+    registered = [name for name in MODELS if name in measured]
+    return [*registered, *sorted(measured - set(registered))]
+
+
+def model_title(model: str) -> str:
+    """What tables call a model: its title; its name if it is not registered."""
+    return MODELS[model].title if model in MODELS else model
+
+
+def removal_titles(models: Sequence[str]) -> dict[str, str]:
+    """What each model removes, in words, with its title if another one removes the same.
+
+    >>> removal_titles(["cores-node", "cores-edge"])
+    {'cores-node': 'removing nodes', 'cores-edge': 'removing edges'}
+    """
+    removed = {model: REMOVED[model_spec(model).removes] for model in models}
+    models_removing = Counter(removed.values())
+    return {
+        model: f"removing {words}"
+        + (f", {model_title(model)}" if models_removing[words] > 1 else "")
+        for model, words in removed.items()
+    }

@@ -6,7 +6,7 @@ from typing import Any
 from cores.paper.cells import cores_cells, gnn_cells
 from cores.paper.reported import published_statistics
 from cores.paper.style import mean_percent, percent
-from cores.paper.targets import ABLATIONS, PLAIN_GNN
+from cores.paper.targets import ABLATIONS, BASE_CONV, PLAIN_GNN
 from cores.runs.rows import Row, kept_metric, matching, spread
 from cores.runs.table import Bold, Table
 
@@ -24,7 +24,7 @@ def gnn_table(rows: Sequence[Row], conv: str, preset: str) -> Table:
     for cell in gnn_cells(rows, conv, preset):
         at = {"dataset": cell.dataset, "preset": preset}
         gnn = matching(rows, {**at, "conv": conv, "model": PLAIN_GNN})
-        mlp = matching(rows, {**at, "conv": "gin", "model": "mlp"})
+        mlp = matching(rows, {**at, "conv": BASE_CONV, "model": "mlp"})
         columns = [
             cell.dataset,
             str(cell.ours.runs),

@@ -5,23 +5,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from cores.config import RunConfig, merged
-from cores.config.models import MODELS
+from cores.config.models import CONVS, MODELS
 from cores.config.presets import has_published_settings, preset_config
 
 PLAIN_GNN = "gnn"
 """The model that all others are compared with: no pooling, nothing removed."""
 SPLITS = (1, 2, 3, 4, 5)
 """The splits of every table, as many as in the paper."""
-COMPARISONS = {
-    "comparison-gin": "gin",
-    "comparison-gcn": "gcn",
-    "comparison-gat": "gat",
-}
+BASE_CONV = "gin"
+"""The conv of ablations, pictures and timings, and of models that do not use one."""
+COMPARISONS = {f"comparison-{name}": name for name, conv in CONVS.items() if conv.in_paper}
 """Tables 3, 10 and 9, models by datasets, and the conv of each."""
 ARCHITECTURES = "architectures"
-"""Table 2: the plain GNN and CORES with the other two convs."""
+"""Table 2: the plain GNN and CORES with the other convs."""
 TARGET_CONVS = {name: (conv,) for name, conv in COMPARISONS.items()} | {
-    ARCHITECTURES: ("gcn", "gat")
+    ARCHITECTURES: tuple(conv for conv in COMPARISONS.values() if conv != BASE_CONV)
 }
 """The convs of every target with tables of runs, but for the ablations."""
 
@@ -80,18 +78,38 @@ TARGETS = (
 """In the order of the paper, except that timings, which need an idle machine, come last."""
 
 
+def policies() -> tuple[str, ...]:
+    """The models with a policy."""
+    return tuple(name for name, spec in MODELS.items() if spec.has_policy)
+
+
+def paper_policies() -> tuple[str, ...]:
+    """The paper's models with a policy: CORES, removing nodes or edges."""
+    return tuple(name for name in policies() if MODELS[name].in_paper)
+
+
+def paper_baselines() -> tuple[str, ...]:
+    """The paper's models without a policy, but for the plain GNN."""
+    return tuple(
+        name
+        for name, spec in MODELS.items()
+        if spec.in_paper and not spec.has_policy and name != PLAIN_GNN
+    )
+
+
 def models_of(target: str, preset: str) -> tuple[str, ...]:
     """The default models of a table or figure; at the ``paper`` preset, those with settings."""
     if target in ABLATIONS:
-        return ("cores-node", "cores-edge")
+        return paper_policies()
     if target in PICTURES:
         return (PICTURES[target].model,)
     if target == ARCHITECTURES:
-        return (PLAIN_GNN, "cores-node", "cores-edge")
+        return (PLAIN_GNN, *paper_policies())
     return tuple(
         name
-        for name in MODELS
-        if name != "cores-both" and (preset == "default" or has_published_settings(name))
+        for name, spec in MODELS.items()
+        if (spec.in_paper or not spec.has_policy)  # a policy takes much longer than a baseline
+        and (preset == "default" or has_published_settings(name))
     )
 
 
@@ -119,11 +137,11 @@ def runs_of(
         preset_config(
             dataset,
             model,
-            conv if MODELS[model].uses_conv else "gin",
+            conv if MODELS[model].uses_conv else BASE_CONV,
             preset,
             merged({"split": split, "seed": seed, **shorter}, variant),
         )
-        for conv in TARGET_CONVS.get(target, ("gin",))
+        for conv in TARGET_CONVS.get(target, (BASE_CONV,))
         for dataset in datasets
         for model in models
         for variant in variants

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from cores.errors import UserError
 from cores.files import in_turn, write_atomically
-from cores.paper.comparison import NAMES
 from cores.paper.reported import published_seconds
-from cores.paper.style import ordered_datasets
+from cores.paper.style import model_title, ordered_datasets, ordered_models
 from cores.paper.targets import PLAIN_GNN
 from cores.runs.table import Table
 
@@ -92,9 +91,8 @@ def timing_table(timings: Sequence[Timing], action: str) -> Table:
     The paper's ratio, which it measured on single graphs, is in brackets.
     """
     timings = [timing for timing in timings if timing.action == action]
-    measured = {timing.model for timing in timings} - {PLAIN_GNN}
-    models = [model for model in NAMES if model in measured]
-    head = ["dataset", "graphs at once", "GNN, ms", *(NAMES[model] for model in models)]
+    models = ordered_models({timing.model for timing in timings} - {PLAIN_GNN})
+    head = ["dataset", "graphs at once", "GNN, ms", *map(model_title, models)]
     lines = []
     for dataset in ordered_datasets(timing.dataset for timing in timings):
         on_dataset = [timing for timing in timings if timing.dataset == dataset]

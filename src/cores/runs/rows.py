@@ -10,6 +10,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from cores.config import RunConfig
+from cores.config.models import model_spec
 from cores.errors import UserError
 from cores.files import in_turn, read_json, write_atomically
 
@@ -150,10 +151,10 @@ def matching(rows: Iterable[Row], where: Mapping[str, str]) -> list[Row]:
 
 
 def rows_of_conv(rows: Iterable[Row], conv: str) -> list[Row]:
-    """The rows of a conv, and those of the mlp, which has none."""
-    return [row for row in rows if row["conv"] == conv or row["model"] == "mlp"]
+    """The rows of a conv, and those of models that do not use one."""
+    return [row for row in rows if row["conv"] == conv or not model_spec(row["model"]).uses_conv]
 
 
 def kept_metric(model: str) -> str:
     """The kept ratio of what a model removes; of nodes where it removes both."""
-    return "edge_ratio" if model == "cores-edge" else "node_ratio"
+    return "edge_ratio" if model_spec(model).removes == "edge" else "node_ratio"
