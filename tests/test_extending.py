@@ -95,6 +95,6 @@ def test_a_script_that_fails_is_told_in_one_line(
 def test_a_registered_dataset_that_returns_no_graphs_is_refused(scripts: Path) -> None:
     from cores import register_dataset
 
-    register_dataset("nothing", lambda: [])
+    register_dataset("nothing", list)
     with pytest.raises(UserError, match="the list of graphs is empty"):
         load_dataset("nothing")

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from cores.config import RunConfig, from_dict
-from cores.training import judge as judges
 from cores.runs.run import evaluate_run, predict_test_graphs, train_run
+from cores.training import judge as judges
 
 MODELS = ("sagpool", "gpool", "diffpool", "sugar", "gsat", "random")
 KEEP_A_PART = ("sagpool", "gpool", "sugar", "random")

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from cores.config import RunConfig, from_dict
-from cores.errors import UserError
-from cores.training import judge as judges
-from cores.runs.run import evaluate_run, predict_test_graphs, train_run
 from cores.config.presets import preset_config
+from cores.errors import UserError
+from cores.runs.run import evaluate_run, predict_test_graphs, train_run
+from cores.training import judge as judges
 
 MODELS = ("cores-node", "cores-edge", "cores-both")
 

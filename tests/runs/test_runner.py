@@ -20,6 +20,7 @@ from distributed import LocalCluster
 
 from cores.config import RunConfig, from_dict
 from cores.errors import UserError
+from cores.files import is_held, locked
 from cores.runs import runner
 from cores.runs.rows import run_row
 from cores.runs.runner import (
@@ -31,7 +32,6 @@ from cores.runs.runner import (
     run_folder,
     train_in_worker,
 )
-from cores.files import is_held, locked
 
 
 def config(split: int, epochs: int = 2, dataset: str = "motifs") -> RunConfig:

@@ -14,12 +14,12 @@ from typing import Any, get_args
 import pytest
 
 from cores.config import Conv, Model, RunConfig, from_dict, merged, to_dict
+from cores.config.presets import preset_config, search_space
 from cores.errors import UserError
-from cores.training import judge as judges
 from cores.runs import search as searching
 from cores.runs.runner import Job, run_folder
 from cores.runs.search import search, selection_score
-from cores.config.presets import preset_config, search_space
+from cores.training import judge as judges
 
 Ended = Iterator[tuple[RunConfig, str | None]]
 

@@ -54,9 +54,7 @@ def compare(
         for split in splits
     ]
     make_folder(out)
-    outcomes = run_all(
-        configs, out, workers=workers, device=device, data_root=data_root, done=done
-    )
+    outcomes = run_all(configs, out, workers=workers, device=device, data_root=data_root, done=done)
     rows = [run_row(outcome.folder) for outcome in outcomes if outcome.failure is None]
     return [row for row in rows if row is not None]
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from cores.config import RunConfig
-from cores.data.catalogue import DATASETS
+from cores.data.catalogue import DATASETS, REGISTERED
 from cores.data.dataset import Dataset
 from cores.data.datasets import load_dataset
 from cores.data.splits import split_graphs
@@ -63,12 +63,11 @@ def train_run(
         check_data(out, dataset.fingerprint)
 
         def begin(schema: DataSchema) -> None:
-            source = None if config.dataset in DATASETS else Path(config.dataset).absolute()
+            named = config.dataset in (*DATASETS, *REGISTERED)
+            source = None if named else Path(config.dataset).absolute()
             write_identity(out, config, schema_as_data(schema), chosen_device, source)
 
-        fitted = fit_model(
-            config, data, folder=out, report=report, warm_ups=warm_ups, begin=begin
-        )
+        fitted = fit_model(config, data, folder=out, report=report, warm_ups=warm_ups, begin=begin)
         fitted.trained.save(out)
         judge = _judge(config, dataset, chosen_device)
         metrics = {

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 from cores.config import RewardConfig, RunConfig, merged
+from cores.config.presets import preset_config, search_space
 from cores.data.datasets import load_dataset
 from cores.errors import UserError, failed
 from cores.evaluation.metrics import accuracy
 from cores.evaluation.predictions import predict
+from cores.files import in_turn, is_held, locked, make_folder, write_atomically
 from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.fit import PreparedData
-from cores.runs.trained import TrainedModel
 from cores.runs.runner import has_fault, in_processes, run_folder, train_in_worker
-from cores.files import in_turn, is_held, locked, make_folder, write_atomically
-from cores.config.presets import preset_config, search_space
+from cores.runs.trained import TrainedModel
 from cores.training.rollouts import selection_reward
 
 if TYPE_CHECKING:
