@@ -1,11 +1,9 @@
 """The paper's plots: the sparsity reward, and the ablations over d and lambda."""
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from cores.files import write_atomically
+from cores.explain.plotting import pyplot, save_figure
 from cores.paper.style import ordered_models, removal_titles
 from cores.paper.targets import ABLATIONS
 from cores.runs.rows import Row, Spread, kept_metric, matching, spread
@@ -17,31 +15,6 @@ BAR_OFFSET = 0.012
 """Distance between the error bars of two datasets at one setting, as a share of the axis."""
 AXES = {"desired_ratio": "d, desired ratio", "lam": "λ"}
 KEPT = {"node_ratio": "kept nodes, %", "edge_ratio": "kept edges, %"}
-
-
-def save_figure(figure: Any, stem: Path) -> list[Path]:
-    """Write a figure as PNG and SVG, the same bytes each time; returns the files."""
-    from matplotlib import pyplot as plt
-
-    files = []
-    for kind, without in (("png", {"Software": None}), ("svg", {"Date": None})):
-        buffer = io.BytesIO()
-        with plt.rc_context({"svg.hashsalt": "cores"}):
-            figure.savefig(buffer, format=kind, dpi=160, metadata=without)
-        files.append(stem.with_suffix(f".{kind}"))
-        write_atomically(files[-1], buffer.getvalue())
-    plt.close(figure)
-    return files
-
-
-def pyplot() -> Any:
-    """Matplotlib's pyplot, drawing to files."""
-    import matplotlib as mpl
-
-    mpl.use("agg")  # needs no screen
-    from matplotlib import pyplot as plt
-
-    return plt
 
 
 def sparsity_reward_figure(stem: Path) -> list[Path]:
