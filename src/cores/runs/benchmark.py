@@ -109,7 +109,7 @@ def median_seconds(actions: Mapping[str, Callable[[], object]], repeats: int) ->
             begun = time.perf_counter()
             action()
             times[name].append(time.perf_counter() - begun)
-    return {name: statistics.median(each) for name, each in times.items()}
+    return {name: statistics.median(seconds) for name, seconds in times.items()}
 
 
 def _loader_seconds(graphs: GraphStore, repeats: int) -> dict[str, float]:

@@ -9,12 +9,10 @@ from cores.config.models import MODELS
 from cores.config.presets import preset_config
 from cores.data.catalogue import canonical_name
 from cores.files import make_folder
-from cores.runs.rows import Row, Spread, matching, run_row, spread
+from cores.runs.rows import Row, Spread, kept_metric, matching, run_row, spread
 from cores.runs.runner import Outcome, run_all
 from cores.runs.table import Table
 
-KEPT = {"node": "node_ratio", "edge": "edge_ratio", "both": "node_ratio"}
-"""The kept share that a model is measured by, by what it removes."""
 COLUMNS = ("model", "runs", "accuracy", "balanced", "kept", "judge", "random", "seconds")
 
 
@@ -69,7 +67,6 @@ def comparison_table(rows: Sequence[Row]) -> Table:
     lines = []
     for name in (name for name in MODELS if name in measured):
         runs = matching(rows, {"model": name})
-        removes = MODELS[name].removes
         seconds = spread(runs, "seconds")
         lines.append(
             [
@@ -77,7 +74,7 @@ def comparison_table(rows: Sequence[Row]) -> Table:
                 str(len(runs)),
                 _percent(spread(runs, "accuracy")),
                 _percent(spread(runs, "balanced_accuracy")),
-                _percent(spread(runs, KEPT[removes])) if removes else "100",
+                _percent(spread(runs, kept_metric(name))),
                 _percent(spread(runs, "judge_accuracy")),
                 _percent(spread(runs, "judge_random_accuracy")),
                 "–" if seconds is None else f"{seconds.mean:.0f}",

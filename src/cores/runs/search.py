@@ -110,8 +110,8 @@ def search(
             else:
                 _give_up(study, trial, failure)
             done(_tried(study.trials[trial.number], base))
-    tried = [_tried(each, base) for each in _counted(study) if each.state.is_finished()]
-    tried.sort(key=lambda each: -2.0 if each.score is None else each.score, reverse=True)
+    tried = [_tried(trial, base) for trial in _counted(study) if trial.state.is_finished()]
+    tried.sort(key=lambda trial: -2.0 if trial.score is None else trial.score, reverse=True)
     if not tried:
         raise UserError(f"all trials in {folder} are locked by other processes; wait for them")
     if tried[0].score is None:
