@@ -25,8 +25,8 @@ from cores.training.learner import Learner, distilled, training_batches
 from cores.training.rollouts import (
     Outcome,
     reward_quantile,
+    rewarded,
     roll_out,
-    rollout_reward,
     selection_reward,
 )
 from cores.training.schedule import Cosine, Schedule, plateau
@@ -52,12 +52,7 @@ def train(state: "BilevelState", journal: Journal, report: Report = no_report) -
         if state.trains_policy(epoch):
             outcomes = roll_out(model, referees, config.ppo, state.random)  # lines 8-12
             q_hat = reward_quantile(model, student, referees, outcomes, config.reward)  # line 13
-            rollouts = [  # line 14, Eq. (7)
-                outcome.rollout.rewarded(
-                    rollout_reward(outcome, q_hat, config.reward), state.critic
-                )
-                for outcome in outcomes
-            ]
+            rollouts = rewarded(outcomes, q_hat, config.reward, state.critic)  # line 14, Eq. (7)
             update_policy(state, rollouts, epoch)  # lines 15-19, Eq. (5)
             metrics |= rollout_metrics(rollouts, outcomes, q_hat)
         metrics |= state.finish_epoch(epoch)
