@@ -72,7 +72,7 @@ def test_what_is_reached_is_counted_per_model() -> None:
     ]
 
 
-def test_kept_parts_are_shown_for_the_models_that_keep_some() -> None:
+def test_kept_ratios_are_shown_for_the_models_that_remove_something() -> None:
     edges = row("MUTAG", "cores-edge", 1, 0.9, node_ratio=1.0, edge_ratio=0.2)
     part = row("BZR", "sagpool", 1, 0.9, node_ratio=0.8, edge_ratio=0.6)
     table = kept_table([*ROWS, part, edges], "gin", "node_ratio")
@@ -84,6 +84,23 @@ def test_kept_parts_are_shown_for_the_models_that_keep_some() -> None:
         "| rank, own datasets | 2.00 | 1.00 |",
     ]
     assert kept_table([edges], "gin", "node_ratio") is None
+
+
+def test_a_model_that_happened_to_keep_everything_has_a_column() -> None:
+    full = {"node_ratio": 1.0, "edge_ratio": 1.0}
+    rows = [
+        row("MUTAG", model, 1, 0.9, **full)
+        for model in ("gnn", "gsat", "sagpool", "cores-node", "cores-edge", "cores-both")
+    ]
+    nodes, edges = (kept_table(rows, "gin", metric) for metric in ("node_ratio", "edge_ratio"))
+    assert nodes is not None
+    assert nodes.head == ["dataset", "SAGPool", "CORES nodes", "CORES both"]
+    assert nodes.rows == [
+        ["MUTAG", "100.0", "100.0 (52.4 ± 7.7)", "100.0"],
+        ["rank, own datasets", "2.00", "2.00", "2.00"],
+    ]
+    assert edges is not None
+    assert edges.head == ["dataset", "SAGPool", "CORES nodes", "CORES edges", "CORES both"]
 
 
 def test_coverage_stands_beside_the_labels_per_set() -> None:
