@@ -143,19 +143,19 @@ def test_a_model_is_compared_with_the_gnn_split_by_split() -> None:
 
 def test_the_interval_is_that_of_the_corrected_resampled_t_test() -> None:
     ours = [row("MUTAG", "gpool", split, value) for split, value in ((1, 0.7), (2, 0.8), (3, 0.9))]
-    theirs = [row("MUTAG", "gnn", split, 0.7) for split in (1, 2, 3)]
-    found = paired_difference(ours, theirs, "accuracy")
+    gnn = [row("MUTAG", "gnn", split, 0.7) for split in (1, 2, 3)]
+    found = paired_difference(ours, gnn, "accuracy")
     assert found is not None
     assert found.mean == pytest.approx(0.1)
     # differences 0, 0.1, 0.2: s = 0.1; t(0.975, 2) = 4.302653; test/train = 1/5
     assert found.margin == pytest.approx(4.302653 * 0.1 * (1 / 3 + 1 / 5) ** 0.5)
-    assert paired_difference(ours, theirs[:1], "accuracy") is None
+    assert paired_difference(ours, gnn[:1], "accuracy") is None
 
 
 def test_seeds_of_a_split_are_one_measurement() -> None:
     ours = [row("MUTAG", "gpool", split, 0.7) for split in (1, 1, 2)]
-    theirs = [row("MUTAG", "gnn", split, 0.6) for split in (1, 2)]
-    found = paired_difference(ours, theirs, "accuracy")
+    gnn = [row("MUTAG", "gnn", split, 0.6) for split in (1, 2)]
+    found = paired_difference(ours, gnn, "accuracy")
     assert found is not None
     assert found.splits == 2
 
@@ -169,9 +169,9 @@ def test_a_registered_model_stands_in_every_table_by_its_title(registered_model:
     tables = comparison_tables([*added, *ROWS], "gin")
     tables["Coverage"] = coverage_table([*added, *ROWS], "gin")
     del tables["Accuracy beside the paper's"]  # which does not have it
-    assert [table.head[-1] for table in tables.values()] == ["Mine & Co"] * 7
-    assert tables["Accuracy"].head == ["dataset", "GNN", "SAGPool", "GPool", "Mine & Co"]
-    assert r"& Mine \& Co \\" in tables["Accuracy"].latex("Accuracy.")
+    assert [table.head[-1] for table in tables.values()] == ["Own & Co"] * 7
+    assert tables["Accuracy"].head == ["dataset", "GNN", "SAGPool", "GPool", "Own & Co"]
+    assert r"& Own \& Co \\" in tables["Accuracy"].latex("Accuracy.")
 
 
 def test_a_registered_model_is_compared_by_default(registered_model: ModelSpec) -> None:
