@@ -35,11 +35,11 @@ def _registry() -> Iterator[None]:
 def registered_model(_registry: None) -> ModelSpec:
     """A model that a script has registered."""
 
-    class Mine(Classifier):
+    class OwnModel(Classifier):
         pass
 
-    register_model("mine", Mine, title="Mine & Co", removes="node")
-    return MODELS["mine"]
+    register_model("own", OwnModel, title="Own & Co", removes="node")
+    return MODELS["own"]
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib import rc_context
 
 from cores.config.models import ModelSpec
 from cores.paper import figures
@@ -141,6 +142,30 @@ def test_an_ablation_is_drawn_the_same_each_time(tmp_path: Path) -> None:
     assert first == again
     for word in (b"removing nodes", b"removing edges", b"d, desired ratio", b"MUTAG"):
         assert b"<!-- " + word in first[1]  # matplotlib notes every text it draws as a shape
+
+
+@pytest.mark.parametrize("difference", [0.0, 1e-6])
+@pytest.mark.parametrize("threshold", [1, 4])  # of digits, as in a user's matplotlibrc
+def test_an_axis_of_nearly_constant_values_shows_them_without_an_offset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, difference: float, threshold: int
+) -> None:
+    drawn: list[Any] = []
+    monkeypatch.setattr(figures, "save_figure", lambda figure, stem: drawn.append(figure) or [])
+    measured = [
+        row("cores-node", split, desired_ratio=d, accuracy=value, node_ratio=value)
+        for d in (0.2, 0.4)
+        for value in [0.857143 + difference * d]
+        for split in (1, 2)
+    ]
+    with rc_context({"axes.formatter.offset_threshold": threshold}):
+        figures.ablation_figure(measured, "ablation-d", tmp_path / "a")
+        drawn[0].draw_without_rendering()
+    _, middle, right = drawn[0].axes
+    for axis in (middle.yaxis, right.xaxis, right.yaxis):
+        assert axis.get_offset_text().get_text() == ""
+        labels = [float(label.get_text()) for label in axis.get_ticklabels()]
+        assert min(labels) < 85.7 < max(labels)
+        assert len(set(labels)) == len(labels) < 10
 
 
 def test_no_error_bar_of_an_ablation_covers_another(

@@ -140,5 +140,5 @@ def test_a_registered_model_stands_behind_the_others_by_its_title(
         Timing("MUTAG", model, "inference", 1, 0.002, 1.0, 5, "cpu", "")
         for model in ("another-script's", registered_model.name, "cores-both", "gnn")
     ]
-    head = ["dataset", "graphs at once", "GNN, ms", "CORES both", "Mine & Co", "another-script's"]
+    head = ["dataset", "graphs at once", "GNN, ms", "CORES both", "Own & Co", "another-script's"]
     assert timing_table(rows, "inference").head == head

@@ -1,7 +1,9 @@
 """All models side by side: accuracy, average rank, kept ratios, and the paper's numbers."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from cores.config import Removal
 from cores.config.models import model_spec
 from cores.config.presets import PAPER_DATASETS
 from cores.paper.cells import AccuracyCell
@@ -12,7 +14,19 @@ from cores.paper.targets import PLAIN_GNN, paper_baselines
 from cores.runs.rows import Row, Spread, matching, rows_of_conv, spread
 from cores.runs.table import Bold, Cell, Table
 
-KEPT = {"node_ratio": "Nodes kept", "edge_ratio": "Edges kept"}
+
+@dataclass(frozen=True)
+class KeptRatio:
+    """A kept ratio, and what a model must remove to have it below 1."""
+
+    caption: str
+    removals: tuple[Removal, ...]
+
+
+KEPT = {
+    "node_ratio": KeptRatio("Nodes kept", ("node", "both")),
+    "edge_ratio": KeptRatio("Edges kept", ("node", "edge", "both")),
+}
 
 
 def accuracy_table(rows: Sequence[Row], conv: str, metric: str = "accuracy") -> Table:
@@ -50,18 +64,19 @@ def accuracy_table(rows: Sequence[Row], conv: str, metric: str = "accuracy") -> 
 
 
 def kept_table(rows: Sequence[Row], conv: str, metric: str) -> Table | None:
-    """The ratio of nodes or edges that models keep, the paper's in brackets; None if all keep all.
+    """The ratio of nodes or edges that models keep, the paper's in brackets.
 
-    The last line is the average rank over the datasets that a model ran on, the sparsest being 1. A
-    model that keeps all of them everywhere is left out.
+    It has every model that removes nodes or edges respectively; removing nodes removes their edges,
+    too. None without such a model. The last line is the average rank over the datasets that a model
+    ran on, the sparsest being 1.
     """
     spreads = _spreads(rows, conv, metric)
     runs = max((value.runs for value in spreads.values()), default=0)
-    partial = {model for (_, model), value in spreads.items() if value.mean < 1}
+    measured = {model for _, model in spreads}
     models = [
         model
         for model in _models(rows)
-        if model_spec(model).removes is not None and model in partial
+        if model in measured and model_spec(model).removes in KEPT[metric].removals
     ]
     if not models:
         return None
@@ -188,10 +203,10 @@ def comparison_tables(rows: Sequence[Row], conv: str) -> dict[str, Table]:
     if splits > 1 and len(models) > 1 and PLAIN_GNN in models:
         caption = f"Accuracy less the GNN's on the same test graphs, {CONFIDENCE:.0%} interval"
         tables[caption] = gnn_difference_table(rows, conv)
-    for metric, caption in KEPT.items():
+    for metric, ratio in KEPT.items():
         table = kept_table(rows, conv, metric)
         if table is not None:
-            tables[f"{caption}, the paper's in brackets"] = table
+            tables[f"{ratio.caption}, the paper's in brackets"] = table
     judged = [row for row in rows if row["judge_accuracy"]]
     if judged:
         caption = "Accuracy of a judge on what is kept"

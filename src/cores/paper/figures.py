@@ -13,6 +13,8 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 MARKERS = "osD^vPX*<"
 BAR_OFFSET = 0.012
 """Distance between the error bars of two datasets at one setting, as a share of the axis."""
+MIN_SPAN = 1.0
+"""Smallest range of an axis in percentage points, so that rounding does not look like a trend."""
 AXES = {"desired_ratio": "d, desired ratio", "lam": "λ"}
 KEPT = {"node_ratio": "kept nodes, %", "edge_ratio": "kept edges, %"}
 
@@ -85,10 +87,24 @@ def ablation_figure(rows: Sequence[Row], target: str, stem: Path) -> list[Path]:
         left.set(xlabel=AXES[setting], ylabel="test accuracy, %")
         middle.set(xlabel=AXES[setting], ylabel=KEPT[ratio])
         right.set(xlabel=KEPT[ratio], ylabel="test accuracy, %")
+        right.set_xlim(_widened(*right.get_xlim()))
+        for axis in (left, middle, right):
+            axis.set_ylim(_widened(*axis.get_ylim()))
+            axis.ticklabel_format(useOffset=False)  # the labels are the values themselves
         left.set_title(titles[model], loc="left", fontsize=11)
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False)
     return save_figure(figure, stem)
+
+
+def _widened(low: float, high: float) -> tuple[float, float]:
+    """Limits of an axis, at least ``MIN_SPAN`` apart.
+
+    >>> _widened(0.0, 80.0), _widened(79.875, 80.125)
+    ((0.0, 80.0), (79.5, 80.5))
+    """
+    missing = max(0.0, MIN_SPAN - (high - low))
+    return low - missing / 2, high + missing / 2
 
 
 def _means(spreads: Sequence[Spread]) -> list[float]:

@@ -6,16 +6,14 @@ from importlib import resources
 from typing import Any
 
 from cores.config.presets import published
+from cores.paper.targets import SPLITS
 from cores.runs.rows import Spread
-
-SPLITS = 5
-"""The paper's means and deviations are over five splits."""
 
 
 def published_metric(dataset: str, conv: str, model: str, metric: str) -> Spread | None:
     """Mean and deviation of a metric in the paper's tables; None where they lack it."""
     found = published(model).get(dataset, {}).get(conv, {}).get(f"reported_{metric}")
-    return None if found is None else Spread(found["mean"] / 100, found["std"] / 100, SPLITS)
+    return None if found is None else Spread(found["mean"] / 100, found["std"] / 100, len(SPLITS))
 
 
 @cache

@@ -15,6 +15,7 @@ REMOVED: Mapping[Removal | None, str] = {
     "edge": "edges",
     "both": "nodes and edges",
 }
+"""The elements that a model removes, in words."""
 
 
 def percent(value: Spread | None) -> str:

@@ -98,7 +98,11 @@ def paper_baselines() -> tuple[str, ...]:
 
 
 def models_of(target: str, preset: str) -> tuple[str, ...]:
-    """The default models of a table or figure; at the ``paper`` preset, those with settings."""
+    """The default models of a table or figure.
+
+    A comparison has all models, those registered by a script included, except policies that the
+    paper lacks; at the ``paper`` preset, those that the paper has settings for.
+    """
     if target in ABLATIONS:
         return paper_policies()
     if target in PICTURES:
