@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cores.config import RunConfig, from_dict
+from cores.config import RunConfig
 from cores.data.datasets import load_dataset
 from cores.errors import UserError
 from cores.runs.run import evaluate_run, train_run
@@ -15,15 +15,16 @@ from cores.runs.run import evaluate_run, train_run
 def config(dataset: Path | str = "motifs", **changes: Any) -> RunConfig:
     settings = {
         "dataset": str(dataset),
+        "model": "gnn",
         "network": {"hidden_dim": 8, "num_layers": 2, "dropout": 0.1},
         "training": {"epochs": 6, "batch_size": 64},
     }
-    return from_dict(RunConfig, settings | changes)
+    return RunConfig.from_settings(settings | changes)
 
 
 def test_another_runs_folder_is_refused(tmp_path: Path) -> None:
     train_run(config(), tmp_path / "run", device="cpu")
-    with pytest.raises(UserError, match="already holds this run; go on with --resume"):
+    with pytest.raises(UserError, match="already holds this run; go on with resume=True"):
         train_run(config(), tmp_path / "run", device="cpu")
     for resume in (False, True):
         with pytest.raises(UserError, match=r"holds another run .*split is 1 there and 2 here"):
@@ -36,7 +37,7 @@ def test_another_runs_folder_is_refused(tmp_path: Path) -> None:
 def test_two_processes_cannot_write_one_run(tmp_path: Path) -> None:
     wanted = config(training={"epochs": 1})
 
-    def intrude(epoch: int, figures: dict[str, float]) -> None:
+    def intrude(epoch: int, metrics: dict[str, float]) -> None:
         with pytest.raises(UserError, match="another process is writing"):
             train_run(wanted, tmp_path / "run", device="cpu", resume=True)
 
@@ -127,7 +128,7 @@ def test_a_run_made_by_another_process_meanwhile_is_not_mixed_with_ours(
         train_run(config(seed=2), tmp_path / "run", device="cpu")
 
 
-@pytest.mark.parametrize("text", ["[]", "{}", '{"config": 3, "task": {}}', "{"])
+@pytest.mark.parametrize("text", ["[]", "{}", '{"format": 2, "config": 3, "schema": {}}', "{"])
 def test_a_damaged_configuration_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "config.json").write_text(text)
     for action in (
