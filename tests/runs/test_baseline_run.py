@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cores.config import RunConfig, from_dict
+from cores.config import RunConfig
 from cores.runs.run import evaluate_run, predict_test_graphs, train_run
 from cores.training import judge as judges
 
@@ -27,7 +27,7 @@ def config(model: str, **changes: Any) -> RunConfig:
         "network": {"hidden_dim": 8, "num_layers": 2, "dropout": 0.1},
         "training": {"epochs": 3, "batch_size": 64},
     }
-    return from_dict(RunConfig, settings | changes)
+    return RunConfig.from_settings(settings | changes)
 
 
 def files(folder: Path) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def test_a_run_measures_what_applies_to_the_model(model: str, tmp_path: Path) ->
 def test_an_interrupted_run_goes_on_to_the_same_bytes(model: str, tmp_path: Path) -> None:
     train_run(config(model), tmp_path / "whole", device="cpu")
 
-    def stop(epoch: int, figures: dict[str, float]) -> None:
+    def stop(epoch: int, metrics: dict[str, float]) -> None:
         if epoch == 2:
             raise KeyboardInterrupt
 
