@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from cores.config import RunConfig
-from cores.runs.run import evaluate_run, predict_test_graphs, train_run
+from cores.explain.run import explain_test_graphs
+from cores.runs.run import evaluate_run, train_run
 from cores.training import judge as judges
 
 MODELS = ("sagpool", "gpool", "diffpool", "sugar", "gsat", "random")
@@ -50,7 +51,8 @@ def test_a_run_measures_what_applies_to_the_model(model: str, tmp_path: Path) ->
     evaluated = evaluate_run(tmp_path / "run", device="cpu")
     same = ("accuracy", "node_ratio", "full_accuracy", "judge_accuracy", "node_auc", "coverage")
     assert all(evaluated[name] == metrics[name] for name in same)
-    assert predict_test_graphs(tmp_path / "run", 3)[1].probs.shape == (3, 2)
+    explanations, names = explain_test_graphs(tmp_path / "run", 3)
+    assert [len(each.probabilities) for each in explanations] == [len(names)] * 3
 
 
 @pytest.mark.parametrize("model", MODELS)

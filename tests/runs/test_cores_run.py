@@ -10,7 +10,8 @@ import pytest
 from cores.config import RunConfig
 from cores.config.presets import preset_config
 from cores.errors import UserError
-from cores.runs.run import evaluate_run, predict_test_graphs, train_run
+from cores.explain.run import explain_test_graphs
+from cores.runs.run import evaluate_run, train_run
 from cores.training import judge as judges
 
 MODELS = ("cores-node", "cores-edge", "cores-both")
@@ -53,9 +54,9 @@ def test_a_run_measures_what_the_contract_names(model: str, tmp_path: Path) -> N
     evaluated = evaluate_run(tmp_path / "run", device="cpu")
     assert all(evaluated[name] == metrics[name] for name in ("accuracy", "node_auc", "coverage"))
     assert evaluated["judge_accuracy"] == metrics["judge_accuracy"]
-    graphs, predictions, schema = predict_test_graphs(tmp_path / "run", 3)
-    assert len(graphs) == 3
-    assert predictions.probs.shape == (3, len(schema.class_names))
+    explanations, names = explain_test_graphs(tmp_path / "run", 3)
+    assert len(explanations) == 3
+    assert all(explanation.prediction in names for explanation in explanations)
 
 
 @pytest.mark.parametrize("model", ["cores-node", "cores-edge"])

@@ -12,7 +12,6 @@ from cores.data.dataset import Dataset
 from cores.data.datasets import load_dataset
 from cores.data.splits import split_graphs
 from cores.errors import UserError
-from cores.evaluation.predictions import Predictions, predict
 from cores.files import locked, read_json, write_json
 from cores.graphs.store import GraphStore
 from cores.models.sparse import SparseClassifier
@@ -137,20 +136,6 @@ def evaluate_run(
         "seed": config.seed,
         **metrics,
     }
-
-
-@tuned_cpu()
-def predict_test_graphs(
-    out: Path, count: int, *, data_root: Path | None = None
-) -> tuple[GraphStore, Predictions, DataSchema]:
-    """The first test graphs of a finished run, and its model's predictions for them."""
-    trained = TrainedModel.load(out)
-    config = trained.config
-    dataset = load_dataset(read_source(out), data_root)
-    check_data(out, dataset.fingerprint)
-    test = split_graphs(dataset.graphs.y, config.split, config.parts).test
-    graphs = dataset.graphs.subset(test[:count])
-    return graphs, predict(trained.model, graphs), trained.schema
 
 
 def _judge(config: RunConfig, dataset: Dataset, device: torch.device) -> Judge | None:
