@@ -36,10 +36,11 @@ TRAINED_ON: dict[str, dict[str, Any]] = {
 def main() -> None:
     """Train both and print their metrics side by side."""
     parser = argparse.ArgumentParser(description="Collusion of policy and classifier, shown.")
-    parser.add_argument("--quick", action="store_true", help="a few epochs only")
+    parser.add_argument("--quick", action="store_true", help="a few epochs on a few graphs")
     parser.add_argument("--dataset", default="motifs", help="motifs (generated) or BA_2Motifs")
     options = parser.parse_args()
     graphs = load_dataset(options.dataset)
+    graphs = graphs[:100] if options.quick else graphs
     print(f"| classifier trained on | {' | '.join(COLUMNS.values())} |")
     print("|---" * (len(COLUMNS) + 1) + "|")
     for name, settings in TRAINED_ON.items():

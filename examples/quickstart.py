@@ -2,9 +2,9 @@
 
 from cores import Cores, load_dataset
 
-graphs = list(load_dataset("motifs")[:400])  # any list of PyG Data with labels in .y
-known, new = graphs[:300], graphs[300:]
-model = Cores(removal="node", epochs=60).fit(known)
+graphs = list(load_dataset("motifs")[:300])  # any list of PyG Data with labels in .y
+known, new = graphs[:200], graphs[200:]
+model = Cores(removal="node", epochs=40).fit(known)
 print(model.metrics_)  # on graphs that fit set aside: accuracy, share kept, judge, coverage
 print(model.predict_set(new[:3], alpha=0.1))
 explanation = model.explain(new[:1])[0]

@@ -8,22 +8,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cores.config import NetworkConfig, PPOConfig
+from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
 from cores.graphs.store import GraphStore
 from cores.graphs.subgraphs import Elements
 from cores.models.policy import Critic, Policy
 from cores.ppo import (
-    Experience,
     Rollout,
     clipped_objective,
     collect,
-    experience,
     leave_one_out,
     ppo_loss,
     update,
 )
 
 ROUGH = NetworkConfig(hidden_dim=16, num_layers=2, dropout=0.5, batch_norm=True)
+DIMS = Dims(num_features=1, num_classes=2)
 REMOVALS = ("node", "edge", "both")
 
 numbers = st.floats(-3, 3, allow_subnormal=False)
@@ -70,7 +70,7 @@ def marked_graphs(count: int, seed: int) -> GraphStore:
 
 def fresh(removal: str, seed: int = 0) -> Policy:
     torch.manual_seed(seed)
-    return Policy(1, ROUGH, "gin", removal, start=0.27, floor=0.02).train()
+    return Policy(DIMS, ROUGH, "gin", removal, initial_removal=0.27, min_probability=0.02).train()
 
 
 @pytest.mark.parametrize("removal", REMOVALS)
@@ -119,7 +119,7 @@ def test_the_loss_averages_within_a_graph_first_and_then_over_graphs(ratio: str)
     log_prob = policy.log_prob(policy(batch), removed).detach()
     shift = torch.tensor([[0.1, 0.05, -0.02, 0.03]])
     advantage = torch.tensor([[2.0, -1.0]])
-    past = Experience(Rollout(elements, removed, log_prob - shift), advantage, advantage)
+    past = Rollout(elements, removed, log_prob - shift, advantage, advantage)
     loss, divergence = ppo_loss(policy, None, past, PPOConfig(ratio=ratio, entropy_coef=0.0))
     ratios = shift.exp()[0]
     if ratio == "element":
@@ -136,20 +136,29 @@ def test_the_loss_averages_within_a_graph_first_and_then_over_graphs(ratio: str)
 def test_the_critic_learns_the_mean_reward() -> None:
     graphs = marked_graphs(8, seed=0)
     policy, batch = fresh("node"), graphs.batch(torch.arange(8))
-    critic = Critic(1, ROUGH, "gin")
+    critic = Critic(DIMS, ROUGH, "gin")
     optimizer = torch.optim.Adam([*critic.parameters()], lr=0.01)
     config = PPOConfig(baseline="critic", value_coef=1.0, ppo_epochs=100, max_kl=0.0)
     rewards = torch.full((2, 8), 0.7)
-    past = experience(collect(policy, batch, 2), rewards, critic)
+    past = collect(policy, batch, 2).rewarded(rewards, critic)
     update(policy, critic, [past], optimizer, config)
-    assert experience(past.rollout, rewards, critic).advantage.abs().max() < 0.1
+    assert past.rewarded(rewards, critic).advantage.abs().max() < 0.1
+
+
+def test_a_rollout_has_no_loss_before_it_is_rewarded() -> None:
+    policy, batch = fresh("node"), marked_graphs(4, seed=0).batch(torch.arange(4))
+    rollout = collect(policy, batch, samples=2)
+    with pytest.raises(ValueError, match="the rollout has no rewards"):
+        ppo_loss(policy, None, rollout, PPOConfig())
+    rollout.rewarded(torch.ones(2, 4), None)
+    assert rollout.rewards is None  # the rewarded one is another
 
 
 def test_updates_stop_when_the_policy_has_moved_too_far() -> None:
     policy, batch = fresh("node"), marked_graphs(8, seed=0).batch(torch.arange(8))
     rollout = collect(policy, batch, 4)
     rewards = rollout.elements.kept_ratio(rollout.removed)
-    past = experience(rollout, rewards, None)
+    past = rollout.rewarded(rewards, None)
     optimizer = torch.optim.Adam(policy.parameters(), lr=0.05)
     steps = update(policy, None, [past] * 4, optimizer, PPOConfig(ppo_epochs=50, max_kl=0.01))
     assert 1 <= steps < 100
@@ -159,7 +168,7 @@ def test_updates_stop_when_the_policy_has_moved_too_far() -> None:
 
 def test_no_advantage_moves_nothing() -> None:
     policy, batch = fresh("node"), marked_graphs(4, seed=0).batch(torch.arange(4))
-    past = experience(collect(policy, batch, 2), torch.ones(2, 4), None)
+    past = collect(policy, batch, 2).rewarded(torch.ones(2, 4), None)
     before = [each.clone() for each in policy.parameters()]
     optimizer = torch.optim.SGD(policy.parameters(), lr=1.0)
     update(policy, None, [past], optimizer, PPOConfig(entropy_coef=0.0))
@@ -170,7 +179,7 @@ def test_no_advantage_moves_nothing() -> None:
 def test_the_policy_finds_a_planted_reward(baseline: str) -> None:
     """Keep exactly the nodes with feature 1: known answer, a few seconds."""
     policy, graphs = fresh("node"), marked_graphs(32, seed=0)
-    critic = Critic(1, ROUGH, "gin") if baseline == "critic" else None
+    critic = Critic(DIMS, ROUGH, "gin") if baseline == "critic" else None
     config = PPOConfig(baseline=baseline, entropy_coef=0.0, batch_size=32)
     parameters = [*policy.parameters(), *(critic.parameters() if critic else ())]
     optimizer = torch.optim.Adam(parameters, lr=0.01)
@@ -179,7 +188,7 @@ def test_the_policy_finds_a_planted_reward(baseline: str) -> None:
         rollout = collect(policy, batch, config.samples)
         agrees = rollout.removed == (batch.x[:, 0] == 0)  # [S, N]
         rewards = rollout.elements.mean(agrees.float())
-        update(policy, critic, [experience(rollout, rewards, critic)], optimizer, config)
+        update(policy, critic, [rollout.rewarded(rewards, critic)], optimizer, config)
     unseen = marked_graphs(16, seed=9).batch(torch.arange(16))
     right = (policy(unseen) > 0) == (unseen.x[:, 0] == 0)
     assert right.double().mean() > 0.97

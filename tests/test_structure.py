@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
+import cores
+
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "cores"
 ORDER = (
     *("errors", "files", "conformal", "reward", "config", "graphs", "data", "models", "ppo"),
-    *("evaluation", "training", "runs", "explain", "paper", "cli"),
+    *("evaluation", "training", "runs", "explain", "estimator", "cli", "paper"),
 )
 """A module imports only from its left, or from its own package."""
 
@@ -56,7 +58,19 @@ def test_the_mathematics_knows_nothing_of_the_rest(name: str) -> None:
 def test_tables_are_made_without_torch() -> None:
     """The page is drawn from the saved rows alone, on a machine with little else."""
     script = "import sys, page; sys.exit('torch' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", script], cwd=ROOT / "tools", check=False)
+    assert ran.returncode == 0
+
+
+def test_importing_the_package_imports_no_torch() -> None:
+    script = "import sys, cores; cores.register_model; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+def test_every_public_name_is_there() -> None:
+    assert len(cores.__all__) <= 15
+    for name in cores.__all__:
+        assert getattr(cores, name).__doc__, name
 
 
 def test_every_name_in_the_paper_map_exists() -> None:

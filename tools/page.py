@@ -1,53 +1,61 @@
-"""What the pages show of the committed rows: ``make results`` puts it between their marks."""
+"""Fill README.md and docs/results.md from the committed rows (``make results``)."""
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from cores.config import RunConfig
+from cores.config.models import MODELS
 from cores.config.presets import PAPER_DATASETS, has_published_settings, preset_config
 from cores.errors import UserError, nearest
 from cores.files import write_atomically
+from cores.paper.cells import cores_claims, gnn_cells
 from cores.paper.comparison import (
-    NAMES,
-    beside_the_paper,
+    baselines_table,
     comparison_tables,
-    coverages,
-    less_the_gnn,
+    coverage_table,
+    gnn_difference_table,
 )
 from cores.paper.figures import ablation_figure
+from cores.paper.style import REMOVED
 from cores.paper.tables import (
-    ablation,
-    explanations,
-    motifs,
-    of_conv,
-    plain_gnn,
-    plain_gnn_cells,
-    sparse,
-    sparse_claims,
+    ablation_table,
+    cores_table,
+    explanations_table,
+    gnn_table,
+    motifs_table,
 )
-from cores.paper.targets import ABLATIONS, ARCHITECTURES, COMPARISONS, CONVS, SPLITS, runs_of
-from cores.paper.time_tables import times
-from cores.paper.times import REPEATS, read_timings
-from cores.runs.rows import Row, read_rows, with_keys
+from cores.paper.targets import (
+    ABLATIONS,
+    ARCHITECTURES,
+    BASE_CONV,
+    COMPARISONS,
+    PLAIN_GNN,
+    SPLITS,
+    TARGET_CONVS,
+    models_of,
+    paper_baselines,
+    paper_policies,
+    runs_of,
+)
+from cores.paper.timing_rows import REPEATS, read_timings, timing_table
+from cores.runs.rows import Row, read_rows, rows_of_conv, with_keys
 from readme import readme_table
 
 MANY_SPLITS = tuple(range(1, 21))
 SMALL = ("BZR", "COX2", "MUTAG", "PTC")
-"""Datasets whose test parts are so small that five splits tell little."""
+"""Datasets with test parts so small that five splits are too few."""
 EXPLAINED = ("BA_2Motifs", "Benzene", "Mutagenicity")
-"""Datasets with a known reason."""
+"""Datasets with ground-truth explanations."""
 
-_MODES = {"cores-node": "nodes", "cores-edge": "edges"}
-_PEERS = ("sagpool", "gpool")
-"""The models that the paper runs with GCN and GAT, too."""
 
 _MARK = re.compile(r"<!-- (make results: [\w-]+|end) -->")
 _PART = re.compile(r"<!-- make results: ([\w-]+) -->.*?<!-- end -->", flags=re.DOTALL)
 
 
 def filled(text: str, made: Mapping[str, str]) -> str:
-    """A page with the parts that it names between their marks, whatever stood there.
+    """A page with the text of each part between its marks, replacing what is there.
 
     >>> print(filled("<!-- make results: sum --> 3 <!-- end -->", {"sum": "4"}))
     <!-- make results: sum -->
@@ -70,11 +78,11 @@ def filled(text: str, made: Mapping[str, str]) -> str:
 
 
 def parts(folder: Path) -> dict[str, str]:
-    """All that is made from the rows in a folder, by name."""
+    """Every part that is made from the rows in a folder, by name."""
     rows = read_rows(folder / "runs.csv")
     return {
         "readme": readme_table(rows),
-        **_plain(rows),
+        **_gnn(rows),
         **_cores(rows),
         **_many_splits(rows),
         **_architectures(rows),
@@ -86,119 +94,134 @@ def parts(folder: Path) -> dict[str, str]:
 
 
 def figures(folder: Path, out: Path) -> list[Path]:
-    """Draw the figures that docs/results.md shows; returns the files."""
+    """Draw the figures of docs/results.md; returns the files."""
     rows = read_rows(folder / "runs.csv")
     return [
         file
         for target in ABLATIONS
-        for file in ablation_figure(_steered(rows, target), target, out / target)
+        for file in ablation_figure(_ablation_rows(rows, target), target, out / target)
     ]
 
 
-def _plain(rows: list[Row]) -> dict[str, str]:
-    """The plain GNN by conv, with the mlp beside it, and the cells that reach the paper's."""
+def _gnn(rows: list[Row]) -> dict[str, str]:
+    """The plain GNN by conv, with the mlp, and the number of cells that reach the paper."""
     mlp = runs_of("comparison-gin", PAPER_DATASETS, ["mlp"], SPLITS, "paper")
-    mine = {
-        conv: with_keys(rows, [*runs_of(target, PAPER_DATASETS, ["gnn"], SPLITS, "paper"), *mlp])
+    by_conv = {
+        conv: with_keys(
+            rows, [*runs_of(target, PAPER_DATASETS, [PLAIN_GNN], SPLITS, "paper"), *mlp]
+        )
         for target, conv in COMPARISONS.items()
     }
-    cells = [cell for conv in mine for cell in plain_gnn_cells(mine[conv], conv, "paper")]
-    whole = [cell for cell in cells if cell.ours.runs == len(SPLITS)]
-    easy = runs_of("comparison-gin", ["motifs", "BA_2Motifs"], ["gnn"], SPLITS, "default")
+    cells = [
+        cell for conv, conv_rows in by_conv.items() for cell in gnn_cells(conv_rows, conv, "paper")
+    ]
+    complete = [cell for cell in cells if cell.ours.runs == len(SPLITS)]
+    reached = sum(cell.reached for cell in complete)
+    motifs = runs_of("comparison-gin", ["motifs", "BA_2Motifs"], [PLAIN_GNN], SPLITS, "default")
     return {
-        "plain-gnn": f"Reached in **{sum(cell.reached for cell in whole)} of {len(whole)}** cells.",
-        **{f"plain-gnn-{conv}": plain_gnn(mine[conv], conv, "paper") for conv in mine},
-        "plain-gnn-motifs": plain_gnn(with_keys(rows, easy), "gin", "default"),
+        "plain-gnn": f"Reached in **{reached} of {len(complete)}** cells.",
+        **{
+            f"plain-gnn-{conv}": gnn_table(conv_rows, conv, "paper").markdown()
+            for conv, conv_rows in by_conv.items()
+        },
+        "plain-gnn-motifs": gnn_table(with_keys(rows, motifs), BASE_CONV, "default").markdown(),
     }
 
 
 def _cores(rows: list[Row]) -> dict[str, str]:
-    """CORES by preset and mode, steered by d and lambda, and where the reason is known."""
-    found: dict[str, str] = {}
+    """CORES by preset and mode, its ablations, and its runs on BA-2Motifs."""
+    made: dict[str, str] = {}
     for preset in ("default", "paper"):
-        models = ["gnn", *_MODES]
-        mine = with_keys(rows, runs_of("comparison-gin", PAPER_DATASETS, models, SPLITS, preset))
-        found |= _modes(mine, "gin", f"cores-{preset}")
+        preset_rows = with_keys(rows, _cores_runs("comparison-gin", PAPER_DATASETS, SPLITS, preset))
+        made |= _modes(preset_rows, BASE_CONV, f"cores-{preset}")
         if preset == "default":  # the other one calibrates no sets
-            found["coverage"] = coverages(mine, "gin")
+            made["coverage"] = coverage_table(preset_rows, BASE_CONV).markdown()
     for target in ABLATIONS:
-        found[target] = ablation(_steered(rows, target), target)
-    known = [
-        preset_config("BA_2Motifs", model, "gin", "default", {"seed": seed})
-        for model in _MODES
+        made[target] = ablation_table(_ablation_rows(rows, target), target).markdown()
+    motifs = [
+        preset_config("BA_2Motifs", model, BASE_CONV, "default", {"seed": seed})
+        for model in paper_policies()
         for seed in range(3)
     ]
-    return found | {"motifs": motifs(with_keys(rows, known))}
+    return made | {"motifs": motifs_table(with_keys(rows, motifs)).markdown()}
 
 
-def _steered(rows: list[Row], target: str) -> list[Row]:
-    return with_keys(rows, runs_of(target, PAPER_DATASETS, list(_MODES), SPLITS, "default"))
+def _cores_runs(
+    target: str, datasets: Sequence[str], splits: Sequence[int], preset: str
+) -> list[RunConfig]:
+    return runs_of(target, datasets, [PLAIN_GNN, *paper_policies()], splits, preset)
+
+
+def _ablation_rows(rows: list[Row], target: str) -> list[Row]:
+    return with_keys(rows, runs_of(target, PAPER_DATASETS, paper_policies(), SPLITS, "default"))
 
 
 def _many_splits(rows: list[Row]) -> dict[str, str]:
-    """The small datasets over more splits, beside the paper's and less the plain GNN."""
-    models = ["gnn", *_MODES]
-    mine = with_keys(rows, runs_of("comparison-gin", SMALL, models, MANY_SPLITS, "default"))
+    """The small datasets over more splits, beside the paper and minus the plain GNN."""
+    small = with_keys(rows, _cores_runs("comparison-gin", SMALL, MANY_SPLITS, "default"))
     return {
-        **_modes(mine, "gin", "twenty-splits"),
-        "twenty-splits-less-gnn": less_the_gnn(mine, "gin"),
+        **_modes(small, BASE_CONV, "twenty-splits"),
+        "twenty-splits-less-gnn": gnn_difference_table(small, BASE_CONV).markdown(),
     }
 
 
 def _architectures(rows: list[Row]) -> dict[str, str]:
     """CORES and the plain GNN with the other convs."""
-    models = ["gnn", *_MODES]
-    found: dict[str, str] = {}
-    mine = with_keys(rows, runs_of(ARCHITECTURES, PAPER_DATASETS, models, SPLITS, "default"))
-    for conv in CONVS[ARCHITECTURES]:
-        found |= _modes(of_conv(mine, conv), conv, f"cores-{conv}")
-        found[f"cores-{conv}-less-gnn"] = less_the_gnn(mine, conv)
-    return found
+    made: dict[str, str] = {}
+    both = with_keys(rows, _cores_runs(ARCHITECTURES, PAPER_DATASETS, SPLITS, "default"))
+    for conv in TARGET_CONVS[ARCHITECTURES]:
+        made |= _modes(rows_of_conv(both, conv), conv, f"cores-{conv}")
+        made[f"cores-{conv}-less-gnn"] = gnn_difference_table(both, conv).markdown()
+    return made
 
 
 def _modes(rows: list[Row], conv: str, name: str) -> dict[str, str]:
-    """What CORES comes to, and its tables by mode."""
+    """The claims about CORES, and its tables by mode."""
     return {
-        name: "\n\n".join(sparse_claims(rows, conv)),
-        **{f"{name}-{mode}": sparse(rows, model, conv) for model, mode in _MODES.items()},
+        name: "\n\n".join(cores_claims(rows, conv)),
+        **{
+            f"{name}-{REMOVED[MODELS[model].removes]}": cores_table(rows, model, conv).markdown()
+            for model in paper_policies()
+        },
     }
 
 
 def _all_models(rows: list[Row]) -> dict[str, str]:
-    """The comparison of all models by preset, and of the peers that have other convs."""
-    found: dict[str, str] = {}
+    """The comparison of all models by preset, and the baselines with the other convs."""
+    made: dict[str, str] = {}
     for preset in ("default", "paper"):
-        models = [name for name in NAMES if preset == "default" or has_published_settings(name)]
-        mine = with_keys(rows, runs_of("comparison-gin", PAPER_DATASETS, models, SPLITS, preset))
-        found[f"all-{preset}"] = "\n\n".join(
-            f"**{caption}**\n\n{table}" for caption, table in comparison_tables(mine, "gin").items()
+        models = models_of("comparison-gin", preset)
+        runs = runs_of("comparison-gin", PAPER_DATASETS, models, SPLITS, preset)
+        made[f"all-{preset}"] = "\n\n".join(
+            f"**{caption}**\n\n{table.markdown()}"
+            for caption, table in comparison_tables(with_keys(rows, runs), BASE_CONV).items()
         )
+    peers = [name for name in paper_baselines() if has_published_settings(name)]
     for target, conv in COMPARISONS.items():
-        if conv != "gin":
-            mine = with_keys(rows, runs_of(target, PAPER_DATASETS, _PEERS, SPLITS, "paper"))
-            found[f"peers-{conv}"] = beside_the_paper(mine, conv)
-    return found
+        if conv != BASE_CONV:
+            runs = runs_of(target, PAPER_DATASETS, peers, SPLITS, "paper")
+            made[f"peers-{conv}"] = baselines_table(with_keys(rows, runs), conv).markdown()
+    return made
 
 
 def _explained(rows: list[Row]) -> dict[str, str]:
-    """CORES beside the strongest soft mask."""
-    models = ["gsat", *_MODES]
-    mine = with_keys(rows, runs_of("comparison-gin", EXPLAINED, models, SPLITS, "default"))
-    return {"explained": explanations(mine)}
+    """CORES beside GSAT, the strongest soft mask."""
+    runs = runs_of("comparison-gin", EXPLAINED, ["gsat", *paper_policies()], SPLITS, "default")
+    return {"explained": explanations_table(with_keys(rows, runs)).markdown()}
 
 
 def _seconds(folder: Path) -> dict[str, str]:
-    """Times on one CPU thread, at the full number of repeats."""
+    """Timings on one CPU thread, at the full number of repeats."""
     timings = [
-        each
-        for each in read_timings(folder / "times.csv")
-        if (each.machine, each.repeats) == ("cpu", REPEATS[each.action])
+        timing
+        for timing in read_timings(folder / "times.csv")
+        if (timing.machine, timing.repeats) == ("cpu", REPEATS[timing.action])
     ]
-    return {f"seconds-{action}": times(timings, action) for action in REPEATS}
+    return {f"seconds-{action}": timing_table(timings, action).markdown() for action in REPEATS}
 
 
 def _machines(rows: list[Row]) -> str:
-    """Where the rows were measured; accuracies do not depend on it beyond rounding."""
+    """The machines and commits of the rows; accuracies depend on neither beyond rounding."""
     kinds = sorted({row["machine"] for row in rows})
     counts = ", ".join(f"{sum(row['machine'] == kind for row in rows)} on {kind}" for kind in kinds)
     nameless = sum(not row["commit"] for row in rows)

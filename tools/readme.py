@@ -3,48 +3,50 @@
 from collections.abc import Sequence
 
 from cores.config.presets import PAPER_DATASETS
-from cores.paper.markdown import markdown
-from cores.paper.tables import percent, sparse_cells, sparse_claims
-from cores.paper.targets import SPLITS, runs_of
+from cores.paper.cells import cores_cells, cores_claims
+from cores.paper.style import mean_percent, percent
+from cores.paper.targets import BASE_CONV, PLAIN_GNN, SPLITS, paper_policies, runs_of
 from cores.runs.rows import Row, spread, with_keys
+from cores.runs.table import Bold, Cell, Table
 
-_COLUMNS = (
+_HEAD = (
     *("dataset", "nodes: accuracy", "kept", "judge"),
     *("edges: accuracy", "kept", "judge", "plain GNN"),
 )
 
 
-def readme_table(measured: Sequence[Row]) -> str:
-    """CORES in both modes by dataset, the paper's means in brackets, and what it comes to."""
-    models = ["gnn", "cores-node", "cores-edge"]
-    rows, published = (
-        with_keys(measured, runs_of("comparison-gin", PAPER_DATASETS, models, SPLITS, preset))
+def readme_table(rows: Sequence[Row]) -> str:
+    """CORES in both modes by dataset, the paper's means in brackets, and the claims below."""
+    policies = paper_policies()
+    default, published = (
+        with_keys(
+            rows,
+            runs_of("comparison-gin", PAPER_DATASETS, [PLAIN_GNN, *policies], SPLITS, preset),
+        )
         for preset in ("default", "paper")
     )
     cells = {
         (cell.dataset, model): cell
-        for model in ("cores-node", "cores-edge")
-        for cell in sparse_cells(rows, model, "gin")
+        for model in policies
+        for cell in cores_cells(default, model, BASE_CONV)
     }
     lines = []
     for dataset in PAPER_DATASETS:
-        columns = [dataset]
-        for model in ("cores-node", "cores-edge"):
+        line: list[Cell] = [dataset]
+        for model in policies:
             cell = cells.get((dataset, model))
             if cell is None:
-                columns += ["–", "–", "–"]
+                line += ["–", "–", "–"]
                 continue
-            mark = "**" if cell.better else ""
-            pairs = (cell.accuracy, cell.their_accuracy), (cell.kept, cell.their_kept)
-            columns += [
-                f"{mark}{percent(ours)}{mark} ({percent(theirs).split(' ')[0]})"
-                for ours, theirs in pairs
-            ]
-            columns.append(percent(cell.judge))
-        plain = spread(rows, "accuracy", dataset=dataset, model="gnn")
-        lines.append((*columns, percent(plain)))
-    claims = sparse_claims(rows, "gin")
+            pairs = (cell.accuracy, cell.paper_accuracy), (cell.kept, cell.paper_kept)
+            for ours, paper in pairs:
+                text, brackets = percent(ours), f" ({mean_percent(paper)})"
+                line.append(Bold(text, brackets) if cell.better else text + brackets)
+            line.append(percent(cell.judge))
+        gnn = spread(default, "accuracy", dataset=dataset, model=PLAIN_GNN)
+        lines.append([*line, percent(gnn)])
+    claims = cores_claims(default, BASE_CONV)
     if published:
-        theirs = sparse_claims(published, "gin")[0]
-        claims.append(f"Algorithm 1 at the published settings (`paper` preset): {theirs}")
-    return "\n\n".join([markdown(_COLUMNS, lines), *claims])
+        first, *_ = cores_claims(published, BASE_CONV)
+        claims.append(f"Algorithm 1 at the published settings (`paper` preset): {first}")
+    return "\n\n".join([Table(_HEAD, lines).markdown(), *claims])

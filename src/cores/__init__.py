@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cores.config.models import register_conv, register_model
+    from cores.data.catalogue import register_dataset
     from cores.data.dataset import Dataset
     from cores.data.datasets import load_dataset
     from cores.errors import UserError
@@ -25,6 +26,7 @@ __all__ = [
     "UserError",
     "load_dataset",
     "register_conv",
+    "register_dataset",
     "register_model",
 ]
 
@@ -38,6 +40,7 @@ _HOME = {
     "UserError": "cores.errors",
     "load_dataset": "cores.data.datasets",
     "register_conv": "cores.config.models",
+    "register_dataset": "cores.data.catalogue",
     "register_model": "cores.config.models",
 }
 

@@ -110,7 +110,7 @@ def class_conditional_quantiles(
     tensor([0.2000, 0.9000])
     """
     return torch.stack(
-        [conformal_quantile(scores[labels == each], alpha) for each in range(num_classes)]
+        [conformal_quantile(scores[labels == label], alpha) for label in range(num_classes)]
     )
 
 

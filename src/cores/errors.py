@@ -1,11 +1,11 @@
-"""The exceptions that are told in one line."""
+"""Exceptions whose message is one line for the user."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 
 class UserError(ValueError):
-    """A mistake in the input, told in one line that names the mistake and the remedy.
+    """A mistake in the input; the message names it and the remedy in one line.
 
     Messages speak of arguments, as `out` or resume=True. The command line prints them without a
     traceback, with its options in place of arguments, and exits with status 2.
@@ -32,8 +32,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
     >>> nearest("xyz", ["MUTAG", "PTC"])
     'known: MUTAG, PTC'
     """
-    by_folded = {each.lower(): each for each in known}
+    by_folded = {name.lower(): name for name in known}
     close = get_close_matches(name.lower(), list(by_folded), n=3, cutoff=0.5)
     if close:
-        return f"did you mean {' or '.join(by_folded[each] for each in close)}?"
+        return f"did you mean {' or '.join(by_folded[name] for name in close)}?"
     return f"known: {', '.join(by_folded.values())}"

@@ -41,7 +41,7 @@ class Cores:
     """A graph classifier that decides from a small subgraph it chose itself, and shows it.
 
     It follows scikit-learn: the constructor stores its arguments, ``fit`` learns and returns the
-    estimator, what was learnt has a trailing underscore.
+    estimator, and what it learns has a trailing underscore.
 
     Example::
 
@@ -364,7 +364,7 @@ def epochs_for(num_graphs: int) -> int:
 def _arguments() -> dict[str, Any]:
     """The arguments of the constructor and their defaults."""
     parameters = inspect.signature(Cores.__init__).parameters
-    return {name: each.default for name, each in parameters.items() if name != "self"}
+    return {name: found.default for name, found in parameters.items() if name != "self"}
 
 
 def _with_validation(

@@ -137,4 +137,4 @@ def update(
 
 
 def _parameters(optimizer: Optimizer) -> list[Tensor]:
-    return [each for group in optimizer.param_groups for each in group["params"]]
+    return [weights for group in optimizer.param_groups for weights in group["params"]]

@@ -1,26 +1,63 @@
 """Settings are checked once, told apart by their key, and read back as they were written."""
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from cores.config import (
+    ClassifierDataConfig,
     NetworkConfig,
     PartsConfig,
+    PoolConfig,
+    PPOConfig,
     RewardConfig,
     RunConfig,
     TrainingConfig,
     from_dict,
-    to_dict,
 )
 from cores.config.key import flattened, run_key, schema
+from cores.config.models import MODELS
 from cores.config.names import INTRODUCED_AS
 from cores.errors import UserError
 
 
 def test_a_configuration_survives_json() -> None:
     config = RunConfig(dataset="MUTAG", network=NetworkConfig(pooling=("add",), dropout=0.5))
-    assert from_dict(RunConfig, to_dict(config)) == config
+    assert RunConfig.from_settings(json.loads(json.dumps(config.settings))) == config
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_models_own_settings_survive_json(model: str) -> None:
+    config = RunConfig(model=model)
+    assert RunConfig.from_settings(json.loads(json.dumps(config.settings))) == config
+    group = config.spec.group
+    assert (group in config.settings) == (config.model_config is not None)
+
+
+def test_a_models_own_settings_are_under_the_name_of_their_group() -> None:
+    config = RunConfig.from_settings({"model": "gpool", "pool": {"ratio": 0.3}})
+    assert config.model_config == PoolConfig(ratio=0.3)
+    assert config.settings["pool"] == {"ratio": 0.3, "multiplier": 1.0}
+
+
+def test_settings_of_another_model_are_checked_and_left_out() -> None:
+    config = RunConfig.from_settings({"model": "gpool", "gsat": {"dropout": 0.1}})
+    assert config == RunConfig(model="gpool")
+    with pytest.raises(UserError, match=r"unknown setting 'gsat\.drop'; did you mean dropout"):
+        RunConfig.from_settings({"model": "gpool", "gsat": {"drop": 0.1}})
+
+
+def test_settings_by_their_former_names_are_understood() -> None:
+    old = {
+        "diet": {"mix": 0.4, "warm_up": 0.1, "distilled": 0.2},
+        "ppo": {"start": 0.3, "floor": 0.1, "averaging": 0.5, "clip": 0.25},
+    }
+    config = RunConfig.from_settings(old)
+    assert config.classifier_data == ClassifierDataConfig(0.4, 0.1, 0.2)
+    assert config.ppo == PPOConfig(
+        initial_removal=0.3, min_probability=0.1, ema_decay=0.5, clip=0.25
+    )
 
 
 def test_every_setting_changes_the_key() -> None:
@@ -39,7 +76,7 @@ def test_every_setting_changes_the_key() -> None:
 
 def test_every_setting_has_a_line_in_the_schema_of_the_key() -> None:
     """One that is forgotten there would change the key of every run."""
-    named = flattened(to_dict(RunConfig()))
+    named = {name for model in MODELS for name in flattened(RunConfig(model=model).settings)}
     identity = {"dataset", "model", "conv", "preset", "split", "seed"}
     assert {INTRODUCED_AS.get(name, name) for name in named} - identity == set(schema())
 
@@ -80,7 +117,9 @@ def test_a_changed_default_changes_the_key_of_runs_at_the_new_default_alone() ->
         ({"sed": 1}, "unknown setting 'sed'; did you mean seed"),
         ({"network": {"hiden_dim": 1}}, "unknown setting 'network.hiden_dim'; did you mean hidden"),
         ({"network": 3}, "setting 'network' is a group of settings, got 3"),
-        ({"conv": "gim"}, "setting 'conv' must be one of gin, gcn, gat, got 'gim'"),
+        ({"conv": "gim"}, "unknown conv 'gim'; did you mean gin"),
+        ({"model": "cores-nodes"}, "unknown model 'cores-nodes'; did you mean cores-node"),
+        ({"model": 3}, "setting 'model' must be of type str, got 3"),
         ({"seed": "1"}, "setting 'seed' must be of type int, got '1'"),
         ({"seed": True}, "setting 'seed' must be of type int, got True"),
         ({"network": {"pooling": "mean"}}, "setting 'network.pooling' must be a list, got 'mean'"),
@@ -88,11 +127,13 @@ def test_a_changed_default_changes_the_key_of_runs_at_the_new_default_alone() ->
         ({"conv": "gat", "network": {"hidden_dim": 30}}, "multiple of gat_heads, got 30 and 4"),
         ({"parts": {"policy": 0.8}}, "the parts leave -0.10 of the graphs for training"),
         ({"training": {"schedule_factor": 1.0}}, "schedule_factor must lie in"),
+        ({"pool": 3}, "setting 'pool' is a group of settings, got 3"),
+        ({"model_config": {}}, "unknown setting 'model_config'"),
     ],
 )
 def test_a_wrong_setting_is_named(settings: dict[str, object], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        from_dict(RunConfig, settings)
+        RunConfig.from_settings(settings)
 
 
 def test_whole_numbers_serve_as_floats() -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from cores.config.presets import PAPER_DATASETS, preset_config, published
+from cores.data.dataset import Dims
 from cores.errors import UserError
-from cores.models.classifier import Classifier
+from cores.models.build import build_model
 
 CONVS = ("gin", "gcn", "gat")
 
@@ -17,7 +18,7 @@ CONVS = ("gin", "gcn", "gat")
 @pytest.mark.parametrize("conv", CONVS)
 def test_every_published_setting_builds_a_classifier(dataset: str, conv: str) -> None:
     config = preset_config(dataset, "gnn", conv, "paper", {})
-    Classifier(3, 2, config.network, conv)
+    build_model(config, Dims(num_features=3, num_classes=2))
     assert config.parts.selection == config.parts.calibration == 0
     figures = published("gnn")[dataset][conv]["reported_accuracy"]
     assert 50 < figures["mean"] < 100
@@ -39,10 +40,12 @@ def test_the_paper_preset_of_cores_is_algorithm_1_as_written(dataset: str, model
         assert config.network == plain.network
         assert config.training.learning_rate == plain.training.learning_rate
         assert config.training.batch_size == plain.training.batch_size
-        assert (config.diet.mix, config.diet.warm_up, config.reward.referees) == (0, 0, 0)
+        data = config.classifier_data
+        assert (data.mix, data.warm_up, config.reward.referees) == (0, 0, 0)
         assert (config.reward.score, config.reward.empty_set) == ("aps", "wrong")
-        ppo = (config.ppo.ratio, config.ppo.baseline, config.ppo.samples, config.ppo.floor)
-        assert ppo == ("joint", "critic", 1, 0)
+        ppo = config.ppo
+        assert (ppo.ratio, ppo.baseline, ppo.samples) == ("joint", "critic", 1)
+        assert (ppo.min_probability, ppo.ema_decay) == (0, 0)
         assert config.ppo.learning_rate <= config.training.learning_rate
         section = published(model)[dataset][conv]
         assert 0 < section["reported_node_ratio"]["mean"] <= 100
@@ -57,7 +60,9 @@ def test_the_users_changes_come_last() -> None:
 
 
 def test_a_dataset_without_published_settings_is_refused() -> None:
-    with pytest.raises(UserError, match="no settings for gnn with gin on motifs; use --preset"):
+    with pytest.raises(
+        UserError, match='no settings for gnn with gin on motifs; use preset="default"'
+    ):
         preset_config("motifs", "gnn", "gin", "paper", {})
 
 
@@ -96,13 +101,14 @@ def test_they_equal_the_published_tables(model: str, data_root: Path) -> None:
 def test_every_published_setting_of_a_baseline_builds(model: str, conv: str) -> None:
     for dataset in PAPER_DATASETS:
         config = preset_config(dataset, model, conv, "paper", {})
-        assert 0 < config.pool.ratio <= 1
+        build_model(config, Dims(num_features=3, num_classes=2))
+        assert 0 < config.model_config.ratio <= 1
         assert config.parts.selection == config.parts.calibration == 0
 
 
 @pytest.mark.parametrize("model", ["diffpool", "sugar", "gsat", "random"])
 def test_a_model_without_published_settings_has_the_default_preset_only(model: str) -> None:
-    with pytest.raises(UserError, match=f"no settings for {model} with gin on MUTAG; use --preset"):
+    with pytest.raises(UserError, match=f"no settings for {model} with gin on MUTAG; use preset="):
         preset_config("MUTAG", model, "gin", "paper", {})
     assert preset_config("MUTAG", model, "gin", "default", {}).model == model
 

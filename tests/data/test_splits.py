@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cores.config import PartsConfig
-from cores.data.splits import FeatureScaler, split_graphs
+from cores.data.splits import split_graphs
 from cores.errors import UserError
 
 ROLES = ("train", "policy", "selection", "calibration", "test")
@@ -71,22 +71,3 @@ def test_a_class_too_small_for_the_parts_is_named() -> None:
     labels = torch.tensor([0] * 50 + [1] * 4)
     with pytest.raises(UserError, match="class 1 has 4 graphs, but each of the 5 parts"):
         split_graphs(labels, 1, PartsConfig())
-
-
-def test_scaler_standardises_continuous_columns_and_leaves_the_rest() -> None:
-    x = torch.tensor([[0.0, 1.0], [2.0, 0.0], [4.0, 1.0]])
-    scaled = FeatureScaler(2).fit(x, continuous=(0,), clipped=())(x)
-    assert scaled[:, 0].mean().item() == pytest.approx(0, abs=1e-6)
-    assert scaled[:, 0].std(correction=0).item() == pytest.approx(1, abs=1e-6)
-    assert torch.equal(scaled[:, 1], x[:, 1])
-
-
-def test_scaler_clips_outliers_to_the_fitted_quantiles() -> None:
-    x = torch.arange(1001.0)[:, None]
-    scaler = FeatureScaler(1).fit(x, continuous=(), clipped=(0,))
-    assert scaler(torch.tensor([[-50.0], [500.0], [9e9]])).flatten().tolist() == [1, 500, 999]
-
-
-def test_scaler_survives_a_constant_column() -> None:
-    x = torch.full((5, 1), 3.0)
-    assert FeatureScaler(1).fit(x, continuous=(0,), clipped=())(x).flatten().tolist() == [0] * 5

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from cores.evaluation.explanations import roc_auc, truth_figures
+from cores.evaluation.explanations import ground_truth_metrics, roc_auc
 from cores.evaluation.predictions import Predictions
 from cores.graphs.store import GraphStore
 
@@ -37,29 +37,29 @@ def predictions(removed_nodes: list[bool], removed_edges: list[bool]) -> Predict
 
 def test_graphs_without_a_known_reason_do_not_count() -> None:
     removed = [False, True, False, False, False, False, False]
-    figures = truth_figures(predictions(removed, [True] * 4 + [False] * 4), graphs())
-    assert figures["node_auc"] == pytest.approx(3 / 4)  # of 0.9 0.4 0.8 0.7 against 0.5
-    assert figures["node_precision"] == pytest.approx(3 / 4)  # kept 0, 2, 3, 4
-    assert figures["node_recall"] == pytest.approx(3 / 4)
-    assert figures["edge_auc"] == 1.0
+    metrics = ground_truth_metrics(predictions(removed, [True] * 4 + [False] * 4), graphs())
+    assert metrics["node_auc"] == pytest.approx(3 / 4)  # of 0.9 0.4 0.8 0.7 against 0.5
+    assert metrics["node_precision"] == pytest.approx(3 / 4)  # kept 0, 2, 3, 4
+    assert metrics["node_recall"] == pytest.approx(3 / 4)
+    assert metrics["edge_auc"] == 1.0
 
 
 def test_where_all_nodes_stay_those_with_an_edge_count_as_kept() -> None:
     removed_edges = [False, False, True, True, True, True, False, False]
-    figures = truth_figures(predictions([False] * 7, removed_edges), graphs())
-    assert figures["node_precision"] == 1.0  # nodes 0 and 1 of the first graph
-    assert figures["node_recall"] == pytest.approx(2 / 4)
+    metrics = ground_truth_metrics(predictions([False] * 7, removed_edges), graphs())
+    assert metrics["node_precision"] == 1.0  # nodes 0 and 1 of the first graph
+    assert metrics["node_recall"] == pytest.approx(2 / 4)
 
 
-def test_a_model_that_does_not_choose_has_no_such_figures() -> None:
+def test_a_model_that_does_not_choose_has_no_such_metrics() -> None:
     given = predictions([False] * 7, [False] * 8)
     silent = Predictions(**{**vars(given), "node_scores": None, "edge_scores": None})
-    assert set(truth_figures(silent, graphs()).values()) == {None}
+    assert set(ground_truth_metrics(silent, graphs()).values()) == {None}
 
 
 def test_without_ground_truth_there_is_nothing_to_tell() -> None:
     plain = GraphStore(**{**fields_of(graphs()), "node_truth": None, "edge_truth": None})
-    assert truth_figures(predictions([False] * 7, [False] * 8), plain) == {}
+    assert ground_truth_metrics(predictions([False] * 7, [False] * 8), plain) == {}
 
 
 def fields_of(store: GraphStore) -> dict[str, object]:

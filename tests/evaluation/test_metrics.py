@@ -1,14 +1,9 @@
-"""Figures against counts made by hand."""
+"""Metrics against counts made by hand."""
 
 import pytest
 import torch
 
-from cores.evaluation.metrics import (
-    accuracy,
-    balanced_accuracy,
-    coverage_and_size,
-    majority_rate,
-)
+from cores.evaluation.metrics import accuracy, balanced_accuracy, majority_rate
 
 PROBS = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.3, 0.7]])
 LABELS = torch.tensor([0, 0, 1, 1])
@@ -24,10 +19,3 @@ def test_accuracies_by_hand() -> None:
 def test_balanced_accuracy_ignores_a_class_that_is_not_there() -> None:
     probs = torch.tensor([[0.9, 0.1, 0.0], [0.1, 0.9, 0.0]])
     assert balanced_accuracy(probs, torch.tensor([0, 1])) == 1
-
-
-def test_coverage_counts_sets_with_the_true_label() -> None:
-    scores = torch.linspace(0.05, 0.45, 9)  # nine: the quantile at alpha = 0.1 is the largest
-    coverage, size = coverage_and_size(scores, PROBS, LABELS, alpha=0.1)
-    assert coverage == 0.75, "all but the third, whose true label has score 0.6"
-    assert size == 1.0

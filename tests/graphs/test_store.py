@@ -1,9 +1,9 @@
-"""The flat store gives the batches PyG's collation gives."""
+"""The flat store gives the batches PyG's collation gives, and the graphs it was made of."""
 
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch_geometric.data import Batch
+from torch_geometric.data import Batch, Data
 
 from cores.data.synthetic import ba_motifs
 from cores.graphs.store import GraphStore
@@ -15,6 +15,75 @@ def assert_same_batch(ours: Batch, theirs: Batch) -> None:
     assert ours.num_graphs == theirs.num_graphs
     for name in ("x", "edge_index", "y", "batch", "ptr", "node_truth", "edge_truth"):
         assert torch.equal(ours[name], theirs[name]), name
+    assert ("edge_attr" in ours) == ("edge_attr" in theirs)
+    if "edge_attr" in theirs:
+        assert torch.equal(ours.edge_attr, theirs.edge_attr)
+
+
+def random_graph(seed: int) -> Data:
+    """Up to six nodes, maybe no edges, with all that a graph may carry."""
+    generator = torch.Generator().manual_seed(seed)
+    nodes, edges = (int(torch.randint(least, 7, (), generator=generator)) for least in (1, 0))
+    return Data(
+        x=torch.randn(nodes, 2, generator=generator),
+        edge_index=torch.randint(nodes, (2, edges), generator=generator),
+        edge_attr=torch.randn(edges, 3, generator=generator),
+        y=torch.tensor([seed % 3]),
+        node_truth=torch.rand(nodes, generator=generator) < 0.5,
+        edge_truth=torch.rand(edges, generator=generator) < 0.5,
+    )
+
+
+def assert_same_graph(ours: Data, theirs: Data) -> None:
+    assert set(ours.keys()) == set(theirs.keys())
+    for name, value in theirs.to_dict().items():
+        assert torch.equal(ours[name], value), name
+        assert ours[name].dtype == value.dtype, name
+
+
+seeds_of_graphs = st.lists(st.integers(0, 50), min_size=1, max_size=6)
+
+
+@given(seeds_of_graphs)
+@settings(max_examples=40, deadline=None)
+def test_graphs_come_out_of_a_store_as_they_went_in(seeds: list[int]) -> None:
+    graphs = [random_graph(seed) for seed in seeds]
+    store = GraphStore.from_graphs(graphs)
+    assert len(store) == len(store.to_graphs()) == len(graphs)
+    for ours, theirs in zip(store.to_graphs(), graphs, strict=True):
+        assert_same_graph(ours, theirs)
+
+
+@given(seeds_of_graphs, st.data())
+@settings(max_examples=40, deadline=None)
+def test_batches_of_given_graphs_equal_pyg_collation(seeds: list[int], data: st.DataObject) -> None:
+    graphs = [random_graph(seed) for seed in seeds]
+    chosen = data.draw(st.lists(st.integers(0, len(graphs) - 1), min_size=1, max_size=8))
+    ours = GraphStore.from_graphs(graphs).batch(torch.tensor(chosen))
+    assert_same_batch(ours, Batch.from_data_list([graphs[index] for index in chosen]))
+
+
+def test_a_store_made_of_its_own_graphs_is_the_same_store() -> None:
+    again = GraphStore.from_graphs(GRAPHS.to_graphs())
+    for name, value in vars(again).items():
+        assert (value is None) == (getattr(GRAPHS, name) is None), name
+        assert value is None or torch.equal(value, getattr(GRAPHS, name)), name
+
+
+def test_labels_may_be_given_beside_the_graphs() -> None:
+    graphs = [random_graph(seed) for seed in range(3)]
+    assert GraphStore.from_graphs(graphs, torch.tensor([4, 0, 4])).y.tolist() == [4, 0, 4]
+    assert [int(graph.y) for graph in graphs] == [0, 1, 2]
+
+
+def test_what_some_graphs_lack_is_left_out_for_all() -> None:
+    graphs = [random_graph(seed) for seed in range(3)]
+    del graphs[1].edge_attr, graphs[2].node_truth
+    store = GraphStore.from_graphs(graphs)
+    assert store.edge_attr is None
+    assert store.num_edge_features == 0
+    assert store.node_truth is None
+    assert store.edge_truth is not None
 
 
 @given(st.lists(st.integers(0, 11), min_size=1, max_size=20))

@@ -7,6 +7,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.utils import subgraph as pyg_subgraph
 
 from cores.config import NetworkConfig
+from cores.data.dataset import Dims
 from cores.graphs.subgraphs import edge_ratio, node_ratio, remove_edges, remove_nodes
 from cores.models.classifier import Classifier
 
@@ -105,7 +106,7 @@ def test_the_classifier_ignores_everything_outside_the_subgraph(
 ) -> None:
     """With the mask held fixed, features and edges of removed nodes never reach the output."""
     torch.manual_seed(seed)
-    classifier = Classifier(1, 2, NetworkConfig(hidden_dim=8, num_layers=2), "gin").eval()
+    classifier = Classifier(Dims(1, 2), NetworkConfig(hidden_dim=8, num_layers=2), "gin").eval()
     mask = torch.tensor(removed)
     batch, changed = two_graphs(), two_graphs()
     changed.x = torch.where(mask[:, None], torch.randn(8, 1), changed.x)

@@ -5,6 +5,7 @@ import torch
 from torch_geometric.data import Data
 
 from cores.config import NetworkConfig
+from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
 from cores.graphs.store import GraphStore
 from cores.graphs.subgraphs import Elements
@@ -13,17 +14,23 @@ from cores.models.policy import Critic, Policy
 from cores.models.sparse import SparseClassifier
 
 ROUGH = NetworkConfig(hidden_dim=8, num_layers=2, dropout=0.5, batch_norm=True, gat_heads=2)
+DIMS = Dims(num_features=3, num_classes=2)
 REMOVALS = ("node", "edge", "both")
 
 
-def policy(removal: str, floor: float = 0.0, start: float = 0.27, layer: str = "gin") -> Policy:
+def policy(
+    removal: str,
+    min_probability: float = 0.0,
+    initial_removal: float = 0.27,
+    layer: str = "gin",
+) -> Policy:
     torch.manual_seed(0)
-    return Policy(3, ROUGH, layer, removal, start, floor)
+    return Policy(DIMS, ROUGH, layer, removal, initial_removal, min_probability)
 
 
-def trained(removal: str, floor: float = 0.0, layer: str = "gin") -> Policy:
+def trained(removal: str, min_probability: float = 0.0, layer: str = "gin") -> Policy:
     """A policy whose decisions differ from element to element."""
-    chooser = policy(removal, floor, layer=layer)
+    chooser = policy(removal, min_probability, layer=layer)
     for name, weight in chooser.named_parameters():
         if name.endswith("head.weight"):
             torch.nn.init.normal_(weight)
@@ -54,9 +61,10 @@ def alone(graph: Data) -> GraphStore:
     )
 
 
-def model(removal: str, floor: float = 0.02) -> SparseClassifier:
+def model(removal: str, min_probability: float = 0.02) -> SparseClassifier:
     torch.manual_seed(1)
-    return SparseClassifier(trained(removal, floor), Classifier(3, 2, ROUGH, "gin")).eval()
+    classifier = Classifier(DIMS, ROUGH, "gin")
+    return SparseClassifier(trained(removal, min_probability), classifier).eval()
 
 
 @pytest.mark.parametrize("removal", REMOVALS)
@@ -95,8 +103,8 @@ def test_both_directions_of_an_edge_share_their_fate(removal: str) -> None:
 @pytest.mark.parametrize("removal", REMOVALS)
 def test_probabilities_log_probabilities_and_entropies_agree_with_torch(removal: str) -> None:
     batch = random_graphs().batch(torch.arange(4))
-    for floor in (0.0, 0.1):
-        chooser = trained(removal, floor)
+    for min_probability in (0.0, 0.1):
+        chooser = trained(removal, min_probability)
         logits = chooser(batch)
         reference = torch.distributions.Bernoulli(probs=chooser.probabilities(logits))
         removed = torch.rand(6, len(logits)) < 0.5
@@ -106,7 +114,7 @@ def test_probabilities_log_probabilities_and_entropies_agree_with_torch(removal:
         assert torch.allclose(chooser.entropy(logits), reference.entropy(), atol=1e-5)
 
 
-def test_no_probability_is_beyond_the_floor() -> None:
+def test_no_probability_is_below_the_least_one_or_above_its_complement() -> None:
     extreme = torch.tensor([-100.0, 0.0, 100.0])
     assert policy("node", 0.02).probabilities(extreme).tolist() == pytest.approx([0.02, 0.5, 0.98])
 
@@ -115,12 +123,14 @@ def test_removal_starts_where_it_is_told() -> None:
     batch = random_graphs().batch(torch.arange(4))
     batch.x *= 100  # whatever the scale of the features
     for removal in REMOVALS:
-        assert torch.allclose(policy(removal, start=0.27)(batch).sigmoid(), torch.tensor(0.27))
+        assert torch.allclose(
+            policy(removal, initial_removal=0.27)(batch).sigmoid(), torch.tensor(0.27)
+        )
 
 
 def test_a_saturated_policy_still_has_a_gradient_that_is_a_number() -> None:
     logits = torch.tensor([-200.0, 20.0, 200.0], requires_grad=True)
-    policy("node", floor=0.0).entropy(logits).sum().backward()
+    policy("node", min_probability=0.0).entropy(logits).sum().backward()
     assert logits.grad is not None
     assert logits.grad.isfinite().all()
 
@@ -230,7 +240,7 @@ def test_scores_of_nodes_and_edges_follow_from_what_is_decided() -> None:
 
 def test_the_critics_value_does_not_depend_on_chance_or_on_the_batch() -> None:
     torch.manual_seed(0)
-    critic, graphs = Critic(3, ROUGH, "gin"), random_graphs()
+    critic, graphs = Critic(DIMS, ROUGH, "gin"), random_graphs()
     together = critic(graphs.batch(torch.arange(4)))
     assert torch.equal(together, critic(graphs.batch(torch.arange(4))))
     alone = critic(graphs.batch(torch.tensor([2])))

@@ -1,10 +1,13 @@
-"""Asking the program in this process, as a shell would."""
+"""The program called in this process, and models registered for one test."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
 from cores.__main__ import main
+from cores.config.models import MODELS, ModelSpec, register_model
+from cores.models.classifier import Classifier
 
 
 @pytest.fixture
@@ -12,8 +15,42 @@ def ask(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str
     """Gives the command line's status, and what it printed to standard output and error."""
 
     def ask(*arguments: object) -> tuple[int, str, str]:
-        status = main([str(each) for each in arguments])
+        status = main([str(argument) for argument in arguments])
         printed = capsys.readouterr()
         return status, printed.out, printed.err
 
     return ask
+
+
+@pytest.fixture
+def _registry() -> Iterator[None]:
+    """Puts the registry of models back after the test."""
+    built_in = dict(MODELS)
+    yield
+    MODELS.clear()
+    MODELS.update(built_in)
+
+
+@pytest.fixture
+def registered_model(_registry: None) -> ModelSpec:
+    """A model that a script has registered."""
+
+    class OwnModel(Classifier):
+        pass
+
+    register_model("own", OwnModel, title="Own & Co", removes="node")
+    return MODELS["own"]
+
+
+@pytest.fixture
+def registered_policy(_registry: None) -> ModelSpec:
+    """A second model with a policy that removes nodes."""
+    spec = replace(
+        MODELS["cores-node"],
+        name="my-policy",
+        title="My policy",
+        in_paper=False,
+        published="",
+    )
+    MODELS[spec.name] = spec
+    return spec

@@ -5,21 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib import rc_context
 
-from cores.config.presets import published_statistics
+from cores.config.models import ModelSpec
 from cores.paper import figures
+from cores.paper.cells import CoresCell, cores_cells, cores_claims, stuck_runs
 from cores.paper.figures import ablation_figure
-from cores.paper.tables import (
-    SparseCell,
-    ablation,
-    explanations,
-    sparse,
-    sparse_cells,
-    sparse_claims,
-    statistics_table,
-    stuck,
-)
-from cores.paper.target import claims_of, tables_of, write_tables
+from cores.paper.report import claims_of, tables_of, write_tables
+from cores.paper.reported import published_statistics
+from cores.paper.tables import ablation_table, cores_table, explanations_table, statistics_table
 from cores.runs.rows import COLUMNS, Row
 
 
@@ -44,8 +38,8 @@ def rows(accuracy: float, kept: float, judge: float) -> list[Row]:
 
 
 def test_a_cell_names_everything_it_is_short_of() -> None:
-    def shortfalls(*figures: float) -> list[str]:
-        (cell,) = sparse_cells(rows(*figures), "cores-node", "gin")
+    def shortfalls(accuracy: float, kept: float, judge: float) -> list[str]:
+        (cell,) = cores_cells(rows(accuracy, kept, judge), "cores-node", "gin")
         return cell.shortfalls
 
     assert shortfalls(0.77, 0.52, 0.73) == []
@@ -55,18 +49,18 @@ def test_a_cell_names_everything_it_is_short_of() -> None:
 
 
 def test_the_table_shows_ours_beside_the_papers() -> None:
-    text = sparse([*rows(0.80, 0.4, 0.8), row("gnn", 1, accuracy=0.9)], "cores-node", "gin")
-    (line,) = [line for line in text.splitlines() if line.startswith("| MUTAG")]
+    table = cores_table([*rows(0.80, 0.4, 0.8), row("gnn", 1, accuracy=0.9)], "cores-node", "gin")
+    (line,) = [line for line in table.markdown().splitlines() if line.startswith("| MUTAG")]
     assert line.split(" | ")[1:6] == ["2", "80.0 ± 0.0", "82.9 ± 6.4", "40.0 ± 0.0", "52.4 ± 7.7"]
     assert line.split(" | ")[-2] == "90.0"
 
 
 def test_a_run_is_stuck_when_it_keeps_all_or_nothing_of_what_it_may_remove() -> None:
     kept = (0.99, 0.5, 0.01, 0.98, 0.02)
-    nodes = [row("cores-node", 1, node_ratio=each, edge_ratio=0.0) for each in kept]
-    assert stuck(nodes) == 2
-    edges = [row("cores-edge", 1, node_ratio=1.0, edge_ratio=each) for each in kept]
-    assert stuck(edges) == 2
+    nodes = [row("cores-node", 1, node_ratio=ratio, edge_ratio=0.0) for ratio in kept]
+    assert stuck_runs(nodes) == 2
+    edges = [row("cores-edge", 1, node_ratio=1.0, edge_ratio=ratio) for ratio in kept]
+    assert stuck_runs(edges) == 2
 
 
 def test_only_models_with_runs_get_a_table() -> None:
@@ -79,7 +73,7 @@ def test_only_models_with_runs_get_a_table() -> None:
 def test_a_model_alone_gets_a_table() -> None:
     measured = [row("sagpool", split, accuracy=0.8) for split in (1, 2)]
     tables = tables_of(measured, "comparison-gin", "default")
-    assert "| MUTAG | **80.0 ± 0.0** |" in tables["Accuracy (GIN), percent"]
+    assert "| MUTAG | **80.0 ± 0.0** |" in tables["Accuracy (GIN), percent"].markdown()
 
 
 def test_an_ablation_tells_how_far_a_setting_steers() -> None:
@@ -89,22 +83,22 @@ def test_an_ablation_tells_how_far_a_setting_steers() -> None:
         for d, ratio in kept.items()
         for split in (1, 2)
     ]
-    line = ablation(measured, "ablation-d").splitlines()[2].split(" | ")
+    line = ablation_table(measured, "ablation-d").markdown().splitlines()[2].split(" | ")
     assert line[:4] == ["| MUTAG", "cores-node", "kept", "30.0 ± 0.0"]
     assert line[-2:] == ["0.90", "30.0 |"]
-    line = ablation(measured[:-1], "ablation-d").splitlines()[2].split(" | ")
+    line = ablation_table(measured[:-1], "ablation-d").markdown().splitlines()[2].split(" | ")
     assert line[-3:] == ["60.0 (1)", "", " |"]  # no rank while a run is missing
 
 
 def test_level_is_within_one_standard_error_and_better_is_both_means() -> None:
     """The paper's MUTAG cell is 82.86 at 52.38 % of the nodes."""
 
-    def cell(*accuracies: float, kept: float, judge: float = 0.9) -> SparseCell:
+    def cell(*accuracies: float, kept: float, judge: float = 0.9) -> CoresCell:
         measured = [
-            row("cores-node", i, accuracy=each, node_ratio=kept, judge_accuracy=judge)
-            for i, each in enumerate(accuracies)
+            row("cores-node", split, accuracy=accuracy, node_ratio=kept, judge_accuracy=judge)
+            for split, accuracy in enumerate(accuracies)
         ]
-        (found,) = sparse_cells(measured, "cores-node", "gin")
+        (found,) = cores_cells(measured, "cores-node", "gin")
         return found
 
     assert cell(0.78, 0.82, kept=0.5).level is False  # mean 0.80, error 0.02
@@ -117,11 +111,11 @@ def test_level_is_within_one_standard_error_and_better_is_both_means() -> None:
     assert cell(0.828571, 0.828571, kept=0.52381).better is True  # 58 of 70, as the paper rounds it
 
 
-def test_the_claims_count_whole_cells() -> None:
-    first, *others = sparse_claims(rows(0.84, 0.4, 0.84), "gin")
+def test_the_claims_count_complete_cells() -> None:
+    first, *others = cores_claims(rows(0.84, 0.4, 0.84), "gin")
     assert first.startswith("All three hold in **1 of 1** cells with 2 runs; 0 of 2 runs keep")
-    assert all("**1 of 1** cells with 2 runs." in each for each in others)
-    assert "| **MUTAG** |" in sparse(rows(0.84, 0.4, 0.84), "cores-node", "gin")
+    assert all("**1 of 1** cells with 2 runs." in claim for claim in others)
+    assert "| **MUTAG** |" in cores_table(rows(0.84, 0.4, 0.84), "cores-node", "gin").markdown()
     assert claims_of([], "comparison-gin") == claims_of([], "ablation-d") == []
 
 
@@ -150,6 +144,30 @@ def test_an_ablation_is_drawn_the_same_each_time(tmp_path: Path) -> None:
         assert b"<!-- " + word in first[1]  # matplotlib notes every text it draws as a shape
 
 
+@pytest.mark.parametrize("difference", [0.0, 1e-6])
+@pytest.mark.parametrize("threshold", [1, 4])  # of digits, as in a user's matplotlibrc
+def test_an_axis_of_nearly_constant_values_shows_them_without_an_offset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, difference: float, threshold: int
+) -> None:
+    drawn: list[Any] = []
+    monkeypatch.setattr(figures, "save_figure", lambda figure, stem: drawn.append(figure) or [])
+    measured = [
+        row("cores-node", split, desired_ratio=d, accuracy=value, node_ratio=value)
+        for d in (0.2, 0.4)
+        for value in [0.857143 + difference * d]
+        for split in (1, 2)
+    ]
+    with rc_context({"axes.formatter.offset_threshold": threshold}):
+        figures.ablation_figure(measured, "ablation-d", tmp_path / "a")
+        drawn[0].draw_without_rendering()
+    _, middle, right = drawn[0].axes
+    for axis in (middle.yaxis, right.xaxis, right.yaxis):
+        assert axis.get_offset_text().get_text() == ""
+        labels = [float(label.get_text()) for label in axis.get_ticklabels()]
+        assert min(labels) < 85.7 < max(labels)
+        assert len(set(labels)) == len(labels) < 10
+
+
 def test_no_error_bar_of_an_ablation_covers_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,13 +190,35 @@ def test_no_error_bar_of_an_ablation_covers_another(
     )
 
 
-def test_explanations_are_averaged_over_runs_and_missing_figures_are_dashes() -> None:
+def test_explanations_are_averaged_over_runs_and_missing_metrics_are_dashes() -> None:
     soft = [row("gsat", split, accuracy=0.9, node_auc=auc) for split, auc in ((1, 0.8), (2, 0.6))]
-    lines = explanations(soft).splitlines()
+    lines = explanations_table(soft).markdown().splitlines()
     assert lines[0].startswith("| dataset | model | runs | accuracy | judge |")
     assert lines[2] == "| MUTAG | gsat | 2 | 90.0 ± 0.0 | – | – | – | 70.0 ± 14.1 | – | – | – |"
 
 
-def test_a_figure_that_differs_from_table_1_shows_the_papers() -> None:
+def test_a_number_that_differs_from_table_1_shows_the_papers() -> None:
     measured = published_statistics()["BZR"] | {"dataset": "BZR", "graphs": 404}
-    assert "| BZR | 404 (405) | 10 | 0 | 2 | yes | 35.75 |" in statistics_table([measured])
+    assert (
+        "| BZR | 404 (405) | 10 | 0 | 2 | yes | 35.75 |" in statistics_table([measured]).markdown()
+    )
+
+
+def test_a_policy_of_a_script_has_a_table_and_a_panel_of_its_own(
+    registered_policy: ModelSpec, tmp_path: Path
+) -> None:
+    extra = [measured | {"model": registered_policy.name} for measured in rows(0.8, 0.4, 0.8)]
+    captions = list(tables_of([*rows(0.8, 0.4, 0.8), *extra], "comparison-gin", "default"))
+    assert captions[:2] == [
+        "CORES removing nodes, CORES nodes (GIN), percent",
+        "CORES removing nodes, My policy (GIN), percent",
+    ]
+    ablated = [measured | {"desired_ratio": "0.2"} for measured in extra]
+    assert [line[:3] for line in ablation_table(ablated, "ablation-d").rows] == [
+        ("MUTAG", registered_policy.name, "kept"),
+        ("MUTAG", registered_policy.name, "accuracy"),
+    ]
+    others = [measured | {"model": "cores-node"} for measured in ablated]
+    _, svg = ablation_figure([*ablated, *others], "ablation-d", tmp_path / "a")
+    drawn = svg.read_text()
+    assert drawn.index("removing nodes, CORES nodes") < drawn.index("removing nodes, My policy")

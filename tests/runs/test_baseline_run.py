@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from cores.config import RunConfig, from_dict
+from cores.config import RunConfig
+from cores.explain.run import explain_test_graphs
+from cores.runs.run import evaluate_run, train_run
 from cores.training import judge as judges
-from cores.runs.run import evaluate_run, predict_test_graphs, train_run
 
 MODELS = ("sagpool", "gpool", "diffpool", "sugar", "gsat", "random")
 KEEP_A_PART = ("sagpool", "gpool", "sugar", "random")
@@ -27,7 +28,7 @@ def config(model: str, **changes: Any) -> RunConfig:
         "network": {"hidden_dim": 8, "num_layers": 2, "dropout": 0.1},
         "training": {"epochs": 3, "batch_size": 64},
     }
-    return from_dict(RunConfig, settings | changes)
+    return RunConfig.from_settings(settings | changes)
 
 
 def files(folder: Path) -> dict[str, Any]:
@@ -50,14 +51,15 @@ def test_a_run_measures_what_applies_to_the_model(model: str, tmp_path: Path) ->
     evaluated = evaluate_run(tmp_path / "run", device="cpu")
     same = ("accuracy", "node_ratio", "full_accuracy", "judge_accuracy", "node_auc", "coverage")
     assert all(evaluated[name] == metrics[name] for name in same)
-    assert predict_test_graphs(tmp_path / "run", 3)[1].probs.shape == (3, 2)
+    explanations, names = explain_test_graphs(tmp_path / "run", 3)
+    assert [len(each.probabilities) for each in explanations] == [len(names)] * 3
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_an_interrupted_run_goes_on_to_the_same_bytes(model: str, tmp_path: Path) -> None:
     train_run(config(model), tmp_path / "whole", device="cpu")
 
-    def stop(epoch: int, figures: dict[str, float]) -> None:
+    def stop(epoch: int, metrics: dict[str, float]) -> None:
         if epoch == 2:
             raise KeyboardInterrupt
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from cores.config import RunConfig, from_dict
-from cores.errors import UserError
-from cores.training import judge as judges
-from cores.runs.run import evaluate_run, predict_test_graphs, train_run
+from cores.config import RunConfig
 from cores.config.presets import preset_config
+from cores.errors import UserError
+from cores.explain.run import explain_test_graphs
+from cores.runs.run import evaluate_run, train_run
+from cores.training import judge as judges
 
 MODELS = ("cores-node", "cores-edge", "cores-both")
 
@@ -30,7 +31,7 @@ def config(model: str = "cores-node", **changes: Any) -> RunConfig:
         "training": {"epochs": 6, "batch_size": 64},
         "ppo": {"env_steps": 64, "samples": 2, "ppo_epochs": 2},
     }
-    return from_dict(RunConfig, settings | changes)
+    return RunConfig.from_settings(settings | changes)
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -53,9 +54,9 @@ def test_a_run_measures_what_the_contract_names(model: str, tmp_path: Path) -> N
     evaluated = evaluate_run(tmp_path / "run", device="cpu")
     assert all(evaluated[name] == metrics[name] for name in ("accuracy", "node_auc", "coverage"))
     assert evaluated["judge_accuracy"] == metrics["judge_accuracy"]
-    graphs, predictions, task = predict_test_graphs(tmp_path / "run", 3)
-    assert len(graphs) == 3
-    assert predictions.probs.shape == (3, len(task.class_names))
+    explanations, names = explain_test_graphs(tmp_path / "run", 3)
+    assert len(explanations) == 3
+    assert all(explanation.prediction in names for explanation in explanations)
 
 
 @pytest.mark.parametrize("model", ["cores-node", "cores-edge"])
@@ -73,13 +74,13 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(
     changes: dict[str, Any] = {}
     if preset == "paper":
         changes = {
-            "diet": {"mix": 0.3, "warm_up": 0.2},
+            "classifier_data": {"mix": 0.3, "warm_up": 0.2},
             "reward": {"referees": 0, "score": "aps", "empty_set": "wrong"},
             "ppo": {"env_steps": 32, "samples": 1, "baseline": "critic", "ratio": "joint"}
             | {"schedule_factor": 0.9},
         }
 
-    def interrupt(epoch: int, figures: dict[str, float]) -> None:
+    def interrupt(epoch: int, metrics: dict[str, float]) -> None:
         if epoch == stop:
             raise KeyboardInterrupt
 
@@ -112,7 +113,7 @@ def test_a_run_of_a_plain_model_keeps_its_name_whatever_the_settings_of_a_policy
 
 
 def test_a_classifier_that_would_never_learn_is_refused() -> None:
-    with pytest.raises(UserError, match="at --mix 1 the classifier learns in the warm-up only"):
+    with pytest.raises(UserError, match="at `mix` 1 the classifier learns in the warm-up only"):
         config(training={"epochs": 1})
 
 
@@ -129,9 +130,8 @@ def test_edges_cannot_be_removed_where_there_are_none(
 def test_cores_finds_the_motif(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The demo's run, shorter: the motif is what is kept, and the judge agrees."""
     monkeypatch.setattr(judges, "EPOCHS", 40)
-    settings = from_dict(
-        RunConfig, {"dataset": "motifs", "model": "cores-node", "training": {"epochs": 60}}
-    )
+    settings = RunConfig.from_settings({"dataset": "motifs", "training": {"epochs": 60}})
+    assert settings.model == "cores-node"
     metrics = train_run(settings, tmp_path / "run", device="cpu")
     assert metrics["accuracy"] > 0.95
     assert metrics["node_ratio"] < 0.5
@@ -146,7 +146,7 @@ def test_runs_that_differ_in_the_reward_share_their_warm_up(tmp_path: Path) -> N
     train_run(first, tmp_path / "first", device="cpu", warm_ups=tmp_path / "shared")
     reported: list[int] = []
 
-    def report(epoch: int, figures: dict[str, float]) -> None:
+    def report(epoch: int, metrics: dict[str, float]) -> None:
         reported.append(epoch)
 
     train_run(
@@ -160,7 +160,12 @@ def test_runs_that_differ_in_the_reward_share_their_warm_up(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     "changes",
-    [{"split": 2}, {"seed": 1}, {"diet": {"distilled": 0.5}}, {"reward": {"referees": 2}}],
+    [
+        {"split": 2},
+        {"seed": 1},
+        {"classifier_data": {"distillation": 0.5}},
+        {"reward": {"referees": 2}},
+    ],
     ids=str,
 )
 def test_what_changes_the_warm_up_changes_its_key(changes: dict[str, Any]) -> None:
@@ -168,7 +173,7 @@ def test_what_changes_the_warm_up_changes_its_key(changes: dict[str, Any]) -> No
 
 
 def test_a_classifier_that_learns_from_the_policy_shares_no_warm_up() -> None:
-    assert config(diet={"mix": 0.5}).warm_up_key is None
+    assert config(classifier_data={"mix": 0.5}).warm_up_key is None
     assert config("gnn").warm_up_key is None
 
 
@@ -181,5 +186,5 @@ def test_evaluate_may_draw_from_the_policy_and_repeats_itself(tmp_path: Path) ->
     assert mode["coverage"] is not None
     assert first["coverage"] is None  # its sets were calibrated on the mode
     train_run(config("gnn"), tmp_path / "gnn", device="cpu")
-    with pytest.raises(UserError, match="--sample needs a model with a policy"):
+    with pytest.raises(UserError, match="`sample` needs a model with a policy"):
         evaluate_run(tmp_path / "gnn", device="cpu", sample=True)

@@ -1,12 +1,13 @@
 """The folder of a run: whose it is, and what becomes of a missing, strange or damaged file."""
 
+import json
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cores.config import RunConfig, from_dict
+from cores.config import RunConfig
 from cores.data.datasets import load_dataset
 from cores.errors import UserError
 from cores.runs.run import evaluate_run, train_run
@@ -15,15 +16,16 @@ from cores.runs.run import evaluate_run, train_run
 def config(dataset: Path | str = "motifs", **changes: Any) -> RunConfig:
     settings = {
         "dataset": str(dataset),
+        "model": "gnn",
         "network": {"hidden_dim": 8, "num_layers": 2, "dropout": 0.1},
         "training": {"epochs": 6, "batch_size": 64},
     }
-    return from_dict(RunConfig, settings | changes)
+    return RunConfig.from_settings(settings | changes)
 
 
 def test_another_runs_folder_is_refused(tmp_path: Path) -> None:
     train_run(config(), tmp_path / "run", device="cpu")
-    with pytest.raises(UserError, match="already holds this run; go on with --resume"):
+    with pytest.raises(UserError, match="already holds this run; go on with resume=True"):
         train_run(config(), tmp_path / "run", device="cpu")
     for resume in (False, True):
         with pytest.raises(UserError, match=r"holds another run .*split is 1 there and 2 here"):
@@ -36,7 +38,7 @@ def test_another_runs_folder_is_refused(tmp_path: Path) -> None:
 def test_two_processes_cannot_write_one_run(tmp_path: Path) -> None:
     wanted = config(training={"epochs": 1})
 
-    def intrude(epoch: int, figures: dict[str, float]) -> None:
+    def intrude(epoch: int, metrics: dict[str, float]) -> None:
         with pytest.raises(UserError, match="another process is writing"):
             train_run(wanted, tmp_path / "run", device="cpu", resume=True)
 
@@ -127,7 +129,43 @@ def test_a_run_made_by_another_process_meanwhile_is_not_mixed_with_ours(
         train_run(config(seed=2), tmp_path / "run", device="cpu")
 
 
-@pytest.mark.parametrize("text", ["[]", "{}", '{"config": 3, "task": {}}', "{"])
+def test_a_runs_configuration_names_its_format_its_data_and_where_they_lie(
+    tmp_path: Path, tu_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run on a path that was relative is measured from any folder."""
+    monkeypatch.chdir(tu_folder.parent)
+    wanted = config(f"./{tu_folder.name}")
+    train_run(wanted, tmp_path / "run", device="cpu")
+    identity = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert identity["format"] == 2
+    assert identity["config"] == wanted.settings
+    assert identity["schema"]["class_names"] == ["1", "5"]
+    assert identity["schema"]["fingerprint"] == load_dataset(str(tu_folder)).fingerprint
+    assert identity["source"] == str(tu_folder)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert evaluate_run(tmp_path / "run", device="cpu")["test_graphs"] == 2
+
+
+def test_a_dataset_known_by_name_has_no_place(tmp_path: Path) -> None:
+    train_run(config(training={"epochs": 1}), tmp_path / "run", device="cpu")
+    identity = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert identity["source"] is None
+    assert evaluate_run(tmp_path / "run", device="cpu")["dataset"] == "motifs"
+
+
+def test_a_folder_of_another_version_is_told_by_its_version(tmp_path: Path) -> None:
+    old = {"config": {}, "task": {}, "version": "0.0.9"}
+    (tmp_path / "config.json").write_text(json.dumps(old))
+    for action in (
+        lambda: train_run(config(), tmp_path, device="cpu", resume=True),
+        lambda: evaluate_run(tmp_path, device="cpu"),
+    ):
+        with pytest.raises(UserError, match=r"was written by version 0\.0\.9 of this program"):
+            action()
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"format": 2, "config": 3, "schema": {}}', "{"])
 def test_a_damaged_configuration_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "config.json").write_text(text)
     for action in (

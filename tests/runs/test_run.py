@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 import torch
 
-from cores.config import RunConfig, from_dict
+from cores.config import RunConfig
 from cores.data.datasets import load_dataset
 from cores.data.splits import split_graphs
 from cores.errors import UserError
-from cores.runs.run import evaluate_run, load_run, train_run
+from cores.runs.run import evaluate_run, train_run
+from cores.runs.trained import TrainedModel
 
 CONTRACT = {
     *("accuracy", "balanced_accuracy", "majority_rate", "node_ratio", "edge_ratio"),
@@ -31,10 +32,11 @@ CONTRACT = {
 def config(dataset: Path | str = "motifs", **changes: Any) -> RunConfig:
     settings = {
         "dataset": str(dataset),
+        "model": "gnn",
         "network": {"hidden_dim": 8, "num_layers": 2, "dropout": 0.1},
         "training": {"epochs": 6, "batch_size": 64},
     }
-    return from_dict(RunConfig, settings | changes)
+    return RunConfig.from_settings(settings | changes)
 
 
 def comparable(folder: Path) -> dict[str, Any]:
@@ -75,7 +77,7 @@ def test_equal_seeds_give_equal_bytes_and_other_seeds_do_not(tmp_path: Path) -> 
     assert comparable(tmp_path / "a") == comparable(tmp_path / "b")
 
 
-def test_evaluate_finds_the_figures_of_training(tmp_path: Path) -> None:
+def test_evaluate_finds_the_metrics_of_training(tmp_path: Path) -> None:
     trained = train_run(config(), tmp_path / "run", device="cpu")
     evaluated = evaluate_run(tmp_path / "run", device="cpu")
     for name in ("accuracy", "balanced_accuracy", "coverage", "set_size", "test_graphs"):
@@ -89,7 +91,7 @@ def test_a_run_stopped_in_the_middle_resumes_to_the_same_numbers(
     wanted = config(model=model)
     train_run(wanted, tmp_path / "whole", device="cpu")
 
-    def stop(epoch: int, figures: dict[str, float]) -> None:
+    def stop(epoch: int, metrics: dict[str, float]) -> None:
         if epoch == 4:
             raise KeyboardInterrupt
 
@@ -126,10 +128,11 @@ def test_a_half_written_history_line_is_cut_on_resume(tmp_path: Path) -> None:
 TRAIN = """
 import sys
 from pathlib import Path
-from cores.config import RunConfig, from_dict
+from cores.config import RunConfig
 from cores.runs.run import train_run
-settings = {"network": {"hidden_dim": 16, "dropout": 0.1}, "training": {"epochs": 25}}
-train_run(from_dict(RunConfig, settings), Path(sys.argv[1]), device="cpu", resume=True)
+settings = {"model": "gnn", "network": {"hidden_dim": 16, "dropout": 0.1}}
+config = RunConfig.from_settings(settings | {"training": {"epochs": 25}})
+train_run(config, Path(sys.argv[1]), device="cpu", resume=True)
 """
 
 
@@ -186,17 +189,17 @@ def test_scalers_and_clips_see_the_training_part_alone(
                 dataset.graphs.x[first:last, :2] = 1e6
         monkeypatch.setattr("cores.runs.run.load_dataset", lambda *_, given=dataset: given)
         train_run(wanted, tmp_path / name, device="cpu")
-        scalers.append(load_run(tmp_path / name)[2].scaler)
-    for figure in ("low", "high", "mean", "std"):
-        clean, poisoned = (getattr(scaler, figure) for scaler in scalers)
-        assert torch.equal(clean, poisoned), figure
+        scalers.append(TrainedModel.load(tmp_path / name).model.scaler)
+    for name in ("low", "high", "mean", "std"):
+        clean, poisoned = (getattr(scaler, name) for scaler in scalers)
+        assert torch.equal(clean, poisoned), name
     assert scalers[0].mean[0] != 0
     assert scalers[0].low[0].isfinite()
 
 
 def test_evaluate_checks_alpha(tmp_path: Path) -> None:
     train_run(config(), tmp_path / "run", device="cpu")
-    with pytest.raises(UserError, match="--alpha must lie in"):
+    with pytest.raises(UserError, match="`alpha` must lie in"):
         evaluate_run(tmp_path / "run", device="cpu", alpha=1.0)
 
 
@@ -218,7 +221,7 @@ def test_naming_its_own_dataset_still_measures_only_the_test_part(tmp_path: Path
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_a_gpu_trains_resumes_and_measures(tmp_path: Path) -> None:
-    def stop(epoch: int, figures: dict[str, float]) -> None:
+    def stop(epoch: int, metrics: dict[str, float]) -> None:
         if epoch == 3:
             raise KeyboardInterrupt
 
@@ -239,5 +242,5 @@ def test_labels_of_another_dataset_are_matched_by_name(tmp_path: Path, data_root
 @pytest.mark.slow
 def test_gin_solves_the_generated_motifs_with_the_default_settings(tmp_path: Path) -> None:
     """Constant features, learnt from structure alone."""
-    wanted = from_dict(RunConfig, {"training": {"epochs": 80}})
+    wanted = RunConfig.from_settings({"model": "gnn", "training": {"epochs": 80}})
     assert train_run(wanted, tmp_path / "run", device="cpu")["accuracy"] >= 0.99

@@ -9,17 +9,18 @@ import time
 import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
-from cores.config import Conv, Model, RunConfig, from_dict, merged, to_dict
+from cores.config import RunConfig, merged
+from cores.config.models import CONVS, MODELS
+from cores.config.presets import preset_config, search_space
 from cores.errors import UserError
-from cores.training import judge as judges
 from cores.runs import search as searching
 from cores.runs.runner import Job, run_folder
 from cores.runs.search import search, selection_score
-from cores.config.presets import preset_config, search_space
+from cores.training import judge as judges
 
 Ended = Iterator[tuple[RunConfig, str | None]]
 
@@ -42,8 +43,8 @@ def base(model: str = "gnn", **changes: Any) -> RunConfig:
     return preset_config("motifs", model, "gin", "default", short | changes)
 
 
-@pytest.mark.parametrize("model", get_args(Model))
-@pytest.mark.parametrize("conv", get_args(Conv))
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("conv", CONVS)
 def test_every_value_of_the_space_is_a_valid_setting(model: str, conv: str) -> None:
     config = preset_config("motifs", model, conv, "default", {})
     space = search_space(config)
@@ -51,7 +52,7 @@ def test_every_value_of_the_space_is_a_valid_setting(model: str, conv: str) -> N
     for name, values in space.items():
         for value in values:
             changes = searching._settings(config, {name: json.dumps(value)})
-            from_dict(RunConfig, merged(to_dict(config), changes))
+            RunConfig.from_settings(merged(config.settings, changes))
 
 
 def test_nothing_is_searched_for_that_a_model_does_not_read() -> None:
@@ -116,7 +117,7 @@ def test_the_yardstick_does_not_move_with_what_is_tried(tmp_path: Path) -> None:
     """A trial that asks for less of the graph is not praised for asking."""
     yardstick = base("cores-node")
     for each in search(yardstick, tmp_path, trials=2, sampler="random"):
-        config = from_dict(RunConfig, merged(to_dict(yardstick), each.settings))
+        config = RunConfig.from_settings(merged(yardstick.settings, each.settings))
         run = run_folder(tmp_path, config)
         assert each.score == selection_score(run, yardstick.reward)
         assert each.score != selection_score(run, config.reward)

@@ -5,17 +5,10 @@ from typing import Any
 
 import pytest
 import torch
-from cores.training.trial import (
-    Trial,
-    decided_reward,
-    reward_quantile,
-    reward_sets,
-    roll_out,
-    trial_reward,
-)
 
-from cores.config import DietConfig, PPOConfig, RewardConfig, RunConfig, from_dict
+from cores.config import ClassifierDataConfig, PPOConfig, RewardConfig, RunConfig
 from cores.conformal import conformal_quantile, lac_scores
+from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
 from cores.errors import UserError
 from cores.graphs.store import GraphStore
@@ -25,10 +18,22 @@ from cores.models.policy import Critic, Policy
 from cores.models.sparse import SparseClassifier
 from cores.ppo import Rollout, collect
 from cores.training import bilevel
-from cores.training.learner import Learner, diet, taught
+from cores.training.bilevel import BilevelState
+from cores.training.journal import Journal
+from cores.training.learner import Learner, distilled, training_batches
+from cores.training.rollouts import (
+    Outcome,
+    reward_quantile,
+    reward_sets,
+    roll_out,
+    rollout_reward,
+    selection_reward,
+)
 from cores.training.state import RandomState
+from cores.training.supervised import Report, no_report
 
 CPU = torch.device("cpu")
+DIMS = Dims(num_features=10, num_classes=2)
 
 
 def config(**changes: Any) -> RunConfig:
@@ -38,12 +43,13 @@ def config(**changes: Any) -> RunConfig:
         "training": {"epochs": 8, "batch_size": 16, "learning_rate": 0.01},
         "ppo": {"batch_size": 16, "samples": 4},
     }
-    return from_dict(RunConfig, settings | changes)
+    return RunConfig.from_settings(settings | changes)
 
 
-def model_of(settings: RunConfig, features: int = 10) -> SparseClassifier:
-    policy = Policy(features, settings.network, "gin", settings.removal, 0.27, settings.ppo.floor)
-    return SparseClassifier(policy, Classifier(features, 2, settings.network, "gin")).eval()
+def model_of(settings: RunConfig) -> SparseClassifier:
+    least = settings.ppo.min_probability
+    policy = Policy(DIMS, settings.network, "gin", settings.removal, 0.27, least)
+    return SparseClassifier(policy, Classifier(DIMS, settings.network, "gin")).eval()
 
 
 def learner_of(model: SparseClassifier, settings: RunConfig, count: int = 24) -> Learner:
@@ -52,7 +58,25 @@ def learner_of(model: SparseClassifier, settings: RunConfig, count: int = 24) ->
     return Learner(model.classifier, graphs, others, settings)
 
 
-def trial(probs: list[list[float]], kept: list[float], labels: list[int]) -> Trial:
+def train(
+    model: SparseClassifier,
+    student: Learner,
+    referees: list[Learner],
+    settings: RunConfig,
+    *,
+    critic: Critic | None = None,
+    selection: GraphStore | None = None,
+    report: Report = no_report,
+) -> BilevelState:
+    """Algorithm 1 without a folder; twelve graphs select, unless others are given."""
+    graphs = ba_motifs(num_graphs=12, seed=2) if selection is None else selection
+    random = RandomState(0, CPU)
+    state = BilevelState(model, critic, student, referees, graphs, settings, random)
+    bilevel.train(state, Journal(None, state.parts), report)
+    return state
+
+
+def outcome_of(probs: list[list[float]], kept: list[float], labels: list[int]) -> Outcome:
     """One sample of graphs with two nodes each."""
     count = len(labels)
     graphs = GraphStore(
@@ -64,7 +88,7 @@ def trial(probs: list[list[float]], kept: list[float], labels: list[int]) -> Tri
     )
     elements = Elements.of(graphs.batch(torch.arange(count)), "node")
     nothing = torch.zeros(1, 2 * count, dtype=torch.bool)
-    return Trial(
+    return Outcome(
         Rollout(elements, nothing, torch.zeros(1, 2 * count)),
         torch.tensor([probs]),
         torch.tensor([kept]),
@@ -72,11 +96,11 @@ def trial(probs: list[list[float]], kept: list[float], labels: list[int]) -> Tri
     )
 
 
-def test_a_trial_is_paid_by_eq_7_less_the_penalty_for_removing_everything() -> None:
+def test_a_rollout_is_rewarded_by_eq_7_less_the_penalty_for_removing_everything() -> None:
     probs = [[0.9, 0.1], [0.55, 0.45], [0.1, 0.9], [0.9, 0.1]]
-    given = trial(probs, kept=[0.3, 0.3, 0.3, 1.0], labels=[0, 0, 0, 0])
+    given = outcome_of(probs, kept=[0.3, 0.3, 0.3, 1.0], labels=[0, 0, 0, 0])
     settings = RewardConfig(lam=0.4, desired_ratio=0.3, penalty_size=1.5)
-    reward = trial_reward(given, torch.tensor(0.6), settings)[0]
+    reward = rollout_reward(given, torch.tensor(0.6), settings)[0]
     sure = 0.4 * 0.9 + 0.6 * 0.95
     expected = [sure, 0.55 / 2, -0.95, 0.4 * 0.9 - 1.5]
     assert reward.tolist() == pytest.approx(expected, abs=1e-5)
@@ -98,18 +122,18 @@ def test_the_selection_criterion_rewards_being_right_and_sparse_together() -> No
     probs = torch.tensor([[0.8, 0.2]] * 3)
     labels, ratio = torch.tensor([0, 0, 1]), torch.tensor([0.3, 1.0, 0.3])
     expected = [0.5 * 0.8 + 0.5 * 0.95, 0.5 * 0.8, -0.95]
-    assert decided_reward(probs, labels, ratio, settings).tolist() == pytest.approx(expected)
+    assert selection_reward(probs, labels, ratio, settings).tolist() == pytest.approx(expected)
 
 
 def test_the_papers_quantile_comes_from_the_training_part() -> None:
-    settings = config(reward={"referees": 0, "score": "lac"}, ppo={"floor": 0.0})
+    settings = config(reward={"referees": 0, "score": "lac"}, ppo={"min_probability": 0.0})
     torch.manual_seed(0)
     model = model_of(settings)
     torch.nn.init.constant_(model.policy.node_head.bias, -50.0)  # removes nothing
     torch.nn.init.zeros_(model.policy.node_head.weight)
     student = learner_of(model, settings)
-    trials = list(roll_out(model, student, settings.ppo, RandomState(0, CPU)))
-    q_hat = reward_quantile(model, student, [student], trials, settings.reward)
+    outcomes = roll_out(model, [student], settings.ppo, RandomState(0, CPU))
+    q_hat = reward_quantile(model, student, [student], outcomes, settings.reward)
     batch = student.train_graphs.batch(torch.arange(24))
     scores = lac_scores(model(batch).softmax(-1)).gather(-1, batch.y[:, None])[:, 0]
     assert torch.allclose(q_hat, conformal_quantile(scores, settings.reward.alpha))
@@ -120,12 +144,12 @@ def test_with_referees_the_quantile_comes_from_the_graphs_they_reward() -> None:
     torch.manual_seed(0)
     model, other = model_of(settings), model_of(settings)
     student, referee = learner_of(model, settings), learner_of(other, settings)
-    trials = list(roll_out(model, referee, settings.ppo, RandomState(0, CPU)))
-    q_hat = reward_quantile(model, student, [referee], trials, settings.reward)
+    outcomes = roll_out(model, [referee], settings.ppo, RandomState(0, CPU))
+    q_hat = reward_quantile(model, student, [referee], outcomes, settings.reward)
     scores = torch.cat(
         [
             lac_scores(probs).gather(-1, each.rollout.elements.batch.y[:, None])[:, 0]
-            for each in trials
+            for each in outcomes
             for probs in each.probs
         ]
     )
@@ -134,9 +158,9 @@ def test_with_referees_the_quantile_comes_from_the_graphs_they_reward() -> None:
 
 
 def test_at_mix_1_the_classifier_never_sees_what_the_policy_chose() -> None:
-    """Its lessons are the same whatever the policy is."""
+    """Its training batches are the same whatever the policy is."""
     settings = config()
-    lessons = []
+    sizes = []
     for bias in (-50.0, 50.0):
         random = RandomState(0, CPU)
         torch.manual_seed(0)
@@ -144,24 +168,27 @@ def test_at_mix_1_the_classifier_never_sees_what_the_policy_chose() -> None:
         torch.nn.init.constant_(model.policy.node_head.bias, bias)
         learner = learner_of(model, settings)
         torch.manual_seed(1)
-        lessons.append([batch.x.size(0) for batch in diet(model, learner, settings, False, random)])
-    assert lessons[0] == lessons[1]
+        batches = training_batches(model, learner, settings, False, random)
+        sizes.append([batch.x.size(0) for batch in batches])
+    assert sizes[0] == sizes[1]
 
 
 def test_at_mix_0_the_classifier_sees_only_what_the_policy_chose() -> None:
-    settings = replace(config(ppo={"floor": 0.0}), diet=DietConfig(mix=0.0))
+    data = ClassifierDataConfig(mix=0.0)
+    settings = replace(config(ppo={"min_probability": 0.0}), classifier_data=data)
     model = model_of(settings)
     torch.nn.init.zeros_(model.policy.node_head.weight)
     learner, random = learner_of(model, settings), RandomState(0, CPU)
-    whole = sum(batch.x.size(0) for batch in learner.train_graphs.batches(16))
+    full = sum(batch.x.size(0) for batch in learner.train_graphs.batches(16))
 
     def seen(bias: float, warm_up: bool) -> int:
         torch.nn.init.constant_(model.policy.node_head.bias, bias)
-        return sum(batch.x.size(0) for batch in diet(model, learner, settings, warm_up, random))
+        batches = training_batches(model, learner, settings, warm_up, random)
+        return sum(batch.x.size(0) for batch in batches)
 
-    assert seen(-50.0, warm_up=False) == whole
-    assert seen(0.0, warm_up=False) < 0.6 * whole
-    assert seen(0.0, warm_up=True) == whole  # no policy yet: whole graphs
+    assert seen(-50.0, warm_up=False) == full
+    assert seen(0.0, warm_up=False) < 0.6 * full
+    assert seen(0.0, warm_up=True) == full  # no policy yet: full graphs
 
 
 def test_the_student_learns_from_labels_and_from_what_its_teachers_say_of_the_same_graphs() -> None:
@@ -171,9 +198,9 @@ def test_the_student_learns_from_labels_and_from_what_its_teachers_say_of_the_sa
     (batch,) = ba_motifs(num_graphs=6, seed=0).batches(6)
     labels = torch.nn.functional.one_hot(batch.y, 2)
     said = sum(each(batch).softmax(dim=-1) for each in teachers) / 2
-    (lesson,) = taught([batch], teachers, 0.8)
-    assert torch.allclose(lesson.y, 0.8 * said + 0.2 * labels)
-    assert not lesson.y.requires_grad
+    (learnt,) = distilled([batch], teachers, 0.8)
+    assert torch.allclose(learnt.y, 0.8 * said + 0.2 * labels)
+    assert not learnt.y.requires_grad
 
 
 def test_without_referees_of_its_own_a_classifier_learns_the_labels_alone(
@@ -186,12 +213,11 @@ def test_without_referees_of_its_own_a_classifier_learns_the_labels_alone(
     def refuse(*_: object) -> None:
         raise AssertionError("nobody to learn from")
 
-    monkeypatch.setattr(bilevel, "taught", refuse)
-    selection = ba_motifs(num_graphs=12, seed=2)
-    bilevel.train(model, None, student, [student], selection, settings, RandomState(0, CPU))
+    monkeypatch.setattr(bilevel, "distilled", refuse)
+    train(model, student, [student], settings)
     other = learner_of(model_of(settings), settings)
     with pytest.raises(AssertionError, match="nobody"):
-        bilevel.train(model, None, student, [other], selection, settings, RandomState(0, CPU))
+        train(model, student, [other], settings)
 
 
 def test_the_returned_classifier_rests_after_the_warm_up_and_no_referee_meets_its_own_graphs() -> (
@@ -203,13 +229,10 @@ def test_the_returned_classifier_rests_after_the_warm_up_and_no_referee_meets_it
     student, referee = learner_of(model, settings), learner_of(other, settings)
     weights: list[torch.Tensor] = []
 
-    def remember(epoch: int, figures: dict[str, float]) -> None:
+    def remember(epoch: int, metrics: dict[str, float]) -> None:
         weights.append(model.classifier.head.weight.detach().clone())
 
-    selection = ba_motifs(num_graphs=12, seed=2)
-    bilevel.train(
-        model, None, student, [referee], selection, settings, RandomState(0, CPU), report=remember
-    )
+    train(model, student, [referee], settings, report=remember)
     assert not torch.equal(weights[2], weights[3])
     assert all(torch.equal(weights[3], later) for later in weights[4:])
 
@@ -222,36 +245,32 @@ def test_every_kind_of_removal_trains_with_and_without_a_critic(removal: str, cr
     torch.manual_seed(0)
     model = model_of(settings)
     student = learner_of(model, settings)
-    value = Critic(10, settings.network, "gin") if critic else None
+    value = Critic(DIMS, settings.network, "gin") if critic else None
     before = [each.clone() for each in model.policy.parameters()]
-    selection = ba_motifs(num_graphs=12, seed=2)
-    settings = replace(settings, diet=DietConfig(mix=0.0, warm_up=0.0))
-    bilevel.train(model, value, student, [student], selection, settings, RandomState(0, CPU))
+    settings = replace(settings, classifier_data=ClassifierDataConfig(mix=0.0, warm_up=0.0))
+    train(model, student, [student], settings, critic=value)
     after = list(model.policy.parameters())
     assert any(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
 
 
-@pytest.mark.parametrize("averaging", [0.0, 0.8])
-def test_the_returned_policy_is_a_running_mean_of_the_one_that_acts(averaging: float) -> None:
+@pytest.mark.parametrize("ema_decay", [0.0, 0.8])
+def test_the_returned_policy_is_a_running_mean_of_the_one_that_acts(ema_decay: float) -> None:
     settings = config(
         training={"epochs": 8, "batch_size": 16, "weights": "last"},
-        ppo={"batch_size": 16, "samples": 4, "averaging": averaging},
+        ppo={"batch_size": 16, "samples": 4, "ema_decay": ema_decay},
     )
     torch.manual_seed(0)
     model = model_of(settings)
     student = learner_of(model, settings)
     acting: list[torch.Tensor] = []
 
-    def remember(epoch: int, figures: dict[str, float]) -> None:
+    def remember(epoch: int, metrics: dict[str, float]) -> None:
         acting.append(model.policy.node_head.weight.detach().clone())
 
-    selection = ba_motifs(num_graphs=12, seed=2)
-    bilevel.train(
-        model, None, student, [student], selection, settings, RandomState(0, CPU), report=remember
-    )
+    train(model, student, [student], settings, report=remember)
     mean, *later = acting[settings.warm_up_epochs :]
     for each in later:
-        mean = averaging * mean + (1 - averaging) * each
+        mean = ema_decay * mean + (1 - ema_decay) * each
     assert not torch.equal(acting[-2], acting[-1])
     assert torch.allclose(model.policy.node_head.weight, mean, atol=1e-7)
 
@@ -261,9 +280,8 @@ def test_a_policy_that_is_no_longer_a_number_is_told() -> None:
     model = model_of(settings)
     torch.nn.init.constant_(model.policy.encoder.input.bias, float("nan"))
     student = learner_of(model, settings)
-    selection = ba_motifs(num_graphs=12, seed=2)
     with pytest.raises(UserError, match=r"lower ppo.learning_rate"):
-        bilevel.train(model, None, student, [student], selection, settings, RandomState(0, CPU))
+        train(model, student, [student], settings)
 
 
 @pytest.mark.parametrize(("first", "last", "middle"), [(0.01, 1e-4, 1e-3), (0.01, 0.0, 0.005)])
@@ -278,38 +296,37 @@ def test_the_entropy_bonus_fades_to_its_last_value(
 def test_rollouts_use_as_many_graphs_as_asked() -> None:
     settings = config(ppo={"env_steps": 10, "batch_size": 4})
     model = model_of(settings)
-    trials = list(roll_out(model, learner_of(model, settings), settings.ppo, RandomState(0, CPU)))
-    assert [each.kept_ratio.size(1) for each in trials] == [4, 4, 2]
-    first = collect(model.policy, trials[0].rollout.elements.batch, 3)
+    referees = [learner_of(model, settings), learner_of(model, settings)]
+    outcomes = roll_out(model, referees, settings.ppo, RandomState(0, CPU))
+    assert [each.kept_ratio.size(1) for each in outcomes] == [4, 4, 2] * 2
+    first = collect(model.policy, outcomes[0].rollout.elements.batch, 3)
     assert first.removed.shape == (3, len(first.elements.owner))
 
 
 @pytest.mark.parametrize("removal", ["node", "edge", "both"])
-def test_a_trial_holds_what_the_referee_makes_of_every_sample(removal: str) -> None:
+def test_an_outcome_holds_what_the_referee_makes_of_every_sample(removal: str) -> None:
     settings = config(model=f"cores-{removal}", ppo={"env_steps": 6, "batch_size": 6})
     model = model_of(settings)
     referee = learner_of(model, settings)
-    (trial,) = roll_out(model, referee, settings.ppo, RandomState(0, CPU))
-    elements = trial.rollout.elements
-    removed, _ = elements.restored(trial.rollout.removed)
-    for probs, each in zip(trial.probs, removed, strict=True):
+    (outcome,) = roll_out(model, [referee], settings.ppo, RandomState(0, CPU))
+    elements = outcome.rollout.elements
+    removed, _ = elements.restored(outcome.rollout.removed)
+    for probs, each in zip(outcome.probs, removed, strict=True):
         alone = referee.classifier(elements.subgraph(each).batch).softmax(dim=-1)
         assert torch.allclose(probs, alone, atol=1e-6)
 
 
-def test_weights_from_before_the_policy_settled_are_not_returned(
+def test_weights_from_the_first_half_of_the_policys_epochs_are_not_returned(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    settings = config(training={"epochs": 12, "batch_size": 16}, diet={"warm_up": 0.34})
+    settings = config(training={"epochs": 12, "batch_size": 16}, classifier_data={"warm_up": 0.34})
     rewards = iter([0.0] * 4 + [0.9, 0.9, 0.9, 0.9, 0.1, 0.2, 0.1, 0.1])
 
     def told(*_: object) -> dict[str, float]:
         return {"selection_accuracy": 1.0, "selection_reward": next(rewards)}
 
-    monkeypatch.setattr(bilevel, "selection_figures", told)
+    monkeypatch.setattr(bilevel, "selection_metrics", told)
     model = model_of(settings)
     student = learner_of(model, settings)
-    _, stopping = bilevel.train(
-        model, None, student, [student], student.policy_graphs, settings, RandomState(0, CPU)
-    )
-    assert stopping.best_epoch == 10  # epochs 5 to 8 are the first half of the policy's eight
+    state = train(model, student, [student], settings, selection=student.policy_graphs)
+    assert state.stopping.best_epoch == 10  # epochs 5 to 8 are the first half of the policy's eight

@@ -10,12 +10,12 @@ from torch import nn
 from torch.optim import Adam
 
 from cores.errors import UserError
-from cores.training.journal import CHECKPOINT, Journal
+from cores.training.journal import CHECKPOINT, HISTORY, Journal, SharedState
 from cores.training.state import RandomState, load_state, save_state
 from cores.training.stopping import EarlyStopping
 
 
-def journal(folder: Path) -> Journal:
+def journal(folder: Path, shared: SharedState | None = None) -> Journal:
     torch.manual_seed(0)
     model = nn.Linear(2, 2)
     optimizer = Adam(model.parameters())
@@ -23,12 +23,28 @@ def journal(folder: Path) -> Journal:
     optimizer.step()
     stopping = EarlyStopping(model, patience=3)
     random = RandomState(0, torch.device("cpu"))
-    return Journal(folder, model=model, optimizer=optimizer, stopping=stopping, random=random)
+    state = {"model": model, "optimizer": optimizer, "stopping": stopping, "random": random}
+    return Journal(folder, state, shared)
 
 
 def test_a_run_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     journal(tmp_path).record(loss=1.0)
     assert next(journal(tmp_path).epochs(most=3)) == 2
+
+
+def test_a_run_begins_with_the_state_that_another_one_shared(tmp_path: Path) -> None:
+    shared = SharedState(tmp_path / "shared" / "state.safetensors", epoch=2)
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+    first = journal(tmp_path / "first", shared)
+    for number, _ in enumerate(first.epochs(most=3), start=1):
+        first.record(loss=1.0 / number)
+        assert shared.path.exists() == (number >= 2)
+    second = journal(tmp_path / "second", shared)
+    assert next(second.epochs(most=3)) == 3
+    lines = [(tmp_path / name / HISTORY).read_text().splitlines() for name in ("first", "second")]
+    assert lines[1] == lines[0][:2]
+    assert next(journal(tmp_path / "second").epochs(most=3)) == 3  # it is a checkpoint of its own
 
 
 CRAFTED: dict[str, Callable[[Any], Any]] = {

@@ -80,7 +80,7 @@ def test_a_cache_that_cannot_be_written_does_not_cost_the_run(
 
 
 @pytest.mark.parametrize("removal", ["node", "edge", "both"])
-def test_it_looks_at_the_subgraphs_at_the_whole_and_at_random_ones(
+def test_it_looks_at_the_subgraphs_at_the_full_graphs_and_at_random_ones(
     small: Callable[..., Dataset], removal: str
 ) -> None:
     dataset = small()
@@ -95,9 +95,9 @@ def test_it_looks_at_the_subgraphs_at_the_whole_and_at_random_ones(
         node_scores=None,
         edge_scores=None,
     )
-    figures = judge.figures(everything, graphs)
-    assert figures["judge_accuracy"] == figures["judge_full_accuracy"]
+    metrics = judge.metrics(everything, graphs)
+    assert metrics["judge_accuracy"] == metrics["judge_full_accuracy"]
     # where all is kept, a random mask of nodes or of edges is the whole graph as well
     if removal != "both":
-        assert figures["judge_random_accuracy"] == figures["judge_full_accuracy"]
-    assert judge.figures(everything, graphs) == figures  # seeded
+        assert metrics["judge_random_accuracy"] == metrics["judge_full_accuracy"]
+    assert judge.metrics(everything, graphs) == metrics  # seeded

@@ -8,12 +8,13 @@ import pytest
 import torch
 
 from cores.config import NetworkConfig, TrainingConfig
+from cores.data.dataset import Dataset, Dims, numbered
 from cores.data.synthetic import ba_motifs
 from cores.errors import UserError
 from cores.graphs.store import GraphStore
 from cores.models.classifier import Classifier
 from cores.training.state import RandomState
-from cores.training.supervised import train
+from cores.training.supervised import fit_scaler, train
 
 GRAPHS = ba_motifs(num_graphs=60, base_size=5, motifs=("star", "clique"))
 SMALL = NetworkConfig(hidden_dim=16, num_layers=2)
@@ -23,10 +24,10 @@ def fitted(
     config: TrainingConfig, folder: Path | None = None, graphs: GraphStore = GRAPHS
 ) -> tuple[Classifier, dict[str, float]]:
     random = RandomState(0, torch.device("cpu"))
-    classifier = Classifier(graphs.num_features, 2, SMALL, "gin")
+    classifier = Classifier(Dims(graphs.num_features, 2), SMALL, "gin")
     last: dict[str, float] = {}
     train(
-        classifier, graphs, graphs, config, random, folder, lambda _, figures: last.update(figures)
+        classifier, graphs, graphs, config, random, folder, lambda _, metrics: last.update(metrics)
     )
     return classifier, last
 
@@ -52,7 +53,7 @@ def test_history_grows_by_a_whole_line_per_epoch(tmp_path: Path) -> None:
 
 def test_patience_ends_training() -> None:
     random = RandomState(0, torch.device("cpu"))
-    classifier = Classifier(10, 2, SMALL, "gin")
+    classifier = Classifier(Dims(10, 2), SMALL, "gin")
     config = TrainingConfig(epochs=500, patience=3, learning_rate=0.5)
     journal, stopping = train(classifier, GRAPHS, GRAPHS, config, random)
     assert journal.epoch == stopping.best_epoch + 3 < 500
@@ -79,6 +80,18 @@ def test_class_weights_lift_the_rare_class() -> None:
         model.eval()(batch).softmax(-1)[:, 1].mean().item() for model in (plain, weighted)
     ]
     assert rare_probability[0] < 0.2 < rare_probability[1]
+
+
+def test_fitting_a_networks_scaler_reads_the_columns_that_the_dataset_names() -> None:
+    graphs = replace(GRAPHS, x=torch.arange(10.0).expand(len(GRAPHS.x), 10).clone())
+    graphs.x[0] += 1
+    names = numbered(10)
+    dataset = Dataset("toy", graphs, ("a", "b"), names, continuous=(1, 2), clipped=(2,))
+    classifier = Classifier(dataset.dims, SMALL, "gin")
+    fit_scaler(classifier, graphs, dataset)
+    scaler = classifier.scaler
+    assert (scaler.mean != 0).nonzero().flatten().tolist() == [1, 2]
+    assert scaler.low.isfinite().nonzero().flatten().tolist() == [2]
 
 
 def test_an_exploding_loss_is_the_users_to_mend() -> None:

@@ -1,9 +1,10 @@
 """The commands of this package, in the order of the help; others are added by the caller."""
 
 from cores.cli.benchmark import BENCHMARK
+from cores.cli.compare import COMPARE
 from cores.cli.datasets import LIST_DATASETS
 from cores.cli.evaluate import EVALUATE
 from cores.cli.search import SEARCH
 from cores.cli.train import TRAIN
 
-COMMANDS = (LIST_DATASETS, TRAIN, EVALUATE, SEARCH, BENCHMARK)
+COMMANDS = (LIST_DATASETS, TRAIN, EVALUATE, COMPARE, SEARCH, BENCHMARK)

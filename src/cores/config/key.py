@@ -31,12 +31,12 @@ def run_key(settings: Mapping[str, Any], names: Mapping[str, str], left_out: Fla
     'a4bbadc1c789'
     """
     named = {names.get(name, name): value for name, value in flattened(settings).items()}
-    told = {
+    hashed = {
         name: value
         for name, value in named.items()
         if name not in left_out or left_out[name] != value
     }
-    text = json.dumps(told, sort_keys=True)
+    text = json.dumps(hashed, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 

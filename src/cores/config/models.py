@@ -28,7 +28,7 @@ class ModelSpec:
     settings: type | None = None
     """The frozen dataclass of its own settings."""
     removes: Removal | None = None
-    """What it removes; None for a model that sees whole graphs. It is judged on what is left."""
+    """What it removes; None for a model that sees full graphs. It is judged on what is left."""
     has_policy: bool = False
     """Whether it is CORES: trained by Algorithm 1, with the settings of reward and PPO."""
     uses_conv: bool = True
@@ -151,7 +151,7 @@ _ROWS = (
     ModelSpec("cores-both", "CORES both", _SPARSE, removes="both", has_policy=True),
 )
 MODELS: dict[str, ModelSpec] = {row.name: row for row in _ROWS}
-"""Every model by name, in the order of the tables: those that see whole graphs, then the others."""
+"""Every model by name, in the order of the tables: those that see full graphs, then the others."""
 
 CONVS: dict[str, ConvSpec] = {
     row.name: row

@@ -45,7 +45,7 @@ def _converted(hint: Any, value: Any, path: str) -> Any:
     if get_origin(hint) is tuple:
         if not isinstance(value, list | tuple):
             raise UserError(f"setting {path!r} must be a list, got {value!r}")
-        return tuple(_converted(get_args(hint)[0], each, path) for each in value)
+        return tuple(_converted(get_args(hint)[0], item, path) for item in value)
     if hint is float and type(value) is int and abs(value) < 2**53:
         return float(value)
     if type(value) is not hint:

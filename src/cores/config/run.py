@@ -128,7 +128,7 @@ class RunConfig:
         found: dict[str, Any] = {}
         for name, value in self.settings.items():
             if isinstance(value, Mapping):
-                changed = {key: each for key, each in value.items() if each != defaults[name][key]}
+                changed = {key: new for key, new in value.items() if new != defaults[name][key]}
                 found |= {name: changed} if changed else {}
             elif value != defaults[name]:
                 found[name] = value

@@ -1,9 +1,10 @@
-"""The paper's nine datasets (Table 1) and those with ground truth, as rows of one table."""
+"""Datasets known by name: the paper's (Table 1), those with ground truth, registered ones."""
 
 import os
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 from cores.errors import UserError, nearest
 
@@ -23,8 +24,8 @@ class DatasetSpec:
     """Columns (of those kept) to clip to their 0.1 % and 99.9 % quantiles first."""
     cleaned: bool = False
     """The variant without isomorphic duplicates."""
-    source: Literal["tu", "npz", "code"] = "tu"
-    """Text files in TU format, flat arrays, or made by code."""
+    source: str = "tu"
+    """Its kind: text files in TU format, npz (flat arrays), or code; see data/datasets.py."""
     edge_truth: str = ""
     """File that marks the edges of the ground truth, line by line of the adjacency file."""
 
@@ -51,8 +52,25 @@ _ROWS = (
     DatasetSpec("motifs", source="code"),
 )
 DATASETS = {spec.name: spec for spec in _ROWS}
-"""Every dataset known by name."""
+"""Every dataset that comes with the package, by name."""
+REGISTERED: dict[str, Callable[[], Iterable[Any]]] = {}
+"""What loads a dataset that a user registered, by name."""
 _BY_FOLDED_NAME = {name.lower(): name for name in DATASETS} | {"ptc_fm": "PTC"}
+
+
+def register_dataset(name: str, load: Callable[[], Iterable[Any]]) -> None:
+    """Make a dataset known by a name, for commands and :func:`cores.load_dataset`.
+
+    Args:
+        name: What to call it, in any case.
+        load: Returns its graphs: PyG ``Data`` or networkx graphs with labels, or a dataset.
+    """
+    known = _BY_FOLDED_NAME.get(name.lower())
+    if known is not None:
+        raise UserError(f"there is a dataset {known!r} already; choose another name")
+    if not name.replace("-", "").replace("_", "").isalnum():
+        raise UserError(f"a dataset's name has letters, digits, - and _, got {name!r}")
+    REGISTERED[name] = load
 
 
 def canonical_name(dataset: str) -> str:
@@ -63,11 +81,12 @@ def canonical_name(dataset: str) -> str:
     """
     if not dataset.strip():
         raise UserError(f"the dataset's name is empty; known: {', '.join(DATASETS)}")
-    if dataset.lower() in _BY_FOLDED_NAME:
-        return _BY_FOLDED_NAME[dataset.lower()]
+    by_folded_name = {name.lower(): name for name in REGISTERED} | _BY_FOLDED_NAME
+    if dataset.lower() in by_folded_name:
+        return by_folded_name[dataset.lower()]
     if os.sep in dataset or Path(dataset).exists():
         return dataset
     raise UserError(
-        f"unknown dataset {dataset!r}; {nearest(dataset, DATASETS)} "
+        f"unknown dataset {dataset!r}; {nearest(dataset, [*DATASETS, *REGISTERED])} "
         "(or the path of a zip or folder in TU format)"
     )

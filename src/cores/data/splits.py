@@ -68,15 +68,16 @@ def split_graphs(
             "add graphs of that class or leave it out"
         )
     left = [
-        random.permutation(np.flatnonzero(free & (classes == each))) for each in range(len(counts))
+        random.permutation(np.flatnonzero(free & (classes == label)))
+        for label in range(len(counts))
     ]
     drawn: dict[str, Tensor] = {}
     for waiting, (name, share) in enumerate(shares.items()):
         parts_left = len(shares) - waiting  # parts after this one, train included
-        available = np.array([len(each) for each in left])
+        available = np.array([len(graphs) for graphs in left])
         taken = _apportion(math.ceil(round(share * total, 9)), available, available - parts_left)
-        drawn[name] = _sorted([each[:n] for each, n in zip(left, taken, strict=True)])
-        left = [each[n:] for each, n in zip(left, taken, strict=True)]
+        drawn[name] = _sorted([graphs[:n] for graphs, n in zip(left, taken, strict=True)])
+        left = [graphs[n:] for graphs, n in zip(left, taken, strict=True)]
     empty = torch.empty(0, dtype=torch.int64)
     return Split(
         train=_sorted(left),
@@ -97,10 +98,10 @@ def _apportion(
     """
     quotas = size * available / available.sum()
     seats: NDArray[np.int64] = np.clip(np.floor(quotas).astype(np.int64), 1, most)
-    for each in np.argsort(seats - quotas, kind="stable"):
+    for label in np.argsort(seats - quotas, kind="stable"):
         if seats.sum() >= size:
             break
-        seats[each] = min(seats[each] + 1, most[each])
+        seats[label] = min(seats[label] + 1, most[label])
     return seats
 
 

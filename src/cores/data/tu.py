@@ -135,8 +135,8 @@ def _adjacency(root: AnyPath, source: Path) -> tuple[AnyPath, str]:
     """The folder that holds the one ``NAME_A.txt``, at the root or one or two levels below."""
     level = [root]
     for _ in range(3):
-        found = [(each, child) for each in level for child in each.iterdir()]
-        files = [(each, child.name) for each, child in found if child.name.endswith("_A.txt")]
+        found = [(folder, child) for folder in level for child in folder.iterdir()]
+        files = [(folder, child.name) for folder, child in found if child.name.endswith("_A.txt")]
         if len(files) > 1:
             names = ", ".join(sorted(name for _, name in files))
             raise UserError(f"{source} holds several datasets ({names}); give the path of one")

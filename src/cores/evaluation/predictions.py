@@ -14,7 +14,7 @@ from cores.graphs.subgraphs import Subgraph, edge_ratio, node_ratio
 from cores.models.network import GraphModel, Prediction
 
 EVALUATION_BATCH = 128
-"""Graphs per forward pass where nothing is learnt."""
+"""Graphs per forward pass outside of training."""
 
 
 @torch.no_grad()
@@ -85,13 +85,13 @@ def predict(model: GraphModel, graphs: GraphStore) -> Predictions:
             (node_ratio(batch, subgraph.removed_nodes), edge_ratio(batch, subgraph.removed_edges))
         )
     return Predictions(
-        probs=torch.cat([each.probs for each in found]),
+        probs=torch.cat([prediction.probs for prediction in found]),
         node_ratio=torch.cat([nodes for nodes, _ in ratios]),
         edge_ratio=torch.cat([edges for _, edges in ratios]),
-        removed_nodes=torch.cat([each.subgraph.removed_nodes for each in found]),
-        removed_edges=torch.cat([each.subgraph.removed_edges for each in found]),
-        node_scores=_joined([each.node_scores for each in found]),
-        edge_scores=_joined([each.edge_scores for each in found]),
+        removed_nodes=torch.cat([prediction.subgraph.removed_nodes for prediction in found]),
+        removed_edges=torch.cat([prediction.subgraph.removed_edges for prediction in found]),
+        node_scores=_joined([prediction.node_scores for prediction in found]),
+        edge_scores=_joined([prediction.edge_scores for prediction in found]),
     )
 
 

@@ -18,7 +18,7 @@ from cores.graphs.segments import place_within
 from cores.graphs.subgraphs import Elements
 
 RECIPE = 2
-"""Counts the changes to these masks: what was learnt from other masks is something else."""
+"""Version of these masks: what was trained on other masks is not comparable."""
 MOST_ROUNDS = 8
 """Each graph's random values are averaged over neighbours 0 to this many times.
 

@@ -103,10 +103,10 @@ class GraphStore:
     def to(self, device: torch.device) -> "GraphStore":
         """The same graphs on a device; the pointers stay on the CPU."""
         moved = {
-            each.name: value.to(device)
-            for each in fields(self)
-            if each.name not in ("node_ptr", "edge_ptr")
-            and isinstance(value := getattr(self, each.name), Tensor)
+            field.name: value.to(device)
+            for field in fields(self)
+            if field.name not in ("node_ptr", "edge_ptr")
+            and isinstance(value := getattr(self, field.name), Tensor)
         }
         return replace(self, **moved)
 

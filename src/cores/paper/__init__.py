@@ -1,1 +1,1 @@
-"""Tables, figures and pages from saved rows, and pictures of graphs."""
+"""The tables and figures of the paper: their runs, measurements, tables and plots."""

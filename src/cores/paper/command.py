@@ -1,6 +1,6 @@
 """`cores reproduce`: every target's runs, tables and figures."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -33,6 +33,7 @@ from cores.runs.rows import Row, as_measured, merge_rows, run_row, with_keys
 
 if TYPE_CHECKING:
     from cores.runs.runner import Outcome
+    from cores.runs.table import Table
 
 ALL = "all"
 QUICK_EPOCHS, QUICK_SPLITS = 20, 2
@@ -163,7 +164,7 @@ def _reproduce(options: Namespace) -> Result:
 def _runs(options: Namespace, target: str) -> Result:
     """A table or figure that comes from rows of runs."""
     from cores.paper.figures import ablation_figure
-    from cores.paper.target import claims_of, tables_of, write_tables
+    from cores.paper.report import claims_of, tables_of, write_tables
     from cores.runs.runner import has_fault
 
     splits = numbers(options.splits, "--splits", first=1)
@@ -249,8 +250,8 @@ def _statistics(options: Namespace, target: str) -> Result:
     """Table 1, measured from the data."""
     from cores.data.datasets import load_dataset
     from cores.data.statistics import statistics
+    from cores.paper.report import write_tables
     from cores.paper.tables import statistics_table
-    from cores.paper.target import write_tables
 
     rows = [statistics(load_dataset(name, options.data_root)) for name in _datasets(options)]
     caption = "Statistics of the datasets, the paper's in brackets where they are others"
@@ -304,10 +305,10 @@ def _picture(options: Namespace, target: str) -> Result:
 
 def _times(options: Namespace, target: str) -> Result:
     """Time models one after the other in this process: beside each other they would disturb."""
-    from cores.paper.target import write_tables
-    from cores.paper.time_tables import times
-    from cores.paper.times import REPEATS, merge_timings
-    from cores.paper.timing import YARDSTICK, time_models
+    from cores.paper.report import write_tables
+    from cores.paper.targets import PLAIN_GNN
+    from cores.paper.timing import time_models
+    from cores.paper.timing_rows import REPEATS, merge_timings, timing_table
     from cores.runs.device import choose_device
     from cores.runs.folder import machine_of
 
@@ -320,7 +321,7 @@ def _times(options: Namespace, target: str) -> Result:
     make_folder(rows_file.parent)
     make_folder(Path(options.out))
     timings = merge_timings(rows_file, [])
-    asked = {YARDSTICK, *models}
+    asked = {PLAIN_GNN, *models}
     repeats = 1 if options.quick else REPEATS[action]
     setting = (action, repeats, machine_of(device))
     with display.runs_progress(len(datasets), options.flags) as advance:
@@ -346,7 +347,7 @@ def _times(options: Namespace, target: str) -> Result:
         for timing in timings
         if timing.dataset in datasets and (timing.action, timing.repeats, timing.machine) == setting
     ]
-    tables = {"Times, as ratios to the plain GNN's": times(asked_for, action)}
+    tables = {"Times, as ratios to the plain GNN's": timing_table(asked_for, action)}
     files = write_tables(tables, [], Path(options.out) / target)
     return _shown(options, target, tables, files, [asdict(timing) for timing in asked_for])
 
@@ -371,7 +372,7 @@ _UNUSED = {
 def _shown(
     options: Namespace,
     target: str,
-    tables: dict[str, str],
+    tables: Mapping[str, "Table"],
     files: Sequence[Path],
     rows: Sequence[Any],
     claims: Sequence[str] = (),
@@ -380,7 +381,7 @@ def _shown(
     written = [str(each) for each in files]
     if not options.json:
         for caption, table in tables.items():
-            display.print_table(caption, table)
+            display.print_table(caption, table.markdown())
         display.print_lines([*claims, *written])
     return {"target": target, "rows": list(rows), "claims": list(claims), "files": written}
 

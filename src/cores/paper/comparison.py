@@ -1,43 +1,57 @@
-"""All models beside each other: accuracy, average rank, what is kept, and the paper's figures."""
+"""All models side by side: accuracy, average rank, kept ratios, and the paper's numbers."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from cores.config.models import MODELS
+from cores.config import Removal
+from cores.config.models import model_spec
 from cores.config.presets import PAPER_DATASETS
-from cores.paper.markdown import markdown
-from cores.paper.paired import CONFIDENCE, paired
-from cores.paper.tables import TIE, Cell, of_conv, paper_first, percent, reported
-from cores.runs.rows import Row, Spread, matching, spread
-
-NAMES = {name: row.title for name, row in MODELS.items()}
-"""What tables call the models, in their order."""
-KEEPING = tuple(name for name, row in MODELS.items() if row.removes is not None)
-KEPT = {"node_ratio": "Nodes kept", "edge_ratio": "Edges kept"}
-COMPARED = ("sagpool", "diffpool", "sugar", "gpool")
-"""The baselines that the paper reports."""
+from cores.paper.cells import AccuracyCell
+from cores.paper.paired import CONFIDENCE, paired_difference
+from cores.paper.reported import published_metric
+from cores.paper.style import TIE, model_title, ordered_datasets, ordered_models, percent
+from cores.paper.targets import PLAIN_GNN, paper_baselines
+from cores.runs.rows import Row, Spread, matching, rows_of_conv, spread
+from cores.runs.table import Bold, Cell, Table
 
 
-def accuracies(rows: Sequence[Row], conv: str, figure: str = "accuracy") -> str:
-    """A figure of every model on every dataset; for accuracies, the average ranks below it.
+@dataclass(frozen=True)
+class KeptRatio:
+    """A kept ratio, and what a model must remove to have it below 1."""
+
+    caption: str
+    removals: tuple[Removal, ...]
+
+
+KEPT = {
+    "node_ratio": KeptRatio("Nodes kept", ("node", "both")),
+    "edge_ratio": KeptRatio("Edges kept", ("node", "edge", "both")),
+}
+
+
+def accuracy_table(rows: Sequence[Row], conv: str, metric: str = "accuracy") -> Table:
+    """A metric of every model on every dataset; for the accuracy, with average ranks.
 
     A model ranks on a dataset by its mean among the models that ran on it, 1 being the best; ties
-    share their ranks. The first average is over the datasets that a model ran on, as the paper
-    takes it, the second over those that all models ran on. A cell with fewer runs than the others
-    says so and does not rank.
+    share their ranks. The first average is over the datasets that a model ran on, as in the paper,
+    the second over those that all models ran on. A cell with missing runs gives the number it has,
+    and does not rank.
     """
     models = _models(rows)
-    cells = _cells(rows, conv, figure)
-    datasets = [name for name in _datasets(rows) if any((name, each) in cells for each in models)]
-    runs = max((cell.runs for cell in cells.values()), default=0)
-    lines = []
+    spreads = _spreads(rows, conv, metric)
+    datasets = [
+        name for name in _datasets(rows) if any((name, model) in spreads for model in models)
+    ]
+    runs = max((value.runs for value in spreads.values()), default=0)
+    complete = {key: value for key, value in spreads.items() if value.runs == runs}
+    lines: list[list[Cell]] = []
     for dataset in datasets:
-        found = [cells.get((dataset, model)) for model in models]
-        whole_means = [each.mean for each in found if each is not None and each.runs == runs]
-        best = max(whole_means, default=1.0)
-        lines.append([dataset, *(_shown(each, runs, best) for each in found)])
-    if figure == "accuracy" and len(models) > 1:
-        whole = {where: cell for where, cell in cells.items() if cell.runs == runs}
-        ranks = {name: _ranks(whole, name, models) for name in datasets}
+        means = [complete[dataset, model].mean for model in models if (dataset, model) in complete]
+        best = max(means, default=1.0)
+        cells = [_cell(spreads.get((dataset, model)), runs, best) for model in models]
+        lines.append([dataset, *cells])
+    if metric == "accuracy" and len(models) > 1:
+        ranks = {name: _ranks(complete, name, models) for name in datasets}
         shared = [name for name in datasets if len(ranks[name]) == len(models)]
         titles = {"rank, own datasets": datasets, f"rank, {len(shared)} shared datasets": shared}
         for title, names in titles.items():
@@ -46,177 +60,190 @@ def accuracies(rows: Sequence[Row], conv: str, figure: str = "accuracy") -> str:
                 for model in models
             ]
             lines.append([title, *averages])
-    return markdown(["dataset", *(NAMES[model] for model in models)], lines)
+    return Table(["dataset", *map(model_title, models)], lines)
 
 
-def kept(rows: Sequence[Row], conv: str, figure: str) -> str | None:
-    """The share of nodes or edges that models keep, the paper's in brackets; None if all keep all.
+def kept_table(rows: Sequence[Row], conv: str, metric: str) -> Table | None:
+    """The ratio of nodes or edges that models keep, the paper's in brackets.
 
-    Below it the average rank over the datasets that a model ran on, the sparsest being 1. A model
-    that keeps all of them everywhere is left out.
+    It has every model that removes nodes or edges respectively; removing nodes removes their edges,
+    too. None without such a model. The last line is the average rank over the datasets that a model
+    ran on, the sparsest being 1.
     """
-    cells = _cells(rows, conv, figure)
-    runs = max((cell.runs for cell in cells.values()), default=0)
-    partial = {model for (_, model), cell in cells.items() if cell.mean < 1}
-    models = [model for model in _models(rows) if model in KEEPING and model in partial]
+    spreads = _spreads(rows, conv, metric)
+    runs = max((value.runs for value in spreads.values()), default=0)
+    measured = {model for _, model in spreads}
+    models = [
+        model
+        for model in _models(rows)
+        if model in measured and model_spec(model).removes in KEPT[metric].removals
+    ]
     if not models:
         return None
     lines = []
     ranks: dict[str, list[float]] = {model: [] for model in models}
     for dataset in _datasets(rows):
-        found = {model: cells.get((dataset, model)) for model in models}
-        whole = {model: cell.mean for model, cell in found.items() if cell and cell.runs == runs}
-        for model, share in whole.items():
-            ranks[model].append(rank(-share, [-other for other in whole.values()]))
-        shown = [
-            percent(cell)
-            + _in_brackets(reported(dataset, conv, model, figure))
-            + _runs_note(cell, runs)
-            for model, cell in found.items()
+        kept = {model: spreads.get((dataset, model)) for model in models}
+        means = {model: value.mean for model, value in kept.items() if value and value.runs == runs}
+        for model, mean in means.items():
+            ranks[model].append(rank(-mean, [-other for other in means.values()]))
+        texts = [
+            percent(value)
+            + _in_brackets(published_metric(dataset, conv, model, metric))
+            + _runs_note(value, runs)
+            for model, value in kept.items()
         ]
-        lines.append([dataset, *shown])
+        lines.append([dataset, *texts])
     lines.append(["rank, own datasets", *(_mean(ranks[model]) for model in models)])
-    return markdown(["dataset", *(NAMES[model] for model in models)], lines)
+    return Table(["dataset", *map(model_title, models)], lines)
 
 
-def coverages(rows: Sequence[Row], conv: str) -> str:
-    """How often the prediction sets hold the true label, and how many labels they have."""
+def coverage_table(rows: Sequence[Row], conv: str) -> Table:
+    """Coverage of the prediction sets, and their mean size."""
     models = _models(rows)
-    covered, sizes = (_cells(rows, conv, figure) for figure in ("coverage", "set_size"))
+    coverage, sizes = (_spreads(rows, conv, metric) for metric in ("coverage", "set_size"))
     lines = [
         [
             dataset,
             *(
-                f"{percent(covered[dataset, model])} / {sizes[dataset, model].mean:.2f}"
-                if (dataset, model) in covered
+                f"{percent(coverage[dataset, model])} / {sizes[dataset, model].mean:.2f}"
+                if (dataset, model) in coverage
                 else "–"
                 for model in models
             ),
         ]
         for dataset in _datasets(rows)
     ]
-    return markdown(["dataset", *(NAMES[model] for model in models)], lines)
+    return Table(["dataset", *map(model_title, models)], lines)
 
 
-def _in_brackets(theirs: Spread | None) -> str:
-    return "" if theirs is None else f" ({percent(theirs)})"
-
-
-def paper_cells(rows: Sequence[Row], model: str, conv: str) -> list[Cell]:
-    """A baseline's accuracy beside the paper's, where both exist and no run is missing."""
-    cells = _cells(rows, conv, "accuracy")
-    runs = max((cell.runs for cell in cells.values()), default=0)
-    cells = {where: cell for where, cell in cells.items() if cell.runs == runs}
-    pairs = [
-        (name, cells.get((name, model)), reported(name, conv, model)) for name in PAPER_DATASETS
-    ]
-    return [Cell(name, ours, theirs) for name, ours, theirs in pairs if ours and theirs]
-
-
-def beside_the_paper(rows: Sequence[Row], conv: str) -> str:
-    """Baselines: ours, the paper's in brackets; the last line counts what is reached.
+def baselines_table(rows: Sequence[Row], conv: str) -> Table:
+    """The paper's baselines: our accuracy, the paper's in brackets, and how many are reached.
 
     Reached is a mean of at least the paper's minus one of its deviations.
     """
-    found = {
-        model: {cell.dataset: cell for cell in paper_cells(rows, model, conv)} for model in COMPARED
+    cells = {
+        model: {cell.dataset: cell for cell in _baseline_cells(rows, model, conv)}
+        for model in paper_baselines()
     }
-    models = [model for model in COMPARED if found[model]]
+    models = [model for model in cells if cells[model]]
     lines = []
     for dataset in PAPER_DATASETS:
-        cells = [found[model].get(dataset) for model in models]
-        if any(cells):
-            lines.append([dataset, *(_beside(cell) if cell else "–" for cell in cells)])
+        found = [cells[model].get(dataset) for model in models]
+        if any(found):
+            lines.append([dataset, *(_beside_the_paper(cell) for cell in found)])
     counts = [
-        f"{sum(cell.reached for cell in found[each].values())} of {len(found[each])}"
-        for each in models
+        f"{sum(cell.reached for cell in cells[model].values())} of {len(cells[model])}"
+        for model in models
     ]
     lines.append(["reached", *counts])
-    return markdown(["dataset", *(NAMES[model] for model in models)], lines)
+    return Table(["dataset", *map(model_title, models)], lines)
 
 
-def _beside(cell: Cell) -> str:
+def _baseline_cells(rows: Sequence[Row], model: str, conv: str) -> list[AccuracyCell]:
+    """A baseline on the datasets that the paper reports it on and that no run is missing on."""
+    spreads = _spreads(rows, conv, "accuracy")
+    runs = max((value.runs for value in spreads.values()), default=0)
+    cells = []
+    for dataset in PAPER_DATASETS:
+        ours = spreads.get((dataset, model))
+        paper = published_metric(dataset, conv, model, "accuracy")
+        if ours is not None and ours.runs == runs and paper is not None:
+            cells.append(AccuracyCell(dataset, ours, paper))
+    return cells
+
+
+def _beside_the_paper(cell: AccuracyCell | None) -> str:
+    if cell is None:
+        return "–"
     mark = "" if cell.reached else " short"
-    return f"{percent(cell.ours)}{_in_brackets(cell.theirs)}{mark}"
+    return f"{percent(cell.ours)}{_in_brackets(cell.paper)}{mark}"
 
 
-def less_the_gnn(rows: Sequence[Row], conv: str) -> str:
-    """Every model's accuracy less the plain GNN's on the same test graphs; the interval's margin.
+def gnn_difference_table(rows: Sequence[Row], conv: str) -> Table:
+    """Every model's accuracy minus the plain GNN's on the same test graphs, with an interval.
 
-    The number of splits is given where a model lacks some that others share with the GNN.
+    A cell gives its number of splits where others share more splits with the GNN.
     """
-    models = [model for model in _models(rows) if model != "gnn"]
-    found = {}
+    models = [model for model in _models(rows) if model != PLAIN_GNN]
+    differences = {}
     for dataset in _datasets(rows):
-        plain = matching(rows, {"dataset": dataset, "model": "gnn", "conv": conv})
+        dataset_rows = matching(rows_of_conv(rows, conv), {"dataset": dataset})
+        gnn = matching(dataset_rows, {"model": PLAIN_GNN})
         for model in models:
-            mine = matching(of_conv(rows, conv), {"dataset": dataset, "model": model})
-            found[dataset, model] = paired(mine, plain, "accuracy")
-    most = max((each.splits for each in found.values() if each), default=0)
+            model_rows = matching(dataset_rows, {"model": model})
+            difference = paired_difference(model_rows, gnn, "accuracy")
+            if difference is not None:
+                differences[dataset, model] = difference
+    most = max((difference.splits for difference in differences.values()), default=0)
     lines = []
     for dataset in _datasets(rows):
-        shown = []
+        texts = []
         for model in models:
-            each = found[dataset, model]
-            note = f" ({each.splits} of {most} splits)" if each and each.splits < most else ""
-            shown.append("–" if each is None else f"{each}{note}")
-        if any(found[dataset, model] for model in models):
-            lines.append([dataset, *shown])
-    return markdown(["dataset", *(NAMES[model] for model in models)], lines)
+            difference = differences.get((dataset, model))
+            if difference is None:
+                texts.append("–")
+                continue
+            missing = difference.splits < most
+            note = f" ({difference.splits} of {most} splits)" if missing else ""
+            texts.append(f"{difference}{note}")
+        if any((dataset, model) in differences for model in models):
+            lines.append([dataset, *texts])
+    return Table(["dataset", *map(model_title, models)], lines)
 
 
-def comparison_tables(rows: Sequence[Row], conv: str) -> dict[str, str]:
-    """Every table of a comparison for which there are runs, by its caption."""
+def comparison_tables(rows: Sequence[Row], conv: str) -> dict[str, Table]:
+    """Every table of a comparison that there are runs for, by caption."""
+    models = _models(rows)
     tables = {
-        "Accuracy": accuracies(rows, conv),
-        "Balanced accuracy": accuracies(rows, conv, "balanced_accuracy"),
+        "Accuracy": accuracy_table(rows, conv),
+        "Balanced accuracy": accuracy_table(rows, conv, "balanced_accuracy"),
     }
     splits = len({row["split"] for row in rows})
-    if splits > 1 and len(_models(rows)) > 1 and "gnn" in _models(rows):
+    if splits > 1 and len(models) > 1 and PLAIN_GNN in models:
         caption = f"Accuracy less the GNN's on the same test graphs, {CONFIDENCE:.0%} interval"
-        tables[caption] = less_the_gnn(rows, conv)
-    for figure, caption in KEPT.items():
-        table = kept(rows, conv, figure)
+        tables[caption] = gnn_difference_table(rows, conv)
+    for metric, ratio in KEPT.items():
+        table = kept_table(rows, conv, metric)
         if table is not None:
-            tables[f"{caption}, the paper's in brackets"] = table
+            tables[f"{ratio.caption}, the paper's in brackets"] = table
     judged = [row for row in rows if row["judge_accuracy"]]
     if judged:
-        tables["Accuracy of a judge on what is kept"] = accuracies(judged, conv, "judge_accuracy")
-    if any(row["model"] in COMPARED for row in rows):
-        tables["Accuracy beside the paper's"] = beside_the_paper(rows, conv)
+        caption = "Accuracy of a judge on what is kept"
+        tables[caption] = accuracy_table(judged, conv, "judge_accuracy")
+    if any(model in paper_baselines() for model in models):
+        tables["Accuracy beside the paper's"] = baselines_table(rows, conv)
     return tables
 
 
 def _models(rows: Sequence[Row]) -> list[str]:
-    measured = {row["model"] for row in rows}
-    return [model for model in NAMES if model in measured]
+    return ordered_models(row["model"] for row in rows)
 
 
 def _datasets(rows: Sequence[Row]) -> list[str]:
-    return paper_first(row["dataset"] for row in rows)
+    return ordered_datasets(row["dataset"] for row in rows)
 
 
-def _cells(rows: Sequence[Row], conv: str, figure: str) -> dict[tuple[str, str], Spread]:
-    """The spread of a figure by dataset and model."""
-    cells = {}
+def _spreads(rows: Sequence[Row], conv: str, metric: str) -> dict[tuple[str, str], Spread]:
+    """The spread of a metric by dataset and model, where there are runs."""
+    spreads = {}
     for dataset in _datasets(rows):
         for model in _models(rows):
-            mine = matching(of_conv(rows, conv), {"dataset": dataset, "model": model})
-            found = spread(mine, figure)
-            if found is not None:
-                cells[dataset, model] = found
-    return cells
+            value = spread(rows_of_conv(rows, conv), metric, dataset=dataset, model=model)
+            if value is not None:
+                spreads[dataset, model] = value
+    return spreads
 
 
 def _ranks(
-    cells: dict[tuple[str, str], Spread], dataset: str, models: Sequence[str]
+    spreads: dict[tuple[str, str], Spread], dataset: str, models: Sequence[str]
 ) -> dict[str, float]:
-    means = {model: cells[dataset, model].mean for model in models if (dataset, model) in cells}
+    means = {model: spreads[dataset, model].mean for model in models if (dataset, model) in spreads}
     return {model: rank(value, list(means.values())) for model, value in means.items()}
 
 
 def rank(value: float, among: Sequence[float]) -> float:
-    """Place of a value when the largest is 1; ties share the mean of their places.
+    """Rank of a value, 1 being the largest; ties share the mean of their ranks.
 
     >>> [rank(value, [0.9, 0.8, 0.8, 0.7]) for value in (0.9, 0.8, 0.7)]
     [1.0, 2.5, 4.0]
@@ -226,16 +253,20 @@ def rank(value: float, among: Sequence[float]) -> float:
     return better + (equal + 1) / 2
 
 
-def _shown(cell: Spread | None, runs: int, best: float) -> str:
+def _cell(value: Spread | None, runs: int, best: float) -> Cell:
     """Mean and deviation, the best in bold, with the number of runs where some are missing."""
-    if cell is None or cell.runs < runs:
-        return percent(cell) + _runs_note(cell, runs)
-    return f"**{percent(cell)}**" if best - cell.mean <= TIE else percent(cell)
+    if value is None or value.runs < runs:
+        return percent(value) + _runs_note(value, runs)
+    return Bold(percent(value)) if best - value.mean <= TIE else percent(value)
 
 
-def _runs_note(cell: Spread | None, runs: int) -> str:
-    """How many runs a cell has, where some are missing."""
-    return "" if cell is None or cell.runs == runs else f" ({cell.runs} of {runs} runs)"
+def _in_brackets(paper: Spread | None) -> str:
+    return "" if paper is None else f" ({percent(paper)})"
+
+
+def _runs_note(value: Spread | None, runs: int) -> str:
+    """The number of runs behind a cell, where some are missing."""
+    return "" if value is None or value.runs == runs else f" ({value.runs} of {runs} runs)"
 
 
 def _mean(values: Sequence[float]) -> str:

@@ -1,52 +1,26 @@
-"""The paper's curves: the sparsity reward, and the ablations over d and lambda."""
+"""The paper's plots: the sparsity reward, and the ablations over d and lambda."""
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from cores.files import write_atomically
-from cores.paper.tables import kept_figure
+from cores.explain.plotting import pyplot, save_figure
+from cores.paper.style import ordered_models, removal_titles
 from cores.paper.targets import ABLATIONS
-from cores.runs.rows import Row, Spread, matching, spread
+from cores.runs.rows import Row, Spread, kept_metric, matching, spread
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
-"""Okabe and Ito's, which stay apart for colour-blind readers."""
+"""Okabe and Ito's palette, distinguishable for colour-blind readers."""
 MARKERS = "osD^vPX*<"
-BARS_APART = 0.012
-"""Between the error bars of two datasets at one setting, as a share of the axis."""
+BAR_OFFSET = 0.012
+"""Distance between the error bars of two datasets at one setting, as a share of the axis."""
+MIN_SPAN = 1.0
+"""Smallest range of an axis in percentage points, so that rounding does not look like a trend."""
 AXES = {"desired_ratio": "d, desired ratio", "lam": "λ"}
-REMOVED = {"cores-node": "nodes", "cores-edge": "edges", "cores-both": "nodes and edges"}
 KEPT = {"node_ratio": "kept nodes, %", "edge_ratio": "kept edges, %"}
 
 
-def save_figure(figure: Any, stem: Path) -> list[Path]:
-    """Write a figure as PNG and SVG, the same bytes each time; returns the files."""
-    from matplotlib import pyplot as plt
-
-    files = []
-    for kind, without in (("png", {"Software": None}), ("svg", {"Date": None})):
-        buffer = io.BytesIO()
-        with plt.rc_context({"svg.hashsalt": "cores"}):
-            figure.savefig(buffer, format=kind, dpi=160, metadata=without)
-        files.append(stem.with_suffix(f".{kind}"))
-        write_atomically(files[-1], buffer.getvalue())
-    plt.close(figure)
-    return files
-
-
-def pyplot() -> Any:
-    """Matplotlib's pyplot, drawing into files."""
-    import matplotlib as mpl
-
-    mpl.use("agg")  # no screen needed
-    from matplotlib import pyplot as plt
-
-    return plt
-
-
 def sparsity_reward_figure(stem: Path) -> list[Path]:
-    """R_s over the kept ratio for several d; a line marks where each is 0.95 (Figure 2)."""
+    """R_s over the kept ratio for several d, with a line where each is 0.95 (Figure 2)."""
     import torch
 
     from cores.reward import sparsity_reward
@@ -71,29 +45,33 @@ def sparsity_reward_figure(stem: Path) -> list[Path]:
 
 
 def ablation_figure(rows: Sequence[Row], target: str, stem: Path) -> list[Path]:
-    """Setting against accuracy, against kept ratio, and the two against each other (Figs. 3, 4).
+    """Accuracy and kept ratio over a setting, and against each other (Figures 3 and 4).
 
-    A row of panels per mode, a line per dataset; bars are one standard deviation over the splits,
-    drawn side by side so that none covers another.
+    A row of panels per model, a line per dataset. Error bars are one standard deviation over the
+    splits; those of different datasets are drawn side by side.
     """
     plt = pyplot()
     setting, values = ABLATIONS[target].setting, ABLATIONS[target].values
     datasets = sorted({row["dataset"] for row in rows})
-    apart = BARS_APART * (max(values) - min(values))
-    models = [model for model in REMOVED if matching(rows, {"model": model})]
+    offset = BAR_OFFSET * (max(values) - min(values))
+    models = ordered_models(row["model"] for row in rows)
+    titles = removal_titles(models)
     figure, axes = plt.subplots(
         len(models), 3, figsize=(11, 3.2 * len(models) + 0.5), squeeze=False, layout="constrained"
     )
     figure.get_layout_engine().set(w_pad=0.1, h_pad=0.08)
     for model, (left, middle, right) in zip(models, axes, strict=True):
+        ratio = kept_metric(model)
         for number, dataset in enumerate(datasets):
-            mine = matching(rows, {"model": model, "dataset": dataset})
-            points = [
-                (value, accuracy, kept)
-                for value in values
-                for accuracy, kept in [_at(mine, model, setting, value)]
-                if accuracy is not None and kept is not None
-            ]
+            dataset_rows = matching(rows, {"model": model, "dataset": dataset})
+            at, accuracies, ratios = [], [], []
+            for value in values:
+                value_rows = [row for row in dataset_rows if float(row[setting]) == value]
+                accuracy, kept = spread(value_rows, "accuracy"), spread(value_rows, ratio)
+                if accuracy is not None and kept is not None:
+                    at.append(value + (number - (len(datasets) - 1) / 2) * offset)
+                    accuracies.append(accuracy)
+                    ratios.append(kept)
             style = {
                 "color": COLOURS[number % len(COLOURS)],
                 "marker": MARKERS[number % len(MARKERS)],
@@ -103,37 +81,35 @@ def ablation_figure(rows: Sequence[Row], target: str, stem: Path) -> list[Path]:
                 "elinewidth": 0.8,
                 "label": dataset,
             }
-            aside = (number - (len(datasets) - 1) / 2) * apart
-            at = [value + aside for value, _, _ in points]
-            accuracy = [_percent(each) for _, each, _ in points]
-            kept = [_percent(each) for _, _, each in points]
-            left.errorbar(at, *_with_bars(accuracy), **style)
-            middle.errorbar(at, *_with_bars(kept), **style)
-            right.errorbar(
-                [mean for mean, _ in kept],
-                [mean for mean, _ in accuracy],
-                **style,
-            )
-        what = KEPT[kept_figure(model)]
+            left.errorbar(at, _means(accuracies), _deviations(accuracies), **style)
+            middle.errorbar(at, _means(ratios), _deviations(ratios), **style)
+            right.errorbar(_means(ratios), _means(accuracies), **style)
         left.set(xlabel=AXES[setting], ylabel="test accuracy, %")
-        middle.set(xlabel=AXES[setting], ylabel=what)
-        right.set(xlabel=what, ylabel="test accuracy, %")
-        left.set_title(f"removing {REMOVED[model]}", loc="left", fontsize=11)
+        middle.set(xlabel=AXES[setting], ylabel=KEPT[ratio])
+        right.set(xlabel=KEPT[ratio], ylabel="test accuracy, %")
+        right.set_xlim(_widened(*right.get_xlim()))
+        for axis in (left, middle, right):
+            axis.set_ylim(_widened(*axis.get_ylim()))
+            axis.ticklabel_format(useOffset=False)  # the labels are the values themselves
+        left.set_title(titles[model], loc="left", fontsize=11)
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False)
     return save_figure(figure, stem)
 
 
-def _at(
-    rows: Sequence[Row], model: str, setting: str, value: float
-) -> tuple[Spread | None, Spread | None]:
-    mine = [row for row in rows if float(row[setting]) == value]
-    return spread(mine, "accuracy"), spread(mine, kept_figure(model))
+def _widened(low: float, high: float) -> tuple[float, float]:
+    """Limits of an axis, at least ``MIN_SPAN`` apart.
+
+    >>> _widened(0.0, 80.0), _widened(79.875, 80.125)
+    ((0.0, 80.0), (79.5, 80.5))
+    """
+    missing = max(0.0, MIN_SPAN - (high - low))
+    return low - missing / 2, high + missing / 2
 
 
-def _percent(found: Spread) -> tuple[float, float]:
-    return 100 * found.mean, 100 * (found.std or 0.0)
+def _means(spreads: Sequence[Spread]) -> list[float]:
+    return [100 * value.mean for value in spreads]
 
 
-def _with_bars(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
-    return [mean for mean, _ in points], [bar for _, bar in points]
+def _deviations(spreads: Sequence[Spread]) -> list[float]:
+    return [100 * (value.std or 0.0) for value in spreads]

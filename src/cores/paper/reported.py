@@ -1,23 +1,33 @@
-"""What the paper reports beside its settings: seconds, and Table 1."""
+"""The paper's own numbers: metrics beside its settings, seconds, and Table 1."""
 
 import tomllib
 from functools import cache
 from importlib import resources
 from typing import Any
 
+from cores.config.presets import published
+from cores.paper.targets import SPLITS
+from cores.runs.rows import Spread
 
-def _file(name: str) -> dict[str, Any]:
-    text = resources.files("cores.paper").joinpath("reported", name).read_text(encoding="utf-8")
-    return tomllib.loads(text)
+
+def published_metric(dataset: str, conv: str, model: str, metric: str) -> Spread | None:
+    """Mean and deviation of a metric in the paper's tables; None where they lack it."""
+    found = published(model).get(dataset, {}).get(conv, {}).get(f"reported_{metric}")
+    return None if found is None else Spread(found["mean"] / 100, found["std"] / 100, len(SPLITS))
 
 
 @cache
 def published_seconds(action: str, dataset: str) -> dict[str, float]:
-    """Seconds that the paper reports by model: ``train`` an epoch, ``inference``; maybe none."""
+    """Seconds by model, of a training epoch (``train``) or a prediction (``inference``)."""
     return _file("times.toml")[action].get(dataset, {})
 
 
 @cache
 def published_statistics() -> dict[str, dict[str, Any]]:
-    """Table 1 as the paper has it: dataset, then column."""
+    """Table 1 by dataset, then by column."""
     return _file("datasets.toml")
+
+
+def _file(name: str) -> dict[str, Any]:
+    text = resources.files("cores.paper").joinpath("reported", name).read_text(encoding="utf-8")
+    return tomllib.loads(text)

@@ -5,26 +5,28 @@ from dataclasses import dataclass
 from typing import Any
 
 from cores.config import RunConfig, merged
-from cores.config.models import MODELS
+from cores.config.models import CONVS, MODELS
 from cores.config.presets import has_published_settings, preset_config
 
+PLAIN_GNN = "gnn"
+"""The model that all others are compared with: no pooling, nothing removed."""
 SPLITS = (1, 2, 3, 4, 5)
-"""Of every table: the paper trains each model on five."""
-COMPARISONS = {
-    "comparison-gin": "gin",
-    "comparison-gcn": "gcn",
-    "comparison-gat": "gat",
-}
-"""Tables 3, 10 and 9: models by datasets, by the conv they use."""
+"""The splits of every table, as many as in the paper."""
+BASE_CONV = "gin"
+"""The conv of ablations, pictures and timings, and of models that do not use one."""
+COMPARISONS = {f"comparison-{name}": name for name, conv in CONVS.items() if conv.in_paper}
+"""Tables 3, 10 and 9, models by datasets, and the conv of each."""
 ARCHITECTURES = "architectures"
-"""Table 2: the plain GNN and CORES with the other two convs."""
-CONVS = {name: (conv,) for name, conv in COMPARISONS.items()} | {ARCHITECTURES: ("gcn", "gat")}
-"""Convs of the tables of runs."""
+"""Table 2: the plain GNN and CORES with the other convs."""
+TARGET_CONVS = {name: (conv,) for name, conv in COMPARISONS.items()} | {
+    ARCHITECTURES: tuple(conv for conv in COMPARISONS.values() if conv != BASE_CONV)
+}
+"""The convs of every target with tables of runs, but for the ablations."""
 
 
 @dataclass(frozen=True)
 class Ablation:
-    """A figure over one setting of the reward, the other held fixed."""
+    """A figure over one setting of the reward, with the other fixed."""
 
     setting: str
     values: tuple[float, ...]
@@ -38,19 +40,19 @@ ABLATIONS = {
 """Figures 3 and 4, with GIN."""
 
 TIMES = {"time-train": "train", "time-inference": "inference"}
-"""Tables 11 and 12: what is timed."""
+"""Tables 11 and 12, by the action that is timed."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure of graphs, of what is kept of them, and of what is predicted from that."""
+    """A figure of graphs, the subgraphs that are kept, and the predictions."""
 
     dataset: str
     model: str
     symbols: tuple[str, ...] = ()
-    """What to call a node, by its one-hot label; nothing without."""
+    """Names of the node labels, by their one-hot column; nodes are unnamed if empty."""
     classes: tuple[str, ...] = ()
-    """What to call a class, in the dataset's order; as there without."""
+    """Names of the classes, in the dataset's order; the dataset's own names if empty."""
 
 
 PICTURES = {
@@ -73,21 +75,45 @@ TARGETS = (
     *(STATISTICS, ARCHITECTURES, *COMPARISONS, *ABLATIONS),
     *(SPARSITY_REWARD, *PICTURES, *TIMES),
 )
-"""In the order of the paper, but for the times, which want the machine for themselves."""
+"""In the order of the paper, except that timings, which need an idle machine, come last."""
+
+
+def policies() -> tuple[str, ...]:
+    """The models with a policy."""
+    return tuple(name for name, spec in MODELS.items() if spec.has_policy)
+
+
+def paper_policies() -> tuple[str, ...]:
+    """The paper's models with a policy: CORES, removing nodes or edges."""
+    return tuple(name for name in policies() if MODELS[name].in_paper)
+
+
+def paper_baselines() -> tuple[str, ...]:
+    """The paper's models without a policy, but for the plain GNN."""
+    return tuple(
+        name
+        for name, spec in MODELS.items()
+        if spec.in_paper and not spec.has_policy and name != PLAIN_GNN
+    )
 
 
 def models_of(target: str, preset: str) -> tuple[str, ...]:
-    """The models of a table or figure; of those compared, the paper gives settings for a few."""
+    """The default models of a table or figure.
+
+    A comparison has all models, those registered by a script included, except policies that the
+    paper lacks; at the ``paper`` preset, those that the paper has settings for.
+    """
     if target in ABLATIONS:
-        return ("cores-node", "cores-edge")
+        return paper_policies()
     if target in PICTURES:
         return (PICTURES[target].model,)
     if target == ARCHITECTURES:
-        return ("gnn", "cores-node", "cores-edge")
+        return (PLAIN_GNN, *paper_policies())
     return tuple(
         name
-        for name in MODELS
-        if name != "cores-both" and (preset == "default" or has_published_settings(name))
+        for name, spec in MODELS.items()
+        if (spec.in_paper or not spec.has_policy)  # a policy takes much longer than a baseline
+        and (preset == "default" or has_published_settings(name))
     )
 
 
@@ -100,9 +126,9 @@ def runs_of(
     epochs: int | None = None,
     seeds: Sequence[int] = (0,),
 ) -> list[RunConfig]:
-    """The runs of a table or figure, each once; ``epochs`` shortens them.
+    """The runs of a table or figure, without duplicates; ``epochs`` shortens them.
 
-    A model without a conv has one row, at the settings of GIN, in every table.
+    A model that does not use the conv runs once, at the settings of GIN, for all tables.
     """
     variants: list[dict[str, Any]] = [{}]
     if target in ABLATIONS:
@@ -115,11 +141,11 @@ def runs_of(
         preset_config(
             dataset,
             model,
-            conv if MODELS[model].uses_conv else "gin",
+            conv if MODELS[model].uses_conv else BASE_CONV,
             preset,
             merged({"split": split, "seed": seed, **shorter}, variant),
         )
-        for conv in CONVS.get(target, ("gin",))
+        for conv in TARGET_CONVS.get(target, (BASE_CONV,))
         for dataset in datasets
         for model in models
         for variant in variants

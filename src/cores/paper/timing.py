@@ -1,7 +1,7 @@
-"""Seconds of an epoch and of a prediction, model by model in one process (Tables 11 and 12).
+"""Measure the seconds of a training epoch and of a prediction (Tables 11 and 12).
 
-Seconds belong to a machine; the ratio to the plain GNN, measured in turns with the others, does
-not.
+All models are timed in one process, in alternation. Seconds depend on the machine; ratios to the
+plain GNN depend on it less.
 """
 
 import statistics
@@ -18,17 +18,17 @@ from cores.data.dataset import Dataset
 from cores.data.datasets import load_dataset
 from cores.evaluation.predictions import EVALUATION_BATCH
 from cores.models.build import build_model
-from cores.paper.times import Timing
+from cores.paper.targets import BASE_CONV, PLAIN_GNN
+from cores.paper.timing_rows import Timing
 from cores.runs.device import tuned_cpu
 from cores.runs.fit import PreparedData, fit
 from cores.runs.folder import commit, machine_of
 from cores.training.state import RandomState
 
 EPOCHS = 2
-"""Of a classifier, and again of the policy where there is one; the second counts."""
-MOST_GRAPHS = 256
-"""An epoch on more graphs is timed on so many of them, and taken to last longer in proportion."""
-YARDSTICK = "gnn"
+"""Epochs of the classifier, and as many of the policy if there is one; every second is timed."""
+MAX_GRAPHS = 256
+"""An epoch on more graphs is timed on this many of them, and its seconds scaled up."""
 
 
 @tuned_cpu()
@@ -41,16 +41,16 @@ def time_models(
     data_root: Path | None = None,
     device: torch.device,
 ) -> list[Timing]:
-    """Time every model, the plain GNN among them, with single graphs and its natural batches."""
-    whole = load_dataset(dataset, data_root)
-    data = _sample(whole) if action == "train" else whole
-    longer = len(whole) / len(data)
-    names = [YARDSTICK, *(name for name in models if name != YARDSTICK)]
-    configs = [preset_config(data.name, name, "gin", "default", {}) for name in names]
-    natural = configs[0].training.batch_size if action == "train" else EVALUATION_BATCH
+    """Time the plain GNN and every model on single graphs, and at the usual batch size."""
+    full = load_dataset(dataset, data_root)
+    data = _sample(full) if action == "train" else full
+    scale = len(full) / len(data)
+    names = [PLAIN_GNN, *(name for name in models if name != PLAIN_GNN)]
+    configs = [preset_config(data.name, name, BASE_CONV, "default", {}) for name in names]
+    usual = configs[0].training.batch_size if action == "train" else EVALUATION_BATCH
     timings = []
-    for batch_size in (1, natural):
-        clocks = [_clock(action, config, data, batch_size, device, longer) for config in configs]
+    for batch_size in (1, usual):
+        clocks = [_clock(action, config, data, batch_size, device, scale) for config in configs]
         warm_up = clocks[0].WARM_UP
         rounds = [[clock() for clock in clocks] for _ in range(warm_up + repeats)][warm_up:]
         timings += [
@@ -59,9 +59,9 @@ def time_models(
                 name,
                 action,
                 batch_size,
-                longer * statistics.median(each[number] for each in rounds),
-                # By round: a machine that is slower for a while is so for both.
-                statistics.median(each[number] / each[0] for each in rounds),
+                scale * statistics.median(seconds[number] for seconds in rounds),
+                # The ratio is taken within a round, where a slower machine slows both alike.
+                statistics.median(seconds[number] / seconds[0] for seconds in rounds),
                 repeats,
                 machine_of(device),
                 commit() or "",
@@ -72,11 +72,11 @@ def time_models(
 
 
 def _sample(data: Dataset) -> Dataset:
-    """At most ``MOST_GRAPHS`` of the graphs, spread evenly over the classes."""
-    if len(data) <= MOST_GRAPHS:
+    """At most ``MAX_GRAPHS`` graphs, with the classes in their proportions."""
+    if len(data) <= MAX_GRAPHS:
         return data
     by_class = data.graphs.y.argsort(stable=True)
-    chosen = by_class[torch.arange(MOST_GRAPHS) * len(data) // MOST_GRAPHS]
+    chosen = by_class[torch.arange(MAX_GRAPHS) * len(data) // MAX_GRAPHS]
     return replace(data, graphs=data.graphs.subset(chosen))
 
 
@@ -86,23 +86,24 @@ def _clock(
     data: Dataset,
     batch_size: int,
     device: torch.device,
-    longer: float,
-) -> "_Training | _Inference":
-    epochs = EPOCHS if config.removal is None else 2 * EPOCHS
+    scale: float,
+) -> "_TrainingClock | _InferenceClock":
+    """A callable that returns the seconds of an action; ``scale``: all graphs per sampled graph."""
+    epochs = 2 * EPOCHS if config.spec.has_policy else EPOCHS
     ppo = replace(
         config.ppo,
         batch_size=min(batch_size, config.ppo.batch_size),
-        # Its roll-outs are a number, not a share, of the graphs.
-        env_steps=max(1, round(config.ppo.env_steps / longer)),
+        # A number of graphs per epoch, not a share of them: scaled down with the sample.
+        env_steps=max(1, round(config.ppo.env_steps / scale)),
     )
     training = replace(config.training, epochs=epochs, batch_size=batch_size)
     config = replace(config, training=training, ppo=ppo)
-    kind = _Training if action == "train" else _Inference
-    return kind(config, data, batch_size, device)
+    clock = _TrainingClock if action == "train" else _InferenceClock
+    return clock(config, data, batch_size, device)
 
 
-class _Prepared:
-    """A model of a configuration on the graphs of its first split."""
+class _Clock:
+    """A model, built but not trained, and the graphs of its split."""
 
     def __init__(
         self, config: RunConfig, data: Dataset, batch_size: int, device: torch.device
@@ -114,40 +115,40 @@ class _Prepared:
         chosen = torch.randperm(len(data.graphs), generator=torch.Generator().manual_seed(0))
         self.batch = self.data.graphs.batch(chosen[:batch_size])
 
-    def _synchronised(self) -> float:
+    def _now(self) -> float:
         if self.device.type == "cuda":
             torch.cuda.synchronize()
             return time.perf_counter()
-        return time.process_time()  # whatever else the machine does meanwhile does not count
+        return time.process_time()  # does not count other processes
 
 
-class _Training(_Prepared):
-    WARM_UP = 0  # the first epoch, which does not count, is one
+class _TrainingClock(_Clock):
+    WARM_UP = 0  # every call begins with an epoch that is not timed
 
     def __call__(self) -> float:
-        """Seconds of an epoch, selection included; what comes before the first is not counted."""
+        """Seconds of an epoch, selection included, without what precedes the first epoch."""
         stamps: list[float] = []
 
         def report(epoch: int, metrics: dict[str, float]) -> None:
-            stamps.append(self._synchronised())
+            stamps.append(self._now())
 
         fit(self.model, self.config, self.data, self.random, report=report)
-        counted = [end - start for start, end in zip(stamps[::2], stamps[1::2], strict=True)]
-        return statistics.mean(counted)
+        epochs = [end - start for start, end in zip(stamps[::2], stamps[1::2], strict=True)]
+        return statistics.mean(epochs)
 
 
-class _Inference(_Prepared):
+class _InferenceClock(_Clock):
     WARM_UP = 1
-    SECONDS = 0.2  # in a few milliseconds, a pause of the machine's would be all that is seen
+    SECONDS = 0.2  # a shorter measurement could consist of one pause of the machine
 
     @torch.no_grad()
     def __call__(self) -> float:
-        """Seconds of a prediction, explanation included; the mean of as many calls as fit."""
+        """Seconds of a prediction, explanation included: the mean over ``SECONDS`` of calls."""
         self.model.eval()
-        calls, started = 0, self._synchronised()
+        calls, started = 0, self._now()
         while True:
             self.model.predict(self.batch)
             calls += 1
-            elapsed = self._synchronised() - started
+            elapsed = self._now() - started
             if elapsed > self.SECONDS:
                 return elapsed / calls

@@ -19,14 +19,14 @@ from torch_geometric.nn import GINConv, global_add_pool, global_mean_pool
 
 from cores import ppo
 from cores.config import NetworkConfig, PPOConfig, Removal
-from cores.graphs.segments import owners, place_within, pointers
-from cores.graphs.store import GraphStore
 from cores.data.dataset import Dims
 from cores.errors import UserError
-from cores.runs.device import tuned_cpu
+from cores.graphs.segments import owners, place_within, pointers
+from cores.graphs.store import GraphStore
 from cores.models.classifier import Classifier
 from cores.models.policy import Critic, Policy
 from cores.models.sparse import SparseClassifier
+from cores.runs.device import tuned_cpu
 from cores.training.supervised import fit_epoch
 
 NUM_GRAPHS = 1024
@@ -109,13 +109,15 @@ def median_seconds(actions: Mapping[str, Callable[[], object]], repeats: int) ->
             begun = time.perf_counter()
             action()
             times[name].append(time.perf_counter() - begun)
-    return {name: statistics.median(each) for name, each in times.items()}
+    return {name: statistics.median(seconds) for name, seconds in times.items()}
 
 
 def _loader_seconds(graphs: GraphStore, repeats: int) -> dict[str, float]:
     """An epoch of mini-batches, ours and PyG's."""
     generator = torch.Generator().manual_seed(0)
-    loader = DataLoader(graphs.to_graphs(), batch_size=BATCH_SIZE, shuffle=True, generator=generator)
+    loader = DataLoader(
+        graphs.to_graphs(), batch_size=BATCH_SIZE, shuffle=True, generator=generator
+    )
     return median_seconds(
         {
             "loader_seconds": lambda: list(graphs.batches(BATCH_SIZE, generator)),
@@ -157,7 +159,9 @@ def _ppo_seconds(batch: Batch, repeats: int) -> dict[str, float]:
         "supervised_update_seconds": lambda: fit_epoch(classifier, [batch], classifier_optimizer)
     }
     for removal in REMOVALS:
-        policy = Policy(DIMS, NETWORK, "gin", removal, config.initial_removal, config.min_probability)
+        policy = Policy(
+            DIMS, NETWORK, "gin", removal, config.initial_removal, config.min_probability
+        )
         critic = Critic(DIMS, NETWORK, "gin")
         optimizer = Adam([*policy.parameters(), *critic.parameters()], lr=1e-5, fused=True)
         rollout = ppo.collect(policy, batch, config.samples)

@@ -15,7 +15,7 @@ def choose_device(name: str) -> torch.device:
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cuda" and not torch.cuda.is_available():
-        raise UserError("torch sees no CUDA device here; use device=\"cpu\"")
+        raise UserError('torch sees no CUDA device here; use device="cpu"')
     return torch.device(name)
 
 

@@ -116,8 +116,8 @@ def fit(
     index = training_graphs(config, data.split)
     fit_scaler(model, data.dataset.graphs.subset(index), data.dataset)
     if not isinstance(model, SparseClassifier):
-        learnt, selection = data.graphs.subset(index), data.part("selection")
-        return supervised.train(model, learnt, selection, config.training, random, folder, report)
+        train, selection = data.graphs.subset(index), data.part("selection")
+        return supervised.train(model, train, selection, config.training, random, folder, report)
     critic = build_critic(config, data.dataset.dims, model.scaler)
     student, referees = _learners(model, config, data, random)
     state = BilevelState(
@@ -176,7 +176,7 @@ def _learners(
     referees = [
         Learner(
             build_classifier(config, data.dataset.dims, model.scaler).to(graphs.x.device),
-            graphs.subset(torch.cat([each for each in folds if each is not fold])),
+            graphs.subset(torch.cat([other for other in folds if other is not fold])),
             graphs.subset(fold),
             config,
         )

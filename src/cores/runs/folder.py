@@ -87,10 +87,10 @@ def is_finished(out: Path, config: RunConfig, resume: bool) -> bool:
                 f"{out} is not empty and holds no run (there is {strange[0]}); choose another `out`"
             )
         return False
-    there, mine = _identity(out)["config"], config.settings
-    if there != mine:
+    there, here = _identity(out)["config"], config.settings
+    if there != here:
         raise UserError(
-            f"{out} holds another run ({_difference(there, mine)}); choose another `out`"
+            f"{out} holds another run ({_difference(there, here)}); choose another `out`"
         )
     if not resume:
         raise UserError(
@@ -138,10 +138,10 @@ def _identity(out: Path) -> dict[str, Any]:
     return identity
 
 
-def _difference(there: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
+def _difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
     """The first setting in which two configurations differ."""
-    for name in mine:
-        old, new = there.get(name), mine[name]
+    for name in here:
+        old, new = there.get(name), here[name]
         if old != new:
             if isinstance(old, Mapping) and isinstance(new, Mapping):
                 return f"{name}.{_difference(old, new)}"

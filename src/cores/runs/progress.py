@@ -18,7 +18,7 @@ _SHOWN = {
 def training_progress(title: str, epochs: int) -> Iterator[Report]:
     """A bar with the epoch's metrics, the rate and the time left.
 
-    It appears with the first epoch: what is wrong before that is told in one line alone.
+    It appears with the first epoch, so that an error before it is one line on its own.
     """
     from rich.console import Console
     from rich.progress import (

@@ -1,4 +1,4 @@
-"""Measured runs as rows of a CSV file, and their mean and deviation. Needs no torch."""
+"""Measured runs as rows of a CSV file, and mean and deviation over runs. Needs no torch."""
 
 import csv
 import io
@@ -10,10 +10,11 @@ from statistics import mean, stdev
 from typing import Any
 
 from cores.config import RunConfig
+from cores.config.models import model_spec
 from cores.errors import UserError
 from cores.files import in_turn, read_json, write_atomically
 
-FIGURES = (
+METRICS = (
     *("accuracy", "balanced_accuracy", "majority_rate", "node_ratio", "edge_ratio"),
     *("full_accuracy", "judge_accuracy", "judge_full_accuracy", "judge_random_accuracy"),
     *("node_auc", "node_precision", "node_recall", "edge_auc"),
@@ -21,17 +22,17 @@ FIGURES = (
     *("epochs", "best_epoch", "seconds"),
 )
 COLUMNS = (
-    *("dataset", "model", "conv", "preset", "split", "seed", *FIGURES),
+    *("dataset", "model", "conv", "preset", "split", "seed", *METRICS),
     *("key", "version", "commit", "machine"),
 )
-"""Columns of a results file; empty where a figure does not apply."""
+"""Columns of a results file; empty where a metric does not apply."""
 
 Row = dict[str, str]
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Mean and sample deviation over runs."""
+    """Mean and sample standard deviation over runs."""
 
     mean: float
     std: float | None
@@ -61,8 +62,8 @@ def _text(value: Any) -> str:
 
 
 def as_measured(row: Row) -> dict[str, Any]:
-    """A row with numbers for its figures, None where one does not apply."""
-    return row | {name: _number(row[name]) for name in ("split", "seed", *FIGURES)}
+    """A row with its metrics as numbers, None where one does not apply."""
+    return row | {name: _number(row[name]) for name in ("split", "seed", *METRICS)}
 
 
 def _number(text: str) -> int | float | None:
@@ -72,7 +73,7 @@ def _number(text: str) -> int | float | None:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The rows of a results file; a line that does not fit is named."""
+    """Read a results file; an invalid line is an error that gives its number."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -97,17 +98,17 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def _check(row: Row) -> None:
-    """Refuse, by a ValueError, what no run has measured."""
-    _order(row)  # needs whole numbers for split and seed
+    """Raise a ValueError for values that no run can have measured."""
+    _order(row)  # raises where split or seed is no integer
     if not 0 <= float(row["accuracy"]) <= 1:
         raise ValueError("an accuracy outside of 0 to 1")
-    for name in FIGURES:
+    for name in METRICS:
         if row[name] and not math.isfinite(float(row[name])):
             raise ValueError(f"{name} is not a number")
 
 
 def merge_rows(path: Path, new: Iterable[Row]) -> list[Row]:
-    """Add rows to a results file, a configuration measured anew in place of the old; sorted."""
+    """Add rows to a results file, replacing those with the same key; returns all rows, sorted."""
     with in_turn(path):
         by_key = {row["key"]: row for row in read_rows(path)} if path.exists() else {}
         by_key |= {row["key"]: row for row in new}
@@ -125,21 +126,21 @@ def _order(row: Row) -> tuple[Any, ...]:
     return (*names, int(row["split"]), int(row["seed"]), row["key"])
 
 
-def spread(rows: Iterable[Row], figure: str, **where: str) -> Spread | None:
-    """Mean and deviation of a figure over the rows that match; None where there are none.
+def spread(rows: Iterable[Row], metric: str, **where: str) -> Spread | None:
+    """Mean and deviation of a metric over the matching rows; None if no row has it.
 
     >>> rows = [{"model": "gnn", "accuracy": "0.5"}, {"model": "gnn", "accuracy": "0.7"}]
     >>> spread(rows, "accuracy", model="gnn").mean
     0.6
     """
-    values = [float(row[figure]) for row in matching(rows, where) if row[figure]]
+    values = [float(row[metric]) for row in matching(rows, where) if row[metric]]
     if not values:
         return None
     return Spread(mean(values), stdev(values) if len(values) > 1 else None, len(values))
 
 
 def with_keys(rows: Iterable[Row], configs: Iterable[RunConfig]) -> list[Row]:
-    """The rows of exactly these configurations: a shorter or older one does not slip in."""
+    """The rows of exactly these configurations, not of similar ones with other settings."""
     keys = {config.key for config in configs}
     return [row for row in rows if row["key"] in keys]
 
@@ -147,3 +148,13 @@ def with_keys(rows: Iterable[Row], configs: Iterable[RunConfig]) -> list[Row]:
 def matching(rows: Iterable[Row], where: Mapping[str, str]) -> list[Row]:
     """The rows whose columns have the given values."""
     return [row for row in rows if all(row[name] == value for name, value in where.items())]
+
+
+def rows_of_conv(rows: Iterable[Row], conv: str) -> list[Row]:
+    """The rows of a conv, and those of models that do not use one."""
+    return [row for row in rows if row["conv"] == conv or not model_spec(row["model"]).uses_conv]
+
+
+def kept_metric(model: str) -> str:
+    """The kept ratio of what a model removes; of nodes where it removes both."""
+    return "edge_ratio" if model_spec(model).removes == "edge" else "node_ratio"

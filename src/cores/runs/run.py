@@ -7,12 +7,11 @@ from typing import Any
 import torch
 
 from cores.config import RunConfig
-from cores.data.catalogue import DATASETS
+from cores.data.catalogue import DATASETS, REGISTERED
 from cores.data.dataset import Dataset
 from cores.data.datasets import load_dataset
 from cores.data.splits import split_graphs
 from cores.errors import UserError
-from cores.evaluation.predictions import Predictions, predict
 from cores.files import locked, read_json, write_json
 from cores.graphs.store import GraphStore
 from cores.models.sparse import SparseClassifier
@@ -63,12 +62,11 @@ def train_run(
         check_data(out, dataset.fingerprint)
 
         def begin(schema: DataSchema) -> None:
-            source = None if config.dataset in DATASETS else Path(config.dataset).absolute()
+            named = config.dataset in (*DATASETS, *REGISTERED)
+            source = None if named else Path(config.dataset).absolute()
             write_identity(out, config, schema_as_data(schema), chosen_device, source)
 
-        fitted = fit_model(
-            config, data, folder=out, report=report, warm_ups=warm_ups, begin=begin
-        )
+        fitted = fit_model(config, data, folder=out, report=report, warm_ups=warm_ups, begin=begin)
         fitted.trained.save(out)
         judge = _judge(config, dataset, chosen_device)
         metrics = {
@@ -138,20 +136,6 @@ def evaluate_run(
         "seed": config.seed,
         **metrics,
     }
-
-
-@tuned_cpu()
-def predict_test_graphs(
-    out: Path, count: int, *, data_root: Path | None = None
-) -> tuple[GraphStore, Predictions, DataSchema]:
-    """The first test graphs of a finished run, and its model's predictions for them."""
-    trained = TrainedModel.load(out)
-    config = trained.config
-    dataset = load_dataset(read_source(out), data_root)
-    check_data(out, dataset.fingerprint)
-    test = split_graphs(dataset.graphs.y, config.split, config.parts).test
-    graphs = dataset.graphs.subset(test[:count])
-    return graphs, predict(trained.model, graphs), trained.schema
 
 
 def _judge(config: RunConfig, dataset: Dataset, device: torch.device) -> Judge | None:

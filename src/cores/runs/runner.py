@@ -77,8 +77,8 @@ def run_all(
     """Run every configuration into its folder under ``root``; a failed run does not stop the rest.
 
     With the address of a dask scheduler the runs go to its workers, who must see ``root`` and the
-    data under the same paths; otherwise to processes on this machine. Runs locked by another process
-    come last; ``waits`` is called with their number when no others are left.
+    data under the same paths; otherwise to processes on this machine. Runs locked by another
+    process come last; ``waits`` is called with their number when no others are left.
     """
     if scheduler is not None and (folder := data_folder(data_root)) is not None:
         data_root = folder.absolute()  # the workers have an environment of their own

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 from cores.config import RewardConfig, RunConfig, merged
+from cores.config.presets import preset_config, search_space
 from cores.data.datasets import load_dataset
 from cores.errors import UserError, failed
 from cores.evaluation.metrics import accuracy
 from cores.evaluation.predictions import predict
+from cores.files import in_turn, is_held, locked, make_folder, write_atomically
 from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.fit import PreparedData
-from cores.runs.trained import TrainedModel
 from cores.runs.runner import has_fault, in_processes, run_folder, train_in_worker
-from cores.files import in_turn, is_held, locked, make_folder, write_atomically
-from cores.config.presets import preset_config, search_space
+from cores.runs.trained import TrainedModel
 from cores.training.rollouts import selection_reward
 
 if TYPE_CHECKING:
@@ -110,8 +110,8 @@ def search(
             else:
                 _give_up(study, trial, failure)
             done(_tried(study.trials[trial.number], base))
-    tried = [_tried(each, base) for each in _counted(study) if each.state.is_finished()]
-    tried.sort(key=lambda each: -2.0 if each.score is None else each.score, reverse=True)
+    tried = [_tried(trial, base) for trial in _counted(study) if trial.state.is_finished()]
+    tried.sort(key=lambda trial: -2.0 if trial.score is None else trial.score, reverse=True)
     if not tried:
         raise UserError(f"all trials in {folder} are locked by other processes; wait for them")
     if tried[0].score is None:

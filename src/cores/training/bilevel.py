@@ -25,8 +25,8 @@ from cores.training.learner import Learner, distilled, training_batches
 from cores.training.rollouts import (
     Outcome,
     reward_quantile,
+    rewarded,
     roll_out,
-    rollout_reward,
     selection_reward,
 )
 from cores.training.schedule import Cosine, Schedule, plateau
@@ -52,10 +52,7 @@ def train(state: "BilevelState", journal: Journal, report: Report = no_report) -
         if state.trains_policy(epoch):
             outcomes = roll_out(model, referees, config.ppo, state.random)  # lines 8-12
             q_hat = reward_quantile(model, student, referees, outcomes, config.reward)  # line 13
-            rollouts = [  # line 14, Eq. (7)
-                each.rollout.rewarded(rollout_reward(each, q_hat, config.reward), state.critic)
-                for each in outcomes
-            ]
+            rollouts = rewarded(outcomes, q_hat, config.reward, state.critic)  # line 14, Eq. (7)
             update_policy(state, rollouts, epoch)  # lines 15-19, Eq. (5)
             metrics |= rollout_metrics(rollouts, outcomes, q_hat)
         metrics |= state.finish_epoch(epoch)
@@ -90,7 +87,7 @@ class BilevelState:
     ) -> None:
         self.model, self.critic, self.config, self.random = model, critic, config, random
         self.student, self.referees = student, referees
-        self.learners = [student, *(each for each in referees if each is not student)]
+        self.learners = [student, *(referee for referee in referees if referee is not student)]
         self.selection_batches = list(selection_graphs.batches(EVALUATION_BATCH))
         self.warm_up = config.warm_up_epochs
         self.optimizer = _policy_optimizer(model, critic, config.ppo)
@@ -125,7 +122,7 @@ class BilevelState:
     def parts(self) -> dict[str, Stateful]:
         """What a checkpoint holds, by name."""
         critic = {} if self.critic is None else {"critic": self.critic}
-        learners = {f"learner_{number}": each for number, each in enumerate(self.learners)}
+        learners = {f"learner_{number}": learner for number, learner in enumerate(self.learners)}
         return {
             "policy": self.model.policy,
             "averaged": self.averaged,
@@ -176,7 +173,7 @@ def fit_classifiers(state: BilevelState, epoch: int) -> dict[str, float]:
         teachers = [referee.classifier for referee in state.referees]
         weight = state.config.classifier_data.distillation
         batches[state.student] = distilled(batches[state.student], teachers, weight)
-    losses = [learner.fit(mine) for learner, mine in batches.items()]
+    losses = [learner.fit(epoch_batches) for learner, epoch_batches in batches.items()]
     _check_finite("loss", sum(losses), epoch, "training")
     return {"loss": losses[0]}
 
@@ -198,8 +195,8 @@ def selection_metrics(
     """Accuracy, kept ratio and :func:`selection_reward` of the mode on the selection part."""
     model.eval()
     choices = [model.choose(batch) for batch in batches]
-    probs = torch.cat([model.classifier(each.subgraph.batch) for each in choices]).softmax(dim=-1)
-    ratio = torch.cat([each.elements.kept_ratio(each.removed) for each in choices])
+    probs = torch.cat([model.classifier(choice.subgraph.batch) for choice in choices]).softmax(-1)
+    ratio = torch.cat([choice.elements.kept_ratio(choice.removed) for choice in choices])
     labels = torch.cat([batch.y for batch in batches])
     return {
         "selection_accuracy": accuracy(probs, labels),
@@ -212,8 +209,9 @@ def rollout_metrics(
     rollouts: Sequence[Rollout], outcomes: Sequence[Outcome], q_hat: Tensor
 ) -> dict[str, float]:
     """Mean reward and kept ratio of an epoch's samples, and the quantile behind the rewards."""
-    rewards = torch.cat([each.rewards.flatten() for each in rollouts if each.rewards is not None])
-    kept = torch.cat([each.kept_ratio.flatten() for each in outcomes])
+    known = [rollout.rewards for rollout in rollouts if rollout.rewards is not None]
+    rewards = torch.cat([values.flatten() for values in known])
+    kept = torch.cat([outcome.kept_ratio.flatten() for outcome in outcomes])
     metrics = {"reward": float(rewards.mean()), "sampled_ratio": float(kept.mean())}
     if torch.isfinite(q_hat):  # JSON has no infinity
         metrics["q_hat"] = float(q_hat)

@@ -13,6 +13,7 @@ from cores.config import PPOConfig, RewardConfig
 from cores.conformal import aps_scores, conformal_quantile, lac_scores, prediction_sets
 from cores.evaluation.predictions import EVALUATION_BATCH, true_scores
 from cores.graphs.subgraphs import Elements
+from cores.models.policy import Critic
 from cores.models.sparse import SparseClassifier
 from cores.ppo import Rollout
 from cores.reward import conformal_reward, performance_reward, sparsity_reward
@@ -112,6 +113,19 @@ def rollout_reward(
         config.lam,
     )
     return reward.view(samples, graphs) - config.penalty_size * outcome.restored
+
+
+def rewarded(
+    outcomes: Sequence[Outcome],
+    q_hat: Float[Tensor, ""],
+    config: RewardConfig,
+    critic: Critic | None,
+) -> list[Rollout]:
+    """The rollouts with their rewards and advantages."""
+    return [
+        outcome.rollout.rewarded(rollout_reward(outcome, q_hat, config), critic)
+        for outcome in outcomes
+    ]
 
 
 def reward_sets(

@@ -28,7 +28,7 @@ Report = Callable[[int, dict[str, float]], None]
 
 
 def no_report(epoch: int, metrics: dict[str, float]) -> None:
-    """Tell nobody."""
+    """Ignore the metrics."""
 
 
 def fit_epoch(

@@ -3,21 +3,22 @@
 import pytest
 import torch
 
-from cores.config import Model, RunConfig, from_dict
+from cores.config import RunConfig
+from cores.config.models import MODELS
+from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
 from cores.graphs.store import GraphStore
-from cores.models.classifier import GraphModel
-from cores.runs.trained import Task, build_model
+from cores.models.build import build_model
+from cores.models.network import GraphModel
 
-MODELS = ("sagpool", "gpool", "diffpool", "sugar", "gsat", "gnn", "cores-node", "cores-edge")
+SEE_EDGES = [name for name in MODELS if name != "mlp"]
 
 
-def model_of(name: Model, features: int, **changes: object) -> GraphModel:
+def model_of(name: str, features: int, **changes: object) -> GraphModel:
     settings = {"model": name, "network": {"hidden_dim": 8, "num_layers": 2}} | changes
     torch.manual_seed(0)
-    names = tuple(str(number) for number in range(features))
-    edge_names = ("single", "double") if changes else ()
-    return build_model(from_dict(RunConfig, settings), Task(names, edge_names, ("a", "b"), ""))
+    dims = Dims(features, num_classes=2, num_edge_features=2 if changes else 0)
+    return build_model(RunConfig.from_settings(settings), dims)
 
 
 def atoms(count: int = 12) -> GraphStore:
@@ -29,7 +30,7 @@ def atoms(count: int = 12) -> GraphStore:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_graph_is_predicted_alike_alone_and_among_others(name: Model) -> None:
+def test_a_graph_is_predicted_alike_alone_and_among_others(name: str) -> None:
     graphs = atoms()
     model = model_of(name, 3).eval()
     with torch.no_grad():
@@ -43,7 +44,7 @@ def test_a_graph_is_predicted_alike_alone_and_among_others(name: Model) -> None:
 
 @pytest.mark.parametrize("conv", ["gin", "gcn", "gat"])
 @pytest.mark.parametrize("name", MODELS)
-def test_single_nodes_and_graphs_without_edges_are_no_trouble(name: Model, conv: str) -> None:
+def test_single_nodes_and_graphs_without_edges_are_no_trouble(name: str, conv: str) -> None:
     graphs = GraphStore(
         x=torch.eye(3),
         edge_index=torch.tensor([[0, 1], [1, 0]]),
@@ -62,14 +63,14 @@ def test_single_nodes_and_graphs_without_edges_are_no_trouble(name: Model, conv:
         assert probs.isfinite().all()
 
 
-def from_conv(name: Model, conv: str) -> GraphModel:
+def from_conv(name: str, conv: str) -> GraphModel:
     settings = {"model": name, "conv": conv, "network": {"hidden_dim": 8, "num_layers": 2}}
     torch.manual_seed(0)
-    return build_model(from_dict(RunConfig, settings), Task(("a", "b", "c"), (), ("x", "y"), ""))
+    return build_model(RunConfig.from_settings(settings), Dims(num_features=3, num_classes=2))
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_bond_types_reach_every_model_that_is_told_to_use_them(name: Model) -> None:
+@pytest.mark.parametrize("name", SEE_EDGES)
+def test_bond_types_reach_every_model_that_is_told_to_use_them(name: str) -> None:
     graphs = atoms(4)
     kinds = torch.arange(graphs.edge_index.size(1)) % 2
     with_bonds = GraphStore(

@@ -6,16 +6,23 @@ from torch_geometric.nn import dense_diff_pool
 from torch_geometric.utils import to_dense_adj
 
 from cores.config import DiffPoolConfig, NetworkConfig
+from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
 from cores.graphs.store import GraphStore
-from cores.models.baselines.diffpool import DiffPool, entropy_loss, link_loss, neighbour_sum, pooled
+from cores.models.baselines.diffpool import (
+    DiffPool,
+    assigned,
+    entropy_loss,
+    link_loss,
+    neighbour_sum,
+)
 
 NETWORK = NetworkConfig(hidden_dim=8, num_layers=2)
 
 
 def model_of(conv: str = "gin", clusters: int = 3) -> DiffPool:
     torch.manual_seed(0)
-    return DiffPool(10, 2, NETWORK, DiffPoolConfig(clusters=clusters), conv)
+    return DiffPool(Dims(10, 2), NETWORK, conv, DiffPoolConfig(clusters=clusters))
 
 
 @pytest.mark.parametrize("conv", ["gin", "gcn", "gat"])
@@ -35,8 +42,8 @@ def test_pooling_and_losses_agree_with_the_dense_definition() -> None:
     nodes, links, link, entropy = dense_diff_pool(
         batch.x[None], adjacency[None], s.log()[None], normalize=False
     )
-    assert torch.allclose(pooled(batch, s, batch.x), nodes, atol=1e-5)
-    assert torch.allclose(pooled(batch, s, neighbour_sum(batch, s)), links, atol=1e-4)
+    assert torch.allclose(assigned(batch, s, batch.x), nodes, atol=1e-5)
+    assert torch.allclose(assigned(batch, s, neighbour_sum(batch, s)), links, atol=1e-4)
     assert float(link_loss(batch, s)) == pytest.approx(float(link) / len(s), rel=1e-4)
     assert float(entropy_loss(s)) == pytest.approx(float(entropy), rel=1e-4)
 

@@ -7,6 +7,7 @@ import torch
 from torch.optim import Adam
 
 from cores.config import GSATConfig, NetworkConfig
+from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
 from cores.evaluation.explanations import roc_auc
 from cores.evaluation.predictions import predict
@@ -14,11 +15,12 @@ from cores.graphs.store import GraphStore
 from cores.models.baselines.gsat import GSAT, information_loss
 
 NETWORK = NetworkConfig(hidden_dim=16, num_layers=2)
+DIMS = Dims(num_features=10, num_classes=2)
 
 
 def model_of(attention: str = "node", conv: str = "gin", **changes: float) -> GSAT:
     torch.manual_seed(0)
-    return GSAT(10, 2, NETWORK, GSATConfig(attention=attention, **changes), conv)
+    return GSAT(DIMS, NETWORK, conv, GSATConfig(attention=attention, **changes))
 
 
 @pytest.mark.parametrize("attention", ["node", "edge"])
@@ -60,7 +62,7 @@ def test_the_constraint_is_on_the_probability_not_on_the_draw() -> None:
     model.r.fill_(0.5)
     losses = []
     for weight in (0.0, 100.0):
-        model.config = replace(model.config, information_weight=weight)
+        model.gsat = replace(model.gsat, information_weight=weight)
         torch.manual_seed(0)
         losses.append(float(model.loss(batch).detach()))
     assert losses[0] == pytest.approx(losses[1])
@@ -116,13 +118,13 @@ def test_information_is_least_at_r_and_r_goes_down() -> None:
     assert min(losses[0], losses[2]) > 0.1
     model = model_of(first_r=0.9, last_r=0.5)
     seen = []
-    settled = []
+    selectable = []
     for progress in (0.0, 0.25, 0.5, 0.9):
         model.begin_epoch(progress)
         seen.append(float(model.r))
-        settled.append(model.settled)
+        selectable.append(model.selectable)
     assert seen == pytest.approx([0.9, 0.7, 0.5, 0.5])
-    assert settled == [False, False, True, True]
+    assert selectable == [False, False, True, True]
 
 
 def test_evaluation_is_not_random() -> None:
@@ -138,7 +140,7 @@ def test_evaluation_is_not_random() -> None:
 def test_attention_sharpens_on_a_planted_motif() -> None:
     graphs = ba_motifs(num_graphs=400, seed=0)
     torch.manual_seed(0)
-    model = GSAT(10, 2, NetworkConfig(hidden_dim=32, num_layers=2), GSATConfig(), "gin")
+    model = GSAT(DIMS, NetworkConfig(hidden_dim=32, num_layers=2), "gin", GSATConfig())
     optimizer = Adam(model.parameters(), lr=3e-3, weight_decay=1e-4)
     order = torch.Generator().manual_seed(0)
     truth = graphs.node_truth

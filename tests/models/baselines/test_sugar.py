@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from cores.config import NetworkConfig, SugarConfig
+from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
 from cores.graphs.store import GraphStore
 from cores.models.baselines.sugar import SUGAR, AdaptiveShare, sample_subgraphs
@@ -14,7 +15,7 @@ NETWORK = NetworkConfig(hidden_dim=8, num_layers=2)
 
 def model_of(conv: str = "gin", **changes: float) -> SUGAR:
     torch.manual_seed(0)
-    return SUGAR(10, 2, NETWORK, SugarConfig(subgraphs=4, size=5, **changes), conv)
+    return SUGAR(Dims(10, 2), NETWORK, conv, SugarConfig(subgraphs=4, size=5, **changes))
 
 
 def test_subgraphs_are_what_a_breadth_first_search_meets_first() -> None:
@@ -142,7 +143,7 @@ def test_fewer_subgraphs_show_less_of_a_graph() -> None:
         model.share.state.fill_(state)
         shares.append(float((~model.predict(batch).subgraph.removed_nodes).float().mean()))
     assert 0 < shares[0] < shares[1] < 1
-    assert torch.allclose(model.whole(batch), model(batch), atol=1e-6)  # k is 1 now
+    assert torch.allclose(model.full_logits(batch), model(batch), atol=1e-6)  # k is 1 now
 
 
 def test_what_is_in_no_chosen_subgraph_does_not_matter() -> None:

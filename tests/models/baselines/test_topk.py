@@ -5,12 +5,14 @@ import torch
 from torch_geometric.data import Batch
 
 from cores.config import NetworkConfig, PoolConfig
+from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
 from cores.graphs.store import GraphStore
 from cores.models.baselines.control import RandomSubgraph
 from cores.models.baselines.topk import GPool, SAGPool, TopK
 
 NETWORK = NetworkConfig(hidden_dim=8, num_layers=2)
+DIMS = Dims(num_features=3, num_classes=2)
 
 
 def graphs_with_features(count: int = 4) -> GraphStore:
@@ -22,7 +24,7 @@ def graphs_with_features(count: int = 4) -> GraphStore:
 
 def model_of(kind: type[TopK], ratio: float = 0.5) -> TopK:
     torch.manual_seed(1)
-    return kind(3, 2, NETWORK, PoolConfig(ratio=ratio, multiplier=2.0), "gin").eval()
+    return kind(DIMS, NETWORK, "gin", PoolConfig(ratio=ratio, multiplier=2.0)).eval()
 
 
 def changed_outside(batch: Batch, removed: torch.Tensor) -> Batch:
@@ -98,7 +100,7 @@ def test_predictions_are_those_of_the_forward_pass(kind: type[TopK]) -> None:
     model = model_of(kind)
     assert torch.allclose(model.predict(batch).probs, model(batch).softmax(dim=-1), atol=1e-6)
     everything = model_of(kind, ratio=1.0)
-    assert torch.allclose(everything.whole(batch), everything(batch), atol=1e-6)
+    assert torch.allclose(everything.full_logits(batch), everything(batch), atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", [GPool, SAGPool])
@@ -115,7 +117,7 @@ def test_the_scores_are_learnt(kind: type[TopK]) -> None:
 def test_the_control_draws_anew_in_training_and_repeats_itself_in_evaluation() -> None:
     batch = graphs_with_features().batch(torch.arange(4))
     torch.manual_seed(0)
-    model = RandomSubgraph(3, 2, NETWORK, PoolConfig(ratio=0.3), "gin")
+    model = RandomSubgraph(DIMS, NETWORK, "gin", PoolConfig(ratio=0.3))
     drawn = [model.subgraph(batch).removed_nodes for _ in range(2)]
     assert not torch.equal(*drawn)
     model.eval()

@@ -66,7 +66,7 @@ class DiffPool(GraphModel):
         links = assigned(batch, s, neighbour_sum(batch, s))  # [B, C, C], S'AS
         h = self.coarse(nodes, links)  # [B, C, H]
         h = torch.relu(self.norm(h.flatten(0, 1)).view_as(h))
-        read = [h.mean(dim=1) if each == "mean" else h.sum(dim=1) for each in self.pooling]
+        read = [h.mean(dim=1) if name == "mean" else h.sum(dim=1) for name in self.pooling]
         return self.head(torch.cat(read, dim=-1))
 
 

@@ -40,7 +40,7 @@ class GSAT(GraphModel):
         super().__init__(dims)
         width = config.hidden_dim
         self.gsat = gsat
-        # Of its own: batch norms shared by both would average over whole and weighed graphs.
+        # Of its own: batch norms shared by both would average over full and weighted graphs.
         self.extractor = Encoder(dims, config, conv)
         self.classifier = Classifier(dims, config, conv)
         self.scaler = self.classifier.scaler

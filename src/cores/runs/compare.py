@@ -1,0 +1,90 @@
+"""Several models on one dataset, with the same splits: one compact table."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cores.config import RunConfig, merged
+from cores.config.models import MODELS
+from cores.config.presets import preset_config
+from cores.data.catalogue import canonical_name
+from cores.files import make_folder
+from cores.runs.rows import Row, Spread, kept_metric, matching, run_row, spread
+from cores.runs.runner import Outcome, run_all
+from cores.runs.table import Table
+
+COLUMNS = ("model", "runs", "accuracy", "balanced", "kept", "judge", "random", "seconds")
+
+
+def compare(
+    dataset: str,
+    models: Sequence[str],
+    out: Path,
+    *,
+    conv: str = "gin",
+    splits: Sequence[int] = (1, 2, 3),
+    settings: Mapping[str, Any] | None = None,
+    workers: int = 1,
+    device: str = "auto",
+    data_root: Path | None = None,
+    done: Callable[[Outcome], None] = lambda outcome: None,
+) -> list[Row]:
+    """Train every model on every split into folders under ``out``; returns a row per finished run.
+
+    Runs that are there already are not repeated.
+
+    Args:
+        dataset: A name or a path.
+        models: Names of models, built-in or registered.
+        out: Folder of the run folders.
+        conv: Message-passing layer.
+        splits: Numbers of the splits.
+        settings: Changes to the default settings, nested.
+        workers: Processes.
+        device: Of the runs.
+        data_root: Folder of the datasets.
+        done: Called with every run as it ends.
+    """
+    name = canonical_name(dataset)
+    configs: list[RunConfig] = [
+        preset_config(name, model, conv, "default", merged(settings or {}, {"split": split}))
+        for model in dict.fromkeys(models)
+        for split in splits
+    ]
+    make_folder(out)
+    outcomes = run_all(configs, out, workers=workers, device=device, data_root=data_root, done=done)
+    rows = [run_row(outcome.folder) for outcome in outcomes if outcome.failure is None]
+    return [row for row in rows if row is not None]
+
+
+def comparison_table(rows: Sequence[Row]) -> Table:
+    """Every model's metrics over its runs, in percent: mean ± deviation.
+
+    *kept* is the share of nodes, or of edges where only those are removed; *judge* the accuracy of
+    an independent classifier on the kept subgraphs, *random* its accuracy on random ones as small.
+    """
+    measured = {row["model"] for row in rows}
+    lines = []
+    for name in (name for name in MODELS if name in measured):
+        runs = matching(rows, {"model": name})
+        seconds = spread(runs, "seconds")
+        lines.append(
+            [
+                MODELS[name].title,
+                str(len(runs)),
+                _percent(spread(runs, "accuracy")),
+                _percent(spread(runs, "balanced_accuracy")),
+                _percent(spread(runs, kept_metric(name))),
+                _percent(spread(runs, "judge_accuracy")),
+                _percent(spread(runs, "judge_random_accuracy")),
+                "–" if seconds is None else f"{seconds.mean:.0f}",
+            ]
+        )
+    return Table(COLUMNS, lines)
+
+
+def _percent(value: Spread | None) -> str:
+    if value is None:
+        return "–"
+    deviation = "" if value.std is None else f" ± {100 * value.std:.0f}"
+    return f"{100 * value.mean:.1f}{deviation}"
