@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cores.data import folders
+from cores.data import catalogue, folders
 from cores.data.catalogue import DATASETS
 from cores.errors import UserError
 
@@ -75,3 +75,21 @@ def test_a_data_folder_that_is_not_there_is_refused(ask: Ask, tmp_path: Path) ->
     status, _, err = ask("datasets", "--data-root", tmp_path / "none")
     assert status == 2
     assert "does not exist; set --data-root to the right one" in err
+
+
+def test_a_dataset_that_a_script_registers_is_listed(
+    ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(catalogue.REGISTERED, "paths", list)  # gone again after the test
+    script = tmp_path / "mine.py"
+    script.write_text(
+        "import networkx as nx\n"
+        "from cores.data.catalogue import register_dataset\n"
+        "graphs = [nx.path_graph(3 + n % 2, create_using=nx.Graph) for n in range(20)]\n"
+        "for number, graph in enumerate(graphs):\n"
+        "    graph.graph['y'] = number % 2\n"
+        "register_dataset('paths', lambda: graphs)\n"
+    )
+    status, out, err = ask("datasets", "paths", "--import", script, "--json")
+    assert status == 0, err
+    assert [row["graphs"] for row in json.loads(out)["datasets"]] == [20]

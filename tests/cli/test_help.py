@@ -9,6 +9,7 @@ import pytest
 
 from cores import __version__
 from cores.__main__ import main
+from cores.cli.commands import COMMANDS
 from cores.cli.settings import settings_groups
 from cores.config import RunConfig
 from cores.config.models import CONVS, MODELS
@@ -37,9 +38,7 @@ def printed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
     return printed
 
 
-@pytest.mark.parametrize(
-    "command", ["datasets", "train", "evaluate", "search", "reproduce", "benchmark"]
-)
+@pytest.mark.parametrize("command", [*(each.name for each in COMMANDS), "reproduce"])
 def test_every_command_has_a_line_and_a_help_of_one_screen(printed: Printed, command: str) -> None:
     assert f"\n  {command} " in printed("--help")
     lines = printed(command, "--help").splitlines()
