@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cores.data import catalogue, folders
@@ -93,3 +94,13 @@ def test_a_dataset_that_a_script_registers_is_listed(
     status, out, err = ask("datasets", "paths", "--import", script, "--json")
     assert status == 0, err
     assert [row["graphs"] for row in json.loads(out)["datasets"]] == [20]
+
+
+def test_a_mistake_in_a_file_is_told_as_it_was_found(ask: Ask, tmp_path: Path) -> None:
+    """UserError is a ValueError, which a handler of damaged files must not take for damage."""
+    assert issubclass(UserError, ValueError)
+    (tmp_path / "other").mkdir()
+    np.savez(tmp_path / "other" / "BA_2Motifs.npz", x=np.zeros(3))
+    status, _, err = ask("datasets", "BA_2Motifs", "--data-root", tmp_path)
+    assert status == 2
+    assert err.startswith(f"cores: {tmp_path}/other/BA_2Motifs.npz lacks the array")
