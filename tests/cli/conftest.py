@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from cores.cli import main
+from cores.__main__ import main
 
 
 @pytest.fixture

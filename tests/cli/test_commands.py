@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from cores.cli import main
+from cores.__main__ import main
 
 Ask = Callable[..., tuple[int, str, str]]
-QUICK = ["--epochs", "2", "--network.hidden_dim", "8", "--device", "cpu"]
+QUICK = ["--model", "gnn", "--epochs", "2", "--network.hidden_dim", "8", "--device", "cpu"]
 
 
 def test_train_then_evaluate(ask: Ask, tmp_path: Path) -> None:
     run = tmp_path / "run"
     status, out, _ = ask("train", "--dataset", "MOTIFS", *QUICK, "--out", run)
     assert status == 0
-    assert "test graphs classified correctly" in out
+    assert "share of test graphs classified correctly" in out
     status, out, _ = ask("evaluate", run, "--json", "--device", "cpu")
     assert status == 0
     trained = json.loads((run / "metrics.json").read_text())
@@ -44,7 +44,7 @@ def test_settings_rank_preset_then_file_then_option(ask: Ask, tmp_path: Path) ->
         "seed = 5\n[network]\nhidden_dim = 12\nnum_layers = 1\n[training]\nepochs = 1\n"
     )
     arguments = ["--settings", file, "--network.hidden_dim", "8", "--out", tmp_path / "run"]
-    status, _, err = ask("train", *arguments, "--device", "cpu")
+    status, _, err = ask("train", *arguments, "--model", "gnn", "--device", "cpu")
     assert status == 0, err
     config = json.loads((tmp_path / "run" / "config.json").read_text())["config"]
     assert config["seed"] == 5
@@ -60,7 +60,7 @@ def test_the_paper_preset_takes_the_published_settings(
 ) -> None:
     run = tmp_path / "run"
     arguments = ["--dataset", "mutag", "--preset", "paper", "--epochs", "1", "--out", run]
-    assert ask("train", *arguments, "--data-root", data_root)[0] == 0
+    assert ask("train", *arguments, "--model", "gnn", "--data-root", data_root)[0] == 0
     config = json.loads((run / "config.json").read_text())["config"]
     assert config["network"]["hidden_dim"] == 16
     assert config["parts"]["policy"] == 0.5
@@ -112,7 +112,10 @@ def broken(write_files: Callable[..., Path], tu_files: dict[str, str], tmp_path:
     ("arguments", "message"),
     [
         (["--dataset", "MUTGA"], "unknown dataset 'MUTGA'; did you mean MUTAG?"),
-        (["--dataset", "MUTAG", "--data-root", "TMP/none"], "data folder TMP/none does not exist"),
+        (
+            ["--dataset", "MUTAG", "--data-root", "TMP/none"],
+            "data folder TMP/none does not exist; set --data-root to the right one",
+        ),
         (["--dataset", "TMP/corrupt.zip"], "TMP/corrupt.zip is not a readable zip file"),
         (["--dataset", "TMP/nothing.zip"], "dataset path TMP/nothing.zip does not exist"),
         (["--dataset", "TMP/missing"], "toy_graph_labels.txt is missing"),
@@ -128,23 +131,29 @@ def broken(write_files: Callable[..., Path], tu_files: dict[str, str], tmp_path:
             "training.learning_rate must lie in (0, 2^31), got nan",
         ),
         (["--alpha", "1.5"], "--alpha must lie in (0, 1), got 1.5"),
-        (["--conv", "gim"], "option \"conv\": expected one of ['gin', 'gcn', 'gat'], got gim"),
-        (["--model", "svm"], 'option "model"'),
+        (["--conv", "gim"], "unknown conv 'gim'; did you mean gin"),
+        (["--model", "svm"], "unknown model 'svm'; known: gnn, mlp"),
         (["--epochs", "0"], "training.epochs must lie in (0, 2^31), got 0"),
-        (["--epochs", "2.5"], "expected a int, got 2.5"),
+        (["--epochs", "2.5"], "--epochs: expected a whole number, got 2.5"),
         (["--network.hidden_dim", "100000000"], "network.hidden_dim must lie in [1, 65536]"),
         (["--network.pooling", "[mean,mean]"], "network.pooling must not repeat itself"),
         (["--dataset", ""], "the dataset's name is empty"),
         (["--dataset", "x" * 5000], "File name too long"),
         (["--dataset", "/dev/null"], "/dev/null is neither a zip file nor a folder"),
-        (["--network.hidden_dim", "x"], 'option "network.hidden_dim": expected a int, got x'),
+        (["--network.hidden_dim", "x"], "--network.hidden_dim: expected a whole number, got x"),
+        (["--preset", "best"], "--preset: expected one of default, paper, got best"),
         (["--wings", "2"], "unrecognized arguments: --wings 2"),
-        (["--device", "cuda"], "--device cuda: torch sees no CUDA device here"),
+        (["--desird-ratio", "0.2"], "did you mean --desired-ratio"),
+        (["--mix", "2"], "--mix must lie in [0, 1], got 2.0"),
+        (["--device", "cuda"], "torch sees no CUDA device here; use --device cpu"),
         (["--settings", "TMP/none.toml"], "cannot read --settings TMP/none.toml"),
         (["--settings", "TMP/file"], "TMP/file is not valid TOML"),
         (["--out", "TMP/file"], "--out TMP/file is a file; name a folder"),
         (["--out", "TMP/file/run"], "cannot make the folder TMP/file/run"),
-        (["--preset", "paper"], "the paper has no settings for gnn with gin on motifs"),
+        (
+            ["--preset", "paper"],
+            "the paper has no settings for cores-node with gin on motifs; use --preset default",
+        ),
     ],
 )
 def test_a_mistake_gets_one_line_status_2_and_no_run(
@@ -233,7 +242,7 @@ def test_ctrl_c_leaves_a_run_that_goes_on(
         patch.setattr(supervised, "fit_epoch", interrupted)
         status, _, err = ask(*arguments)
     assert status == 130
-    assert "--resume goes on" in err
+    assert "the same command with --resume continues" in err
     assert ask(*arguments, "--resume")[0] == 0
 
 

@@ -1,18 +1,21 @@
-"""Progress over many runs, in a terminal and in a log."""
+"""Tables and progress, in a terminal and in a log."""
 
 import sys
 
 import pytest
 
-from cores.cli.display import runs_progress
+from cores.cli.display import MEANINGS, print_metrics, runs_progress
 
 
 def test_a_log_gets_a_line_for_every_run_that_ends(capsys: pytest.CaptureFixture[str]) -> None:
-    with runs_progress(2) as advance:
+    with runs_progress(2, {"out": "--out"}) as advance:
         advance("MUTAG-gnn", None)
-        advance("PTC-gnn", "no such file")
+        advance("PTC-gnn", "no room; choose another `out`")
     lines = capsys.readouterr().err.splitlines()
-    assert lines == ["1/2 runs after 0:00:00: MUTAG-gnn", "failed: PTC-gnn: no such file"]
+    assert lines == [
+        "1/2 runs after 0:00:00: MUTAG-gnn",
+        "failed: PTC-gnn: no room; choose another --out",
+    ]
 
 
 def test_a_terminal_gets_a_bar(
@@ -20,7 +23,7 @@ def test_a_terminal_gets_a_bar(
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
-    with runs_progress(2) as advance:
+    with runs_progress(2, {}) as advance:
         advance("MUTAG-gnn", None)
     text = capsys.readouterr().err
     assert "1/2" in text
@@ -33,8 +36,22 @@ def test_what_fails_before_the_first_run_leaves_no_bar(
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     monkeypatch.setenv("TERM", "xterm")
-    with pytest.raises(ValueError, match="unreachable"), runs_progress(2):
+    with pytest.raises(ValueError, match="unreachable"), runs_progress(2, {}):
         raise ValueError("unreachable")
     text = capsys.readouterr().err
     erase_line = "\x1b[2K"
     assert text.rstrip().endswith(erase_line) if terminal else text == ""
+
+
+def test_a_runs_metrics_fit_80_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    run = {"model": "cores-node", "conv": "gin", "dataset": "motifs", "seconds": 1234.567}
+    print_metrics(dict.fromkeys(MEANINGS, 0.5) | run, "runs/mine")
+    title, head, rule, *rows = capsys.readouterr().out.splitlines()
+    assert title.split() == ["cores-node", "(gin)", "on", "motifs"]
+    assert head.split()[::2] == ["metric", "value", "meaning"]
+    assert rule.startswith("━")
+    assert len(rows) == len(MEANINGS) + 1, "a line each, and the folder"
+    assert rows[6].endswith("an independent classifier on the same subgraphs")

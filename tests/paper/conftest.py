@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from cores.cli import main
+from cores.__main__ import main
 from cores.config.models import MODELS, ModelSpec, register_model
 from cores.models.classifier import Classifier
 

@@ -120,6 +120,7 @@ def test_a_table_whose_runs_fail_says_so(ask: Ask, tmp_path: Path) -> None:
     ("failure", "status", "message"),
     [
         ("ZeroDivisionError: so it is", 1, "ZeroDivisionError: so it is"),
+        ('torch sees no GPU; use device="cpu"', 1, "torch sees no GPU; use --device cpu"),
         (None, 2, "workers must share --out"),
     ],
 )
@@ -145,6 +146,19 @@ def test_a_run_that_failed_by_our_fault_or_elsewhere_is_told_apart(
     assert found == status
     assert "1 of 1 runs failed" in err.splitlines()[-1]
     assert message in err.splitlines()[-1]
+    assert message in err.splitlines()[0], "the run's own line speaks of options, too"
+
+
+def test_runs_locked_by_another_process_are_waited_for_with_a_note(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def run_all(configs: Sequence[RunConfig], root: Path, **options: Any) -> None:
+        options["waits"](len(configs))
+
+    monkeypatch.setattr("cores.runs.runner.run_all", run_all)
+    arguments = ["--models", "gnn", "--datasets", "motifs", "--splits", "1,2", "--out", tmp_path]
+    _, _, err = ask("reproduce", "comparison-gin", *arguments)
+    assert err == "note: the last 2 runs are locked by another process; waiting for them\n"
 
 
 def test_all_goes_on_past_a_target_that_fails(
@@ -191,7 +205,12 @@ def test_all_goes_on_past_a_target_that_fails(
         (["comparison-gin", "--datasets", ","], "--datasets names nothing"),
         (["mutag", "--models", ","], "--models names nothing"),
         (["comparison-gin", "--data-root", "~nobody-here/x"], "~nobody-here/x does not exist"),
-        (["comparison-gin", "--scheduler", "foo://bar:1"], "no dask scheduler answers"),
+        (
+            ["comparison-gin", "--scheduler", "foo://bar:1"],
+            "no dask scheduler answers at foo://bar:1",
+        ),
+        (["comparison-gin", "--scheduler", "head"], "--scheduler takes an address such as tcp"),
+        (["ablation-d", "--models", "mlp,cores-node"], "needs models with a policy, got mlp"),
     ],
 )
 def test_a_table_asked_for_wrongly_is_refused(

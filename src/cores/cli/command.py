@@ -125,7 +125,7 @@ def add_data_root(parser: CommandParser) -> None:
     """Where the datasets are."""
     parser.add_argument(
         "--data-root",
-        type=str | None,
+        type=str,
         default=None,
         metavar="FOLDER",
         help="Folder with tu/NAME.zip and other/NAME.npz, or PyG's layout (default: CORES_DATA).",
@@ -133,7 +133,7 @@ def add_data_root(parser: CommandParser) -> None:
 
 
 def add_import(parser: CommandParser) -> None:
-    """Scripts that register models."""
+    """Scripts that register models, convs or datasets."""
     parser.add_argument(
         "--import",
         dest="scripts",
@@ -141,5 +141,5 @@ def add_import(parser: CommandParser) -> None:
         type=str,
         default=[],
         metavar="FILE.py",
-        help="Import a script or module that registers models or convs; repeatable.",
+        help="Import a script or module that registers models, convs or datasets; repeatable.",
     )

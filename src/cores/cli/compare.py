@@ -1,4 +1,4 @@
-"""`cores compare`."""
+"""`cores compare`: several models on one dataset."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ from jsonargparse import Namespace
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
-from cores.cli.settings import read_settings
+from cores.cli.settings import settings_file
 from cores.cli.values import check_workers, names, numbers, path_or_none
 from cores.config import merged
 from cores.config.models import CONVS, MODELS, model_spec
@@ -18,8 +18,9 @@ from cores.errors import failed
 def _parser() -> CommandParser:
     parser = CommandParser(
         "Train several models on the same splits of one dataset and print one table: accuracy, "
-        "balanced accuracy, kept share, the judge on what is kept and on random parts as small, "
-        "in percent, and seconds of training. Finished runs are not repeated.",
+        "balanced accuracy, kept ratio, an independent classifier (the judge) on the kept "
+        "subgraphs and on random ones as small, in percent, and seconds of training. Finished runs "
+        "are not repeated: the same command continues after an interruption.",
         usage="cores compare --dataset NAME [options]",
     )
     parser.add_argument(
@@ -51,11 +52,11 @@ def _parser() -> CommandParser:
         help="For example 1-5 or 1,3 (default: 1-3).",
     )
     parser.add_argument(
-        "--epochs", type=int | None, default=None, metavar="N", help="Most epochs (default: 240)."
+        "--epochs", type=int, default=None, metavar="N", help="Most epochs (default: 240)."
     )
     parser.add_argument(
         "--settings",
-        type=str | None,
+        type=str,
         default=None,
         metavar="FILE",
         help="Settings of all models from a TOML, YAML or JSON file.",
@@ -65,7 +66,7 @@ def _parser() -> CommandParser:
     )
     parser.add_argument(
         "--out",
-        type=str | None,
+        type=str,
         default=None,
         metavar="FOLDER",
         help="Folder of the run folders (default: runs/compare-DATASET).",
@@ -76,7 +77,9 @@ def _parser() -> CommandParser:
 
 
 def _compare(options: Namespace) -> dict[str, Any]:
+    from cores.data.datasets import load_dataset
     from cores.runs.compare import compare, comparison_table
+    from cores.runs.device import choose_device
     from cores.runs.rows import as_measured
     from cores.runs.runner import has_fault
 
@@ -87,11 +90,13 @@ def _compare(options: Namespace) -> dict[str, Any]:
     splits = numbers(options.splits, "--splits", first=1)
     settings: dict[str, Any] = {}
     if options.settings is not None:
-        settings = read_settings(Path(options.settings), "--settings")
+        settings = settings_file(Path(options.settings))
     if options.epochs is not None:
         settings = merged(settings, {"training": {"epochs": options.epochs}})
     dataset = canonical_name(options.dataset)
     out = Path(options.out or f"runs/compare-{Path(dataset).stem}")
+    choose_device(options.device)  # what is wrong with all runs is told once, before the first
+    load_dataset(dataset, options.data_root)
     failures: dict[Path, str] = {}
     with display.runs_progress(len(models) * len(splits), options.flags) as advance:
 

@@ -5,8 +5,8 @@ from typing import Any
 from jsonargparse import Namespace
 
 from cores.cli import display
-from cores.cli.command import Command, CommandParser, add_data_root
-from cores.data.catalogue import DATASETS, canonical_name
+from cores.cli.command import Command, CommandParser, add_data_root, add_import
+from cores.data.catalogue import DATASETS, REGISTERED, canonical_name
 from cores.data.folders import data_folder, how_to_get
 
 
@@ -17,6 +17,7 @@ def _parser() -> CommandParser:
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="Datasets, by name or path.")
     add_data_root(parser)
+    add_import(parser)
     return parser
 
 
@@ -29,7 +30,7 @@ def _datasets(options: Namespace) -> dict[str, Any]:
         root = data_folder(options.data_root)
         advice = {name: how_to_get(spec, root) for name, spec in DATASETS.items()}
         missing = {name: remedy for name, remedy in advice.items() if remedy is not None}
-    names = [canonical_name(name) for name in options.names or DATASETS]
+    names = [canonical_name(name) for name in options.names or (*DATASETS, *REGISTERED)]
     measured = [
         statistics(load_dataset(name, options.data_root)) for name in names if name not in missing
     ]
@@ -38,4 +39,6 @@ def _datasets(options: Namespace) -> dict[str, Any]:
     return {"datasets": measured, "missing": list(missing)}
 
 
-LIST_DATASETS = Command("datasets", "the datasets: Table 1, measured", _parser, _datasets)
+LIST_DATASETS = Command(
+    "datasets", "the datasets: Table 1, measured", _parser, _datasets, takes_scripts=True
+)

@@ -67,7 +67,8 @@ def print_metrics(metrics: Mapping[str, Any], folder: str) -> None:
 
 def print_datasets(rows: Sequence[Mapping[str, Any]], missing: Mapping[str, str]) -> None:
     """Table 1; below it the datasets whose files are missing, and how to get them."""
-    table = _plain_table("dataset")
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("dataset", no_wrap=True)
     counts = ("graphs", "node\nfeat.", "edge\nfeat.", "classes", "undi-\nrected")
     for name in (*counts, "nodes", "edges"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -80,20 +81,12 @@ def print_datasets(rows: Sequence[Mapping[str, Any]], missing: Mapping[str, str]
             f"{row['edges_mean']:.2f} ± {row['edges_std']:.2f}",
         )
     console = Console()
-    if rows:
-        console.print(table)
+    console.print(table)
     if missing:
-        absent = _plain_table("not here")
-        absent.add_column("how to get it", overflow="fold")
-        for name, remedy in missing.items():
-            absent.add_row(name, Text(remedy))
-        console.print(*([""] if rows else []), absent)
-
-
-def _plain_table(first: str) -> Table:
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column(first, no_wrap=True)
-    return table
+        width = max(map(len, missing))
+        lines = [f"{name:{width}} {remedy}" for name, remedy in missing.items()]
+        for line in ("", f"{'not here':{width}} how to get it", *lines):
+            console.print(Text(line), soft_wrap=True)  # a path is copied in one piece
 
 
 def print_benchmark(metrics: Mapping[str, float]) -> None:

@@ -18,21 +18,21 @@ def _parser() -> CommandParser:
     parser.add_argument("run", metavar="RUN", help="Run folder that `cores train` made.")
     parser.add_argument(
         "--dataset",
-        type=str | None,
+        type=str,
         default=None,
         metavar="NAME",
         help="Another dataset with the same features and labels; all its graphs are used.",
     )
     parser.add_argument(
         "--alpha",
-        type=float | None,
+        type=float,
         default=None,
         metavar="X",
         help="Error rate of the prediction sets (default: the run's).",
     )
     parser.add_argument(
         "--score",
-        type=SCORE | None,
+        type=SCORE,
         default=None,
         metavar="{" + ",".join(get_args(SCORE)) + "}",
         help="Conformal score of the prediction sets (default: the run's).",

@@ -22,18 +22,19 @@ def parse(arguments: Sequence[str], commands: Sequence[Command]) -> tuple[Comman
     if name not in by_name:
         _explain(arguments, by_name)
     command = by_name[name]
-    if command.takes_scripts:  # what they register, the parser must know
-        import_scripts(_values(rest, ["import"])[1].get("import", []))
-    parser = command.parser()
-    parser.prog = f"cores {name}"
+    flags: dict[str, str] = {}
     try:
+        if command.takes_scripts:  # what they register, the parser must know
+            import_scripts(_values(rest, ["import"])[1].get("import", []))
+        parser = command.parser()
+        parser.prog, flags = f"cores {name}", parser.flags
         rest, files = _values(rest, parser.groups_from_files)
         options = parser.parse_args(rest)
     except (ArgumentError, argparse.ArgumentError) as error:
-        message = parser_message(str(error), parser.flags)
-        remedy = "" if message.endswith("?") else f"; see {parser.prog} --help"
+        message = parser_message(str(error), flags)
+        remedy = "" if message.endswith("?") else f"; see cores {name} --help"
         raise UserError(message + remedy) from None
-    options.flags = parser.flags
+    options.flags = flags
     options.group_files = {group: paths[-1] for group, paths in files.items()}
     return command, options
 

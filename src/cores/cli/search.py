@@ -23,7 +23,7 @@ def _parser() -> CommandParser:
     )
     parser.add_argument(
         "--out",
-        type=str | None,
+        type=str,
         default=None,
         metavar="FOLDER",
         help="Folder of the study (default: runs/search-DATASET-MODEL-CONV); the best settings "

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -75,7 +75,7 @@ def add_settings(parser: CommandParser) -> None:
         parser.add_setting(shown, "--" + name.replace("_", "-"), BRIEF[name], **option)
     shown.add_argument(
         "--settings",
-        type=str | None,
+        type=str,
         default=None,
         metavar="FILE",
         help="Settings from a TOML, YAML or JSON file; --GROUP FILE reads one group alone.",
@@ -138,16 +138,13 @@ def _shown(default: Any) -> str:
 
 def run_config(options: Namespace) -> RunConfig:
     """The preset, changed by the settings file, by files of groups, and by options, in turn."""
-    files = {"--settings": options.settings} if options.settings is not None else {}
-    files |= {f"--{group}": path for group, path in options.group_files.items()}
     from_files: dict[str, Any] = {}
-    for option, path in files.items():
-        settings = read_settings(Path(path), option)
-        nested = settings if option == "--settings" else {option.removeprefix("--"): settings}
-        _note_old_names(nested, prefix="", place=f" in {path}")
-        from_files = merged(from_files, with_current_names(nested))
+    if options.settings is not None:
+        from_files = settings_file(Path(options.settings))
+    for group, path in options.group_files.items():
+        from_files = merged(from_files, settings_file(Path(path), group))
     given = _given(options)
-    _note_old_names(given, prefix="--", place="")
+    _note_old_names(given, prefix="--")
     changes = merged(from_files, with_current_names(given))
     choice = _choice(changes)
     changes["dataset"] = canonical_name(choice.dataset)
@@ -178,21 +175,9 @@ def _choice(settings: Mapping[str, Any]) -> RunConfig:
     return RunConfig.from_settings({name: settings[name] for name in CHOICE if name in settings})
 
 
-def _note_old_names(settings: Mapping[str, Any], prefix: str, place: str) -> None:
-    """Tell, on standard error, which settings have another name today."""
-    for name in _names(settings):
-        if current_name(name) != name:
-            display.print_note(f"{prefix}{name}{place} is now {prefix}{current_name(name)}")
-
-
-def _names(settings: Mapping[str, Any]) -> Iterator[str]:
-    for group, values in settings.items():
-        if isinstance(values, Mapping):
-            yield from (f"{group}.{name}" for name in values)
-
-
-def read_settings(path: Path, option: str) -> dict[str, Any]:
-    """The nested settings in a file that an option names."""
+def settings_file(path: Path, group: str | None = None) -> dict[str, Any]:
+    """The nested settings in the file of ``--settings``, or of ``--GROUP``, by today's names."""
+    option = f"--{group or 'settings'} {path}"
     kind = FORMATS.get(path.suffix.lower(), "TOML")
     try:
         text = path.read_text(encoding="utf-8")
@@ -201,10 +186,20 @@ def read_settings(path: Path, option: str) -> dict[str, Any]:
         else:
             settings = json.loads(text) if kind == "JSON" else yaml.safe_load(text)
     except OSError as error:
-        raise UserError(f"cannot read {option} {path}: {error.strerror}") from None
+        raise UserError(f"cannot read {option}: {error.strerror}") from None
     except (ValueError, yaml.YAMLError, RecursionError) as error:
-        raise UserError(f"{option} {path} is not valid {kind}: {error}") from None
+        raise UserError(f"{option} is not valid {kind}: {error}") from None
     if not isinstance(settings, dict) or not all(isinstance(name, str) for name in settings):
-        got = type(settings).__name__
-        raise UserError(f"{option} {path} must hold settings by name, got a {got}")
-    return settings
+        raise UserError(f"{option} must hold settings by name, got a {type(settings).__name__}")
+    nested = settings if group is None else {group: settings}
+    _note_old_names(nested, place=f" in {path}")
+    return with_current_names(nested)
+
+
+def _note_old_names(settings: Mapping[str, Any], prefix: str = "", place: str = "") -> None:
+    """Tell, on standard error, which settings have another name today."""
+    for group, values in settings.items():
+        for name in values if isinstance(values, Mapping) else ():
+            old = f"{group}.{name}"
+            if current_name(old) != old:
+                display.print_note(f"{prefix}{old}{place} is now {prefix}{current_name(old)}")

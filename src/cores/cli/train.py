@@ -21,7 +21,7 @@ def _parser() -> CommandParser:
     )
     parser.add_argument(
         "--out",
-        type=str | None,
+        type=str,
         default=None,
         metavar="RUN",
         help="Run folder (default: runs/DATASET-MODEL-CONV-splitN-seedS).",

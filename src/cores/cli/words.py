@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from cores.errors import nearest
 
-_ARGUMENT = re.compile(r'`(\w+)`|`?\b(\w+)=(True|"([^"\s]*)")`?')
+_ARGUMENT = re.compile(r'`([\w.]+)`|`?\b(\w+)=(True|"([^"\s]*)")`?')
 
 
 def with_flags(message: str, flags: Mapping[str, str]) -> str:
@@ -65,4 +65,9 @@ def parser_message(message: str, flags: Mapping[str, str]) -> str:
     return message
 
 
-_KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a text"}
+_KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "tuple": "a list such as [a,b]",
+}

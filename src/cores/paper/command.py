@@ -58,14 +58,14 @@ def _parser() -> CommandParser:
     )
     parser.add_argument(
         "--datasets",
-        type=str | None,
+        type=str,
         default=None,
         metavar="NAMES",
         help="Names with commas (default: the paper's nine).",
     )
     parser.add_argument(
         "--models",
-        type=str | None,
+        type=str,
         default=None,
         metavar="NAMES",
         help=f"Names with commas (default: the target's own), of {', '.join(MODELS)}.",
@@ -105,7 +105,7 @@ def _parser() -> CommandParser:
     )
     parser.add_argument(
         "--scheduler",
-        type=str | None,
+        type=str,
         default=None,
         metavar="ADDRESS",
         help="Run on the workers of a dask scheduler, e.g. tcp://head:8786, instead of processes "
@@ -121,7 +121,7 @@ def _parser() -> CommandParser:
     )
     parser.add_argument(
         "--rows",
-        type=str | None,
+        type=str,
         default=None,
         metavar="CSV",
         help="File that collects a row per finished run (default: FOLDER/TARGET.csv); a run that "

@@ -1,0 +1,73 @@
+"""`cores compare`: several models on anyone's data in one table."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Ask = Callable[..., tuple[int, str, str]]
+
+
+def test_models_are_compared_on_the_same_splits(
+    ask: Ask, tu_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    (tmp_path / "small.toml").write_text("[network]\nhidden_dim = 8\nnum_layers = 1\n")
+    arguments = ["compare", "--dataset", tu_folder, "--models", "gnn,mlp", "--splits", "1-2"]
+    arguments += ["--epochs", "1", "--settings", tmp_path / "small.toml", "--device", "cpu"]
+    arguments += ["--out", tmp_path / "runs"]
+    status, out, err = ask(*arguments)
+    assert status == 0, err
+    assert [word for word in out.split() if word in ("GNN", "MLP")] == ["GNN", "MLP"]
+    _, out, _ = ask(*arguments, "--json")
+    found = {(row["model"], row["split"]) for row in json.loads(out)["rows"]}
+    assert found == {("gnn", 1), ("gnn", 2), ("mlp", 1), ("mlp", 2)}
+    for path in (tmp_path / "runs").glob("*/config.json"):
+        config = json.loads(path.read_text())["config"]
+        assert (config["network"]["hidden_dim"], config["training"]["epochs"]) == (8, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "required: dataset"),
+        (["--dataset", "motifs", "--models", "gnm"], "unknown model 'gnm'; did you mean gnn"),
+        (["--dataset", "motifs", "--conv", "gim"], "unknown conv 'gim'; did you mean gin"),
+        (["--dataset", "motifs", "--epochs", "x"], "--epochs: expected a whole number, got x"),
+        (["--dataset", "motifs", "--workers", "0"], "--workers must be positive, got 0"),
+        (
+            ["--dataset", "MUTAG", "--data-root", "TMP"],
+            "TMP has no MUTAG; put it at TMP/tu_cleaned",
+        ),
+        (
+            ["--dataset", "motifs", "--settings", "TMP/no.toml"],
+            "cannot read --settings TMP/no.toml",
+        ),
+    ],
+)
+def test_a_comparison_asked_for_wrongly_gets_one_line_and_no_run(
+    ask: Ask, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    arguments = [argument.replace("TMP", str(tmp_path)) for argument in arguments]
+    status, out, err = ask("compare", *arguments, "--out", tmp_path / "runs")
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert message.replace("TMP", str(tmp_path)) in err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_an_old_name_in_the_settings_is_taken_and_told(
+    ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[dict[str, object]] = []
+
+    def compare(*_: object, **options: object) -> list[object]:
+        asked.append(options)
+        return []
+
+    monkeypatch.setattr("cores.runs.compare.compare", compare)
+    file = tmp_path / "old{}.toml"
+    file.write_text("[diet]\nmix = 0.5\n")
+    _, _, err = ask("compare", "--dataset", "motifs", "--settings", file)
+    assert err == f"note: diet.mix in {file} is now classifier_data.mix\n"
+    assert asked[0]["settings"] == {"classifier_data": {"mix": 0.5}}

@@ -1,0 +1,159 @@
+"""Settings from options and files: ranks, old names, files of one group, models' own settings."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cores.cli.commands import COMMANDS
+from cores.cli.parse import parse
+from cores.cli.settings import run_config
+from cores.config import GSATConfig, PoolConfig, RunConfig, SetsConfig
+from cores.config.names import INTRODUCED_AS
+from cores.errors import UserError
+
+Ask = Callable[..., tuple[int, str, str]]
+
+
+def config(*arguments: object) -> RunConfig:
+    return run_config(parse(["train", *map(str, arguments)], COMMANDS)[1])
+
+
+def setting(config: RunConfig, name: str) -> object:
+    group, _, key = name.partition(".")
+    return config.settings[group][key]
+
+
+def test_without_options_the_defaults_hold() -> None:
+    assert config() == RunConfig()
+
+
+@pytest.mark.parametrize("new", INTRODUCED_AS)
+def test_an_old_option_is_taken_and_its_new_name_told(
+    new: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = INTRODUCED_AS[new]
+    assert setting(config(f"--{old}", "0.3"), new) == 0.3
+    assert setting(config(f"--{old}=0.4"), new) == 0.4
+    assert capsys.readouterr().err == f"note: --{old} is now --{new}\n" * 2
+
+
+def test_an_old_name_in_a_file_is_taken_and_told_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "old.toml"
+    file.write_text("[diet]\nmix = 0.5\nwarm_up = 0.2\n[classifier_data]\ndistillation = 0.1\n")
+    found = config("--settings", file, "--classifier_data.warm_up", "0.3").classifier_data
+    assert (found.mix, found.warm_up, found.distillation) == (0.5, 0.3, 0.1)
+    assert capsys.readouterr().err == (
+        f"note: diet.mix in {file} is now classifier_data.mix\n"
+        f"note: diet.warm_up in {file} is now classifier_data.warm_up\n"
+    )
+    assert config("--settings", file, "--diet.mix", "0.6").classifier_data.mix == 0.6
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("network.toml", "hidden_dim = 8\nnum_layers = 1\npooling = ['add']\n"),
+        ("network.yaml", "hidden_dim: 8\nnum_layers: 1\npooling: [add]\n"),
+        ("network.json", '{"hidden_dim": 8, "num_layers": 1, "pooling": ["add"]}'),
+    ],
+)
+def test_a_group_comes_from_a_file_below_options_and_above_settings(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    group, settings = tmp_path / name, tmp_path / "all.toml"
+    group.write_text(text)
+    settings.write_text("[network]\nhidden_dim = 4\ndropout = 0.1\n[training]\nepochs = 7\n")
+    found = config(
+        "--network.num_layers", "2", "--network", group, "--settings", settings, "--split", "2"
+    )
+    assert found.network.hidden_dim == 8
+    assert found.network.num_layers == 2
+    assert found.network.pooling == ("add",)
+    assert found.network.dropout == 0.1
+    assert (found.training.epochs, found.split) == (7, 2)
+    assert config(f"--network={group}").network.hidden_dim == 8
+
+
+def test_an_old_name_in_a_groups_file_is_taken(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "ppo.toml"
+    file.write_text("floor = 0.1\n")
+    assert config("--ppo", file).ppo.min_probability == 0.1
+    assert capsys.readouterr().err == f"note: ppo.floor in {file} is now ppo.min_probability\n"
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        (("none.toml", None), "cannot read --network TMP/none.toml: No such file"),
+        (("bad.json", "{"), "--network TMP/bad.json is not valid JSON"),
+        (("bad.yaml", "a: [1"), "--network TMP/bad.yaml is not valid YAML"),
+        (("bad.toml", "a ="), "--network TMP/bad.toml is not valid TOML"),
+        (("list.json", "[1]"), "--network TMP/list.json must hold settings by name, got a list"),
+        (("typo.toml", "hiden_dim = 8"), "unknown setting 'network.hiden_dim'; did you mean"),
+        (("kind.yaml", "hidden_dim: x"), "setting 'network.hidden_dim' must be of type int"),
+    ],
+)
+def test_a_wrong_file_of_a_group_gets_one_line(
+    ask: Ask, tmp_path: Path, file: tuple[str, str | None], message: str
+) -> None:
+    name, text = file
+    if text is not None:
+        (tmp_path / name).write_text(text)
+    status, out, err = ask("train", "--network", tmp_path / name, "--out", tmp_path / "run")
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert message.replace("TMP", str(tmp_path)) in err
+    assert "__path__" not in err
+
+
+def test_a_group_without_a_file_is_refused(ask: Ask) -> None:
+    status, _, err = ask("train", "--network")
+    assert status == 2
+    assert "argument --network: expected one argument; see cores train --help" in err
+
+
+def test_a_models_own_settings_have_options_of_its_group() -> None:
+    found = config("--model", "gsat", "--gsat.attention", "edge", "--pool.ratio", "0.3")
+    assert found.model_config == GSATConfig(attention="edge")
+    assert config("--model", "sagpool", "--pool.ratio", "0.3").model_config == PoolConfig(0.3)
+    assert config("--pool.ratio", "0.3").model_config is None
+    with pytest.raises(UserError, match=r"pool\.ratio must lie in \(0, 1\], got 3\.0"):
+        config("--pool.ratio", "3")  # wrong, whether or not the model reads it
+
+
+def test_prediction_sets_have_short_options() -> None:
+    assert config("--score", "raps", "--per-class").sets == SetsConfig("raps", True)
+    assert config("--sets.per_class", "true", "--no-per-class").sets == SetsConfig()
+
+
+def test_evaluate_takes_another_score_and_a_quantile_per_class(
+    ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    arguments = ["--model", "gnn", "--epochs", "1", "--network.hidden_dim", "8", "--out", run]
+    assert ask("train", *arguments, "--device", "cpu", "--per-class")[0] == 0
+
+    def metrics(*options: str) -> dict[str, float]:
+        return json.loads(ask("evaluate", run, "--json", "--device", "cpu", *options)[1])
+
+    assert metrics() == metrics("--per-class", "--score", "lac")
+    assert metrics() != metrics("--score", "aps")
+    from cores.runs import run as runs
+
+    asked: list[dict[str, object]] = []
+    monkeypatch.setattr(runs, "evaluate_run", lambda _, **given: asked.append(given) or {})
+    for options in ([], ["--per-class", "--score", "raps"], ["--no-per-class"]):
+        ask("evaluate", run, "--json", *options)
+    assert [(each["score"], each["per_class"]) for each in asked] == [
+        (None, None),
+        ("raps", True),
+        (None, False),
+    ]
+    status, _, err = ask("evaluate", run, "--score", "best")
+    assert status == 2
+    assert "--score: expected one of lac, aps, raps, randomised-aps" in err
