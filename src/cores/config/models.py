@@ -12,6 +12,8 @@ from cores.config.baselines import DiffPoolConfig, GSATConfig, PoolConfig, Sugar
 from cores.errors import UserError, nearest
 
 Removal = Literal["node", "edge", "both"]
+NO_MESSAGES = "none"
+"""In place of a conv: the same depth without messages."""
 
 
 @dataclass(frozen=True)
@@ -214,7 +216,18 @@ def register_model(
         removes=removes,
         search=search or {},
     )
+    if settings is not None and name not in MODELS and name in _settings_names():
+        raise UserError(f"{name!r} is the name of settings; choose another name for the model")
     _register(MODELS, row, "model")
+
+
+def _settings_names() -> set[str]:
+    """Names that settings have in files and options, today or before."""
+    from cores.config.names import INTRODUCED_AS
+    from cores.config.run import RunConfig, model_groups  # it imports this module
+
+    names = {*RunConfig.__dataclass_fields__, *model_groups()}
+    return names | {old.partition(".")[0] for old in INTRODUCED_AS.values()}
 
 
 def register_conv(
@@ -234,6 +247,8 @@ def register_conv(
         title: What tables call it; the name in capitals, if not given.
         search: Values for ``cores search``, by setting.
     """
+    if name == NO_MESSAGES:
+        raise UserError(f"{name!r} stands for a network without messages; choose another name")
     _register(CONVS, ConvSpec(name, title or name.upper(), layer, search=search or {}), "conv")
 
 

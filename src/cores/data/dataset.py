@@ -67,17 +67,19 @@ class Dataset:
     @overload
     def __getitem__(self, index: Index) -> "Dataset": ...
 
-    def __getitem__(self, index: int | Index) -> "Data | Dataset":
-        if not isinstance(index, slice) and torch.as_tensor(index).dim() == 0:
-            position = int(index)  # type: ignore[arg-type]  # a number of any kind
-            if not -len(self) <= position < len(self):
-                raise IndexError(f"graph {position} of {len(self)}")
-            return self.graphs.graph(position % len(self))
+    def __getitem__(self, index: Any) -> "Data | Dataset":
         if isinstance(index, slice):
-            chosen = torch.arange(len(self))[index]
-        else:
-            chosen = torch.arange(len(self))[torch.as_tensor(index)]
-        return replace(self, graphs=self.graphs.subset(chosen))
+            chosen = torch.tensor(range(len(self))[index], dtype=torch.int64)
+            return replace(self, graphs=self.graphs.subset(chosen))
+        asked = torch.as_tensor(index)
+        if asked.dim() > 0:
+            if asked.numel() == 0:  # an empty list has no kind of numbers
+                asked = asked.long()
+            return replace(self, graphs=self.graphs.subset(torch.arange(len(self))[asked]))
+        position = int(asked)
+        if not -len(self) <= position < len(self):
+            raise IndexError(f"graph {position} of {len(self)}")
+        return self.graphs.graph(position % len(self))
 
     def __iter__(self) -> Iterator[Data]:
         return (self.graphs.graph(index) for index in range(len(self)))

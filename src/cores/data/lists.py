@@ -16,7 +16,7 @@ LABELS = ("y", "label")
 """Attributes of a graph that may hold its label."""
 
 
-def from_graphs(graphs: Iterable[Any], y: Iterable[Any] | None = None) -> Dataset:
+def from_graphs(graphs: Any, y: Any = None) -> Dataset:
     """A dataset of labelled graphs.
 
     Args:
@@ -29,7 +29,7 @@ def from_graphs(graphs: Iterable[Any], y: Iterable[Any] | None = None) -> Datase
     if isinstance(graphs, Dataset) and y is None:
         return graphs
     records = read_graphs(graphs)
-    given = plain_labels(records) if y is None else [_plain(label) for label in y]
+    given = plain_labels(records) if y is None else _given_labels(y)
     if len(given) != len(records):
         raise UserError(f"`y` has {len(given)} labels for {len(records)} graphs")
     labels, classes = _classes(given)
@@ -45,7 +45,7 @@ def from_graphs(graphs: Iterable[Any], y: Iterable[Any] | None = None) -> Datase
     )
 
 
-def read_graphs(graphs: Iterable[Any]) -> list[Data]:
+def read_graphs(graphs: Any) -> list[Data]:
     """Graphs as PyG records with features and edges that fit together."""
     if isinstance(graphs, Data) or not isinstance(graphs, Iterable) or isinstance(graphs, str):
         raise UserError(f"give a list of graphs, got a {type(graphs).__name__}")
@@ -61,6 +61,10 @@ def read_graphs(graphs: Iterable[Any]) -> list[Data]:
             f"graph {featured.index(False)} has no node features x, others have; "
             "give all graphs features, or none"
         )
+    widths = [record.edge_attr.size(1) for record in records if record.get("edge_attr") is not None]
+    for record in records:
+        if widths and record.get("edge_attr") is None and not record.num_edges:
+            record.edge_attr = torch.empty(0, widths[0])  # no edge, so nothing is missing
     for number, record in enumerate(records):
         _check(record, number, records[0])
     return records
@@ -76,6 +80,11 @@ def _record(graph: Any, number: int) -> Data:
         graph = _from_networkx(graph, number)
     if not graph.num_nodes:
         raise UserError(f"graph {number} has no nodes; leave it out")
+    for name in ("x", "edge_index", "edge_attr", "node_truth", "edge_truth"):
+        value = graph.get(name)
+        if value is not None and not isinstance(value, Tensor):
+            kind = type(value).__name__
+            raise UserError(f"graph {number}: {name} must be a tensor, got a {kind}")
     record = Data(num_nodes=graph.num_nodes)
     edge_index = graph.edge_index
     if edge_index is None:
@@ -119,6 +128,12 @@ def _check(record: Data, number: int, first: Data) -> None:
         raise UserError(
             f"graph {number} has {edges.size(1)} edges and {attributes.size(0)} rows of edge_attr"
         )
+    for name, items in (("node_truth", nodes), ("edge_truth", edges.size(1))):
+        truth = record.get(name)
+        if truth is not None and tuple(truth.shape) != (items,):
+            raise UserError(
+                f"graph {number}: {name} must have {items} values, got shape {tuple(truth.shape)}"
+            )
     if attributes is not None and not bool(attributes.isfinite().all()):
         raise UserError(f"graph {number} has NaN or infinite edge features; clean or remove it")
 
@@ -164,6 +179,12 @@ def plain_labels(graphs: Iterable[Any]) -> list[Any]:
     return labels
 
 
+def _given_labels(y: Any) -> list[Any]:
+    if isinstance(y, str | bytes) or not isinstance(y, Iterable):
+        raise UserError(f"`y` must be a list of labels, one per graph, got {y!r}")
+    return [_plain(label) for label in y]
+
+
 def _plain(label: Any) -> Any:
     """A label as a plain Python value, from whatever holds it."""
     if isinstance(label, Tensor | np.ndarray | np.generic):
@@ -186,8 +207,13 @@ def _classes(given: Sequence[Any]) -> tuple[tuple[Any, ...], list[int]]:
                 f"graph {number} has the label {label!r}; a graph has one label, a whole number "
                 "or text"
             )
-    if len({isinstance(label, str) for label in given}) > 1:
-        raise UserError("some labels are text and some are numbers; make them all alike")
+    for number, label in enumerate(given):
+        if isinstance(label, str) != isinstance(given[0], str):
+            kinds = ("text", "a number") if isinstance(label, str) else ("a number", "text")
+            raise UserError(
+                f"the label of graph {number} is {kinds[0]}, that of graph 0 is {kinds[1]}; "
+                "make them all alike"
+            )
     labels = tuple(sorted(set(given)))
     numbers = {label: number for number, label in enumerate(labels)}
     return labels, [numbers[label] for label in given]

@@ -19,14 +19,20 @@ from cores.conformal import (
     randomised_aps_scores,
     raps_scores,
 )
+from cores.graphs.masks import hashed
 
 Scores = Callable[[Tensor], Tensor]
 
 
 def _randomised(probs: Float[Tensor, "graphs classes"]) -> Float[Tensor, "graphs classes"]:
-    """Randomised APS with a fixed draw by position, so that sets are the same each time."""
-    draw = torch.rand(len(probs), generator=torch.Generator().manual_seed(0))
-    return randomised_aps_scores(probs, draw.to(probs.device))
+    """Randomised APS whose draw is a hash of the probabilities, to four decimals.
+
+    A graph then has the same set each time, alone or among others.
+    """
+    digits = (probs.double() * 10_000).round().long()  # [B, K]
+    weights = hashed(torch.arange(1, probs.size(-1) + 1, device=probs.device))
+    draw = hashed((digits * weights).sum(dim=-1)) % 2**24 / 2**24
+    return randomised_aps_scores(probs, draw.to(probs.dtype))
 
 
 SCORES: dict[str, Scores] = {
@@ -69,7 +75,15 @@ class Calibration:
     ) -> Float[Tensor, "graphs classes"]:
         """How unusual each label would be; a set at level alpha holds those above alpha."""
         scores = self._true_scores(config.score).to(probs.device)
-        return p_values(scores, SCORES[config.score](probs))
+        new = SCORES[config.score](probs)  # [B, K]
+        if not config.per_class:
+            return p_values(scores, new)
+        labels = self.labels.to(probs.device)
+        columns = [
+            p_values(scores[labels == label], new[:, label : label + 1])
+            for label in range(new.size(-1))
+        ]
+        return torch.cat(columns, dim=-1)
 
     def _true_scores(self, score: str) -> Float[Tensor, " calibration"]:
         return SCORES[score](self.probs).gather(-1, self.labels[:, None]).squeeze(-1)

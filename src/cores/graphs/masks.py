@@ -104,14 +104,14 @@ def drawn_once(batch: Batch) -> tuple[Float[Tensor, " nodes"], Int[Tensor, " gra
     """
     place = place_within(batch.batch, batch.num_graphs)
     source, target = batch.edge_index
-    named = _hashed(_hashed(place[source]) + place[target])  # [E] in no order
+    named = hashed(hashed(place[source]) + place[target])  # [E] in no order
     sizes = torch.bincount(batch.batch, minlength=batch.num_graphs)
-    seeds = _hashed(sizes.index_add(0, batch.batch[source], named))  # [B]
-    values = _hashed(seeds[batch.batch] + place) % 2**24 / 2**24  # exact in 32 bits
-    return values, _hashed(seeds - 1) % (MOST_ROUNDS + 1)
+    seeds = hashed(sizes.index_add(0, batch.batch[source], named))  # [B]
+    values = hashed(seeds[batch.batch] + place) % 2**24 / 2**24  # exact in 32 bits
+    return values, hashed(seeds - 1) % (MOST_ROUNDS + 1)
 
 
-def _hashed(numbers: Int[Tensor, " items"]) -> Int[Tensor, " items"]:
+def hashed(numbers: Int[Tensor, " items"]) -> Int[Tensor, " items"]:
     """Whole numbers scattered over 64 bits: multiplied, overflow and all, and folded, twice."""
     for _ in range(2):
         numbers = numbers * -7046029254386353131

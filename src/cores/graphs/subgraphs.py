@@ -16,8 +16,8 @@ from cores.graphs.batches import with_pairs
 from cores.graphs.segments import pointers
 
 _PER_GRAPH = ("y", "ptr")
-_PAIRS = ("pair_index", "edge_pair")
-"""Attributes of a batch that name its undirected edges; a subgraph does not carry them."""
+_NOT_CARRIED = ("pair_index", "edge_pair", "num_nodes")
+"""Attributes of a batch that are no longer true of a subgraph."""
 
 
 def remove_nodes(batch: Batch, removed: Bool[Tensor, " nodes"]) -> Batch:
@@ -209,10 +209,10 @@ def _filtered(batch: Batch, nodes: Tensor | None, edges: Tensor, **replaced: Ten
     """The batch with node and edge attributes filtered, and some attributes replaced."""
     chosen = dict(replaced)
     for name, value in batch.to_dict().items():
-        if name in chosen or name in _PAIRS:
+        if name in chosen or name in _NOT_CARRIED:
             continue
-        if name in _PER_GRAPH:  # PyG goes by length, which may happen to be that of the edges
-            pass
+        if name in _PER_GRAPH or not isinstance(value, Tensor):
+            pass  # PyG goes by length, which may happen to be that of the nodes or edges
         elif batch.is_edge_attr(name):
             value = value[edges]
         elif nodes is not None and batch.is_node_attr(name):

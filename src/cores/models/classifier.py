@@ -5,8 +5,9 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from cores.config import NetworkConfig
+from cores.config.models import NO_MESSAGES
 from cores.data.dataset import Dims
-from cores.models.encoder import NO_MESSAGES, Encoder
+from cores.models.encoder import Encoder
 from cores.models.network import GraphModel, pooled
 
 

@@ -7,11 +7,8 @@ from torch.nn import functional as F
 from torch_geometric.nn import GATConv, GCNConv, GINConv, GINEConv
 
 from cores.config import NetworkConfig
-from cores.config.models import conv_spec
+from cores.config.models import NO_MESSAGES, conv_spec
 from cores.data.dataset import Dims
-
-NO_MESSAGES = "none"
-"""In place of a conv: the same depth without messages."""
 
 
 class GINLayer(nn.Module):

@@ -92,6 +92,8 @@ def read_rows(path: Path) -> list[Row]:
             if row["key"] in rows:
                 raise UserError(f"{path}: line {lines.line_num} repeats the run {row['key']}")
             rows[row["key"]] = row
+    except UserError:
+        raise
     except (ValueError, csv.Error):
         raise UserError(f"{path}: line {lines.line_num} is not a measured run") from None
     return list(rows.values())

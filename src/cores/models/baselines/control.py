@@ -6,7 +6,15 @@ from torch_geometric.data import Batch
 
 from cores.config import NetworkConfig, PoolConfig
 from cores.data.dataset import Dims
-from cores.graphs.masks import drawn_once, largest, rounded_up, smooth_masks, smoothed
+from cores.graphs.masks import (
+    drawn_once,
+    largest,
+    rounded_up,
+    scattered,
+    smooth_masks,
+    smoothed,
+)
+from cores.graphs.segments import place_within
 from cores.graphs.subgraphs import Elements, Subgraph
 from cores.models.classifier import Classifier
 from cores.models.network import GraphModel, Prediction
@@ -33,7 +41,8 @@ class RandomSubgraph(GraphModel):
             return elements.subgraph(smooth_masks(elements, ratio))
         values = smoothed(batch, *drawn_once(batch))  # [N]
         wanted = rounded_up(ratio * elements.count)
-        return elements.subgraph(~largest(values, elements.owner, wanted))
+        ties = scattered(place_within(batch.batch, batch.num_graphs))
+        return elements.subgraph(~largest(values, elements.owner, wanted, ties))
 
     def logits(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
         """Class logits from the random part."""

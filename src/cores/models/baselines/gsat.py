@@ -78,6 +78,7 @@ class GSAT(GraphModel):
 
     def loss(self, batch: Batch, class_weights: Tensor | None = None) -> Float[Tensor, ""]:
         """Cross-entropy, with the divergence of the attention from Bern(r)."""
+        batch = with_pairs(batch)
         logits = self.attention_logits(batch)
         classes = self._classify(batch, self._attention(logits))
         loss = F.cross_entropy(classes, batch.y, weight=class_weights)

@@ -185,10 +185,12 @@ def sample_subgraphs(batch: Batch, count: int, size: int) -> Subgraphs:
     exists[owner, place] = True
 
     node_ptr = batch.ptr
-    per_graph = torch.bincount(batch.batch[source], minlength=batch.num_graphs)
-    edge_ptr = pointers(per_graph)
+    graph_of_edge = batch.batch[source]
+    by_graph = graph_of_edge.argsort(stable=True)  # a batch of PyG's may have them in any order
+    edge_ptr = pointers(torch.bincount(graph_of_edge, minlength=batch.num_graphs))
     nodes, search = _copied(node_ptr, owner)  # [M] node of the batch, and the search it is in
     edges, edge_search = _copied(edge_ptr, owner)
+    edges = by_graph[edges]
     first = pointers(node_ptr.diff()[owner])
     shift = first[edge_search] - node_ptr[owner[edge_search]]
     copied_edges = batch.edge_index[:, edges] + shift  # [2, F]
