@@ -34,17 +34,18 @@ def test_without_data_all_are_listed_and_none_is_downloaded(
     status, out, err = ask("datasets")
     assert (status, err, downloads) == (0, "", [])
     lines = {line.split()[0]: line for line in out.splitlines() if line.strip()}
-    assert set(DATASETS) <= set(lines)
+    assert set(DATASETS) - {"motifs"} <= set(lines)
     cache = tmp_path / "cache" / "cores-gnn"
     assert f"downloaded on first use to {cache}/tu/BZR.zip" in lines["BZR"]
     assert f"downloaded on first use to {cache}/tu_cleaned/MUTAG.zip" in lines["MUTAG"]
     assert f"put it at {cache}/other/Benzene.npz" in lines["Benzene"]
-    assert "25.00 ± 0.00" in lines["motifs"]
+    assert "Also known: motifs" in out
 
     status, out, _ = ask("datasets", "--json")
     found = json.loads(out)
-    assert [row["dataset"] for row in found["datasets"]] == ["motifs"]
+    assert found["datasets"] == []
     assert found["missing"] == [name for name in DATASETS if name != "motifs"]
+    assert found["others"] == ["motifs"]
 
 
 @pytest.mark.usefixtures("no_data")
@@ -64,9 +65,9 @@ def test_what_is_in_the_users_folder_is_measured_and_the_rest_has_a_place_there(
     (tmp_path / "tu_cleaned").symlink_to(data_root / "tu_cleaned")
     _, out, _ = ask("datasets", "--json", "--data-root", tmp_path)
     found = json.loads(out)
-    assert [row["dataset"] for row in found["datasets"]] == ["MUTAG", "motifs"]
+    assert [row["dataset"] for row in found["datasets"]] == ["MUTAG"]
     named = json.loads(ask("datasets", "mutag", "--json", "--data-root", tmp_path)[1])
-    assert named == {"datasets": found["datasets"][:1], "missing": []}
+    assert named == {"datasets": found["datasets"], "missing": [], "others": []}
     _, out, _ = ask("datasets", "--data-root", tmp_path)
     assert f"put it at {tmp_path}/tu/BZR.zip" in out
     assert not downloads

@@ -164,7 +164,7 @@ def test_workers_of_a_cluster_know_a_scripts_model(script: Path, tmp_path: Path)
     short = {"training": {"epochs": 1}, "my-mean": {"bias": False}}
     config = preset_config("motifs", "my-mean", "gin", "default", short)
     with LocalCluster(
-        n_workers=1, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
+        n_workers=1, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
     ) as cluster:
         address = cluster.scheduler_address
         (there,) = run_all([config], tmp_path / "there", scheduler=address, device="cpu")

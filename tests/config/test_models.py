@@ -253,3 +253,17 @@ def test_every_class_that_is_only_named_is_there() -> None:
         assert issubclass(spec.network_class(), GraphModel), spec.name
     for conv in CONVS.values():
         assert issubclass(conv.layer_class(), nn.Module), conv.name
+
+
+def test_settings_that_cannot_be_made_without_arguments_are_refused() -> None:
+    wide = dataclass(frozen=True)(type("Wide", (), {"__annotations__": {"width": int}}))
+    loose = dataclass(type("Loose", (), {"__annotations__": {"width": int}, "width": 3}))
+    for settings in (wide, loose):
+        with pytest.raises(UserError, match="must be frozen and have defaults"):
+            register_model("wide", Bag, settings=settings)
+    assert "wide" not in MODELS
+
+
+def test_the_settings_of_one_model_are_refused_for_another() -> None:
+    with pytest.raises(UserError, match="settings of another model than gsat"):
+        replace(RunConfig(model="sagpool"), model="gsat")

@@ -108,3 +108,8 @@ def test_labels_are_the_class_names_unless_they_were_given(dataset: Dataset) -> 
 def test_a_dataset_is_shown_in_one_line(dataset: Dataset) -> None:
     assert repr(dataset) == "Dataset(twelve: 12 graphs, 2 features, 2 classes)"
     assert repr(dataset[:3]) == "Dataset(twelve: 3 graphs, 2 features, 2 classes)"
+
+
+def test_half_a_graph_is_refused(dataset: Dataset) -> None:
+    with pytest.raises(IndexError, match="whole numbers"):
+        dataset[1.5]

@@ -185,6 +185,7 @@ def test_an_empty_list_is_refused() -> None:
 BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "other width": (lambda: pyg(x=torch.ones(2, 3)), "has 3 node features, graph 0 has 1"),
     "no features": (lambda: pyg(x=None, num_nodes=2), "has no node features x, others have"),
+    "no columns": (lambda: pyg(x=torch.ones(2, 0)), "has node features without columns"),
     "no label": (lambda: pyg(y=None), "has no label; set its y, or give `y`"),
     "NaN": (lambda: pyg(x=torch.tensor([[1.0], [NAN]])), "has NaN or infinite node features"),
     "infinite": (lambda: pyg(x=torch.tensor([[1.0], [-torch.inf]])), "has NaN or infinite node"),

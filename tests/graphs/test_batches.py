@@ -142,3 +142,10 @@ def test_a_batch_without_nodes_has_no_undirected_edges() -> None:
     empty = with_pairs(as_batch(Data(x=torch.ones(0, 2), edge_index=NO_EDGES)))
     assert empty.pair_index.shape == (2, 0)
     assert empty.edge_pair.shape == (0,)
+
+
+def test_nodes_that_do_not_lie_together_are_refused() -> None:
+    with pytest.raises(UserError, match="`batch` must be sorted"):
+        as_batch(
+            torch.ones(3, 1), torch.empty(2, 0, dtype=torch.int64), batch=torch.tensor([0, 1, 0])
+        )

@@ -203,7 +203,7 @@ def test_workers_die_with_a_killed_parent(tmp_path: Path) -> None:
 def cluster() -> Iterator[LocalCluster]:
     """A real scheduler with two worker processes."""
     with LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
+        n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
     ) as cluster:
         yield cluster
 

@@ -65,8 +65,10 @@ def print_metrics(metrics: Mapping[str, Any], folder: str) -> None:
     console.print(Text(f"Run folder: {folder}"), soft_wrap=True)
 
 
-def print_datasets(rows: Sequence[Mapping[str, Any]], missing: Mapping[str, str]) -> None:
-    """Table 1; below it the datasets whose files are missing, and how to get them."""
+def print_datasets(
+    rows: Sequence[Mapping[str, Any]], missing: Mapping[str, str], others: Sequence[str]
+) -> None:
+    """Table 1; below it other known datasets, and how to get those whose files are missing."""
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("dataset", no_wrap=True)
     counts = ("graphs", "node\nfeat.", "edge\nfeat.", "classes", "undi-\nrected")
@@ -81,7 +83,10 @@ def print_datasets(rows: Sequence[Mapping[str, Any]], missing: Mapping[str, str]
             f"{row['edges_mean']:.2f} ± {row['edges_std']:.2f}",
         )
     console = Console()
-    console.print(table)
+    if rows:
+        console.print(table)
+    if others:
+        console.print(Text(f"Also known: {', '.join(others)}"), soft_wrap=True)
     if missing:
         width = max(map(len, missing))
         lines = [f"{name:{width}} {remedy}" for name, remedy in missing.items()]

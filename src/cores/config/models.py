@@ -207,6 +207,13 @@ def register_model(
     """
     if settings is not None and not is_dataclass(settings):
         raise UserError(f"`settings` of the model {name!r} must be a dataclass, got {settings!r}")
+    if settings is not None:
+        try:
+            hash(settings())
+        except TypeError as error:
+            raise UserError(
+                f"`settings` of the model {name!r} must be frozen and have defaults ({error})"
+            ) from None
     row = ModelSpec(
         name,
         title or name,
@@ -255,7 +262,9 @@ def register_conv(
 def model_spec(name: str) -> ModelSpec:
     """The row of a model."""
     if name not in MODELS:
-        raise UserError(f"unknown model {name!r}; {nearest(name, MODELS)}")
+        raise UserError(
+            f"unknown model {name!r}; {nearest(name, MODELS)} (your own must be registered first)"
+        )
     return MODELS[name]
 
 

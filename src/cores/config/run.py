@@ -52,8 +52,13 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         conv_spec(self.conv)
-        if self.model_config is None and self.spec.settings is not None:
-            object.__setattr__(self, "model_config", self.spec.settings())
+        own = self.spec.settings
+        if self.model_config is None and own is not None:
+            object.__setattr__(self, "model_config", own())
+        require(
+            self.model_config is None if own is None else type(self.model_config) is own,
+            f"`model_config` holds settings of another model than {self.model}",
+        )
         require(self.split >= 1, f"`split` counts from 1, got {self.split}")
         require(self.split < 2**63, f"`split` must be below 2^63, got {self.split}")
         require(0 <= self.seed < 2**63, f"`seed` must lie in [0, 2^63), got {self.seed}")

@@ -76,6 +76,8 @@ class Dataset:
             if asked.numel() == 0:  # an empty list has no kind of numbers
                 asked = asked.long()
             return replace(self, graphs=self.graphs.subset(torch.arange(len(self))[asked]))
+        if asked.is_floating_point():
+            raise IndexError(f"graphs are counted in whole numbers, got {index}")
         position = int(asked)
         if not -len(self) <= position < len(self):
             raise IndexError(f"graph {position} of {len(self)}")

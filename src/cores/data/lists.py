@@ -109,6 +109,8 @@ def _check(record: Data, number: int, first: Data) -> None:
     nodes = record.num_nodes
     if record.x.size(0) != nodes:
         raise UserError(f"graph {number} has {nodes} nodes and {record.x.size(0)} rows of x")
+    if record.x.size(1) == 0:
+        raise UserError(f"graph {number} has node features without columns; leave x out instead")
     if record.x.size(1) != first.x.size(1):
         raise UserError(
             f"graph {number} has {record.x.size(1)} node features, graph 0 has {first.x.size(1)}; "

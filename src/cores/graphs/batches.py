@@ -42,6 +42,8 @@ def as_batch(
         owner = graphs.edge_index.new_zeros(graphs.x.size(0))
     ptr = given.pop("ptr", None)
     if ptr is None:
+        if bool((owner.diff() < 0).any()):
+            raise UserError("`batch` must be sorted: the nodes of a graph lie together")
         ptr = pointers(torch.bincount(owner, minlength=1))
     return Batch(batch=owner, ptr=ptr, **given)
 

@@ -50,6 +50,8 @@ def run_row(folder: Path) -> Row | None:
         found = reward | identity | read_json(folder / "metrics.json")
         row = {name: _text(found.get(name)) for name in COLUMNS}
         _check(row)
+    except UserError:
+        raise
     except (AttributeError, LookupError, TypeError, ValueError):
         raise UserError(f"the run in {folder} is damaged; remove it to run it again") from None
     return row
