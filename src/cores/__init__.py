@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cores.config.models import register_conv, register_model
+    from cores.config.registration import register_conv, register_model
     from cores.data.catalogue import register_dataset
     from cores.data.dataset import Dataset
     from cores.data.datasets import load_dataset
@@ -39,9 +39,9 @@ _HOME = {
     "GraphStore": "cores.graphs.store",
     "UserError": "cores.errors",
     "load_dataset": "cores.data.datasets",
-    "register_conv": "cores.config.models",
+    "register_conv": "cores.config.registration",
     "register_dataset": "cores.data.catalogue",
-    "register_model": "cores.config.models",
+    "register_model": "cores.config.registration",
 }
 
 

@@ -21,7 +21,7 @@ Ask = Callable[..., tuple[int, str, str]]
 SCRIPT = '''
 from dataclasses import dataclass
 from torch import nn
-from cores.config.models import register_model
+from cores.config.registration import register_model
 from cores.models.network import GraphModel, pooled
 
 @dataclass(frozen=True)

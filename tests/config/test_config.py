@@ -74,16 +74,37 @@ def test_every_setting_changes_the_key() -> None:
     assert base.key == RunConfig().key
 
 
-def test_every_setting_has_a_line_in_the_schema_of_the_key() -> None:
-    """One that is forgotten there would change the key of every run."""
+def test_every_setting_of_a_listed_group_has_a_line_in_the_schema_of_the_key() -> None:
+    """One that is forgotten there would change the key of every run.
+
+    The first settings of a new model may be unlisted: they are then always in its keys.
+    """
     named = {name for model in MODELS for name in flattened(RunConfig(model=model).settings)}
     identity = {"dataset", "model", "conv", "preset", "split", "seed"}
-    assert {INTRODUCED_AS.get(name, name) for name in named} - identity == set(schema())
+    introduced = {INTRODUCED_AS.get(name, name) for name in named} - identity
+    listed = {name.partition(".")[0] for name in schema()}
+    assert {name for name in introduced if name.partition(".")[0] in listed} == set(schema())
+
+
+KEYS = {
+    "gnn": "f7a74cb997e3",
+    "mlp": "232d869b8984",
+    "sagpool": "bf101b53e5d7",
+    "diffpool": "eac99b1f509e",
+    "gsat": "a78226d9e839",
+    "sugar": "b3b6bec252cb",
+    "gpool": "f1c89da9fef2",
+    "random": "47949cc8b6f2",
+    "cores-node": "77d564bebf18",
+    "cores-edge": "84b4c4ecdd27",
+    "cores-both": "c5894ce533c4",
+}
+"""Of every model at the settings of version 0.1.0; they never change."""
 
 
 def test_keys_are_those_of_the_committed_rows() -> None:
-    """A changed line of the schema would orphan what was measured."""
-    assert RunConfig(model="gnn").key == "f7a74cb997e3"
+    """A changed line of the schema, or a setting without one, would orphan what was measured."""
+    assert {name: RunConfig(model=name).key for name in KEYS} == KEYS
     cores = replace(RunConfig(), model="cores-edge", dataset="PTC", split=3)
     assert replace(cores, reward=RewardConfig(lam=0.25)).key == "188c4d8f18a7"
 

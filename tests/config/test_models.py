@@ -9,15 +9,9 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from cores.config import NetworkConfig, RunConfig
-from cores.config.models import (
-    CONVS,
-    MODELS,
-    conv_spec,
-    model_spec,
-    register_conv,
-    register_model,
-)
+from cores.config.models import CONVS, MODELS, conv_spec, model_spec
 from cores.config.presets import preset_config, search_space
+from cores.config.registration import register_conv, register_model
 from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
 from cores.errors import UserError

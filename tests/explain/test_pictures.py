@@ -12,7 +12,7 @@ from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
 from cores.evaluation.predictions import predict
 from cores.explain.explanation import Explanation, explanations
-from cores.explain.pictures import draw_explanation, draw_subgraphs
+from cores.explain.pictures import draw_subgraphs
 from cores.models.classifier import Classifier
 from cores.models.policy import Policy
 from cores.models.sparse import SparseClassifier
@@ -49,7 +49,7 @@ def test_the_legend_names_what_was_removed(
         legends.append([handle.get_label() for handle in handles])
 
     monkeypatch.setattr(Figure, "legend", legend)
-    draw_explanation(explained(removal)[0], tmp_path / "graph.svg")
+    explained(removal)[0].visualize_graph(tmp_path / "graph.svg")
     removed = "removed edges" if removal == "edge" else "removed"
     assert removed in legends[0]
     assert "truly decides the class" in legends[0]

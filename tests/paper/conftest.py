@@ -6,7 +6,9 @@ from dataclasses import replace
 import pytest
 
 from cores.__main__ import main
-from cores.config.models import MODELS, ModelSpec, register_model
+from cores.config.models import MODELS
+from cores.config.registration import register_model
+from cores.config.spec import ModelSpec
 from cores.models.classifier import Classifier
 
 

@@ -13,10 +13,10 @@ from cores.config.classifier import (
     SetsConfig,
     TrainingConfig,
 )
-from cores.config.models import Removal
 from cores.config.nested import from_dict, merged, to_dict
 from cores.config.policy import ClassifierDataConfig, PPOConfig, RewardConfig
 from cores.config.run import RunConfig
+from cores.config.spec import Removal
 
 __all__ = [
     "TEST_SHARE",

@@ -1,10 +1,11 @@
-"""Settings of the models CORES is compared with."""
+"""The models CORES is compared with: their settings, and their rows in the table of models."""
 
 import math
 from dataclasses import dataclass
 from typing import Literal
 
 from cores.config.checks import require
+from cores.config.spec import ModelSpec
 
 
 @dataclass(frozen=True)
@@ -130,3 +131,64 @@ class GSATConfig:
             f"gsat.temperature must be positive, got {self.temperature}",
         )
         require(0 <= self.dropout < 1, f"gsat.dropout must lie in [0, 1), got {self.dropout}")
+
+
+_FOLDER = "cores.models.baselines"
+_SHARES = {
+    "pool.ratio": (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95),
+    "pool.multiplier": (0.5, 1.0, 1.5, 2.0),
+}
+BASELINES = (
+    ModelSpec(
+        "sagpool",
+        "SAGPool",
+        f"{_FOLDER}.topk:SAGPool",
+        group="pool",
+        settings=PoolConfig,
+        removes="node",
+        in_paper=True,
+        published="sagpool.toml",
+        search=_SHARES,
+    ),
+    ModelSpec(
+        "diffpool",
+        "DiffPool",
+        f"{_FOLDER}.diffpool:DiffPool",
+        group="diffpool",
+        settings=DiffPoolConfig,
+        in_paper=True,
+        published="diffpool.toml",
+    ),
+    ModelSpec("gsat", "GSAT", f"{_FOLDER}.gsat:GSAT", group="gsat", settings=GSATConfig),
+    ModelSpec(
+        "sugar",
+        "SUGAR",
+        f"{_FOLDER}.sugar:SUGAR",
+        group="sugar",
+        settings=SugarConfig,
+        removes="node",
+        in_paper=True,
+        published="sugar.toml",
+        not_searched=("network.pooling",),  # its subgraphs vote; there is no readout to choose
+    ),
+    ModelSpec(
+        "gpool",
+        "GPool",
+        f"{_FOLDER}.topk:GPool",
+        group="pool",
+        settings=PoolConfig,
+        removes="node",
+        in_paper=True,
+        published="gpool.toml",
+        search=_SHARES,
+    ),
+    ModelSpec(
+        "random",
+        "random",
+        f"{_FOLDER}.control:RandomSubgraph",
+        group="pool",
+        settings=PoolConfig,
+        removes="node",
+    ),
+)
+"""In the order of the tables."""

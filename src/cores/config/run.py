@@ -8,10 +8,11 @@ from typing import Any, Literal
 from cores.config.checks import require
 from cores.config.classifier import NetworkConfig, PartsConfig, SetsConfig, TrainingConfig
 from cores.config.key import run_key, schema
-from cores.config.models import MODELS, ModelSpec, Removal, conv_spec, model_spec
+from cores.config.models import MODELS, conv_spec, model_spec
 from cores.config.names import INTRODUCED_AS, with_current_names
 from cores.config.nested import from_dict, to_dict
 from cores.config.policy import ClassifierDataConfig, PPOConfig, RewardConfig
+from cores.config.spec import ModelSpec, Removal
 
 Preset = Literal["default", "paper"]
 

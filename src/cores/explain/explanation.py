@@ -11,6 +11,7 @@ from torch import Tensor
 from torch_geometric.explain import Explanation as PyGExplanation
 
 from cores.evaluation.predictions import Predictions
+from cores.explain.drawing import Drawing, draw_graph
 from cores.graphs.store import GraphStore
 
 
@@ -101,9 +102,24 @@ class Explanation(PyGExplanation):
             kept = self.get_explanation_subgraph()
             PyGExplanation.visualize_graph(kept, path, backend, node_labels)
             return
-        from cores.explain.pictures import draw_explanation
+        title = f"predicted {self.prediction}\n{self.kept_text}"
+        draw_graph(self.drawing, title, path, node_labels or ())
 
-        draw_explanation(self, path, node_labels)
+    @property
+    def drawing(self) -> Drawing:
+        """The graph laid out, to be drawn."""
+        truth = self.get("node_truth")
+        return Drawing.of(
+            self.edge_index.t().tolist(),
+            self.node_mask.squeeze(-1).tolist(),
+            self.kept_edges,
+            None if truth is None else truth.tolist(),
+        )
+
+    @property
+    def kept_text(self) -> str:
+        """How much was kept, for titles."""
+        return f"kept {self.node_ratio:.0%} of nodes, {self.edge_ratio:.0%} of edges"
 
 
 def explanations(

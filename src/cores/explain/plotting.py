@@ -6,20 +6,8 @@ from typing import Any
 
 from cores.files import write_atomically
 
-
-def save_figure(figure: Any, stem: Path) -> list[Path]:
-    """Write a figure as PNG and SVG, the same bytes each time; returns the files."""
-    from matplotlib import pyplot as plt
-
-    files = []
-    for kind, without in (("png", {"Software": None}), ("svg", {"Date": None})):
-        buffer = io.BytesIO()
-        with plt.rc_context({"svg.hashsalt": "cores"}):
-            figure.savefig(buffer, format=kind, dpi=160, metadata=without)
-        files.append(stem.with_suffix(f".{kind}"))
-        write_atomically(files[-1], buffer.getvalue())
-    plt.close(figure)
-    return files
+_LEFT_OUT = {"png": {"Software": None}, "svg": {"Date": None}}
+"""What would make two files of the same figure differ."""
 
 
 def pyplot() -> Any:
@@ -30,3 +18,24 @@ def pyplot() -> Any:
     from matplotlib import pyplot as plt
 
     return plt
+
+
+def figure_bytes(figure: Any, kind: str, dpi: int) -> bytes:
+    """A figure as the content of a file, the same bytes each time."""
+    from matplotlib import pyplot as plt
+
+    buffer = io.BytesIO()
+    with plt.rc_context({"svg.hashsalt": "cores"}):
+        figure.savefig(buffer, format=kind, dpi=dpi, metadata=_LEFT_OUT.get(kind))
+    return buffer.getvalue()
+
+
+def save_figure(figure: Any, stem: Path) -> list[Path]:
+    """Write a figure as PNG and SVG; returns the files."""
+    from matplotlib import pyplot as plt
+
+    files = [stem.with_suffix(f".{kind}") for kind in _LEFT_OUT]
+    for path, kind in zip(files, _LEFT_OUT, strict=True):
+        write_atomically(path, figure_bytes(figure, kind, dpi=160))
+    plt.close(figure)
+    return files

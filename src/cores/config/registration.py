@@ -1,0 +1,101 @@
+"""Models and message-passing layers of the user's, added to the tables. Needs no torch."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import is_dataclass
+from typing import Any
+
+from cores.config.models import CONVS, MODELS, NO_MESSAGES
+from cores.config.names import INTRODUCED_AS
+from cores.config.run import RunConfig, model_groups
+from cores.config.spec import ConvSpec, ModelSpec, Removal
+from cores.errors import UserError
+
+
+def register_model(
+    name: str,
+    network: type,
+    *,
+    title: str | None = None,
+    settings: type | None = None,
+    removes: Removal | None = None,
+    search: Mapping[str, Sequence[Any]] | None = None,
+) -> None:
+    """Add a model: it can then be trained, judged, searched for, timed and compared by name.
+
+    Registering the same class again under its name changes nothing, so that a script may be
+    imported twice.
+
+    Args:
+        name: What commands and files call it.
+        network: A :class:`cores.models.network.GraphModel`, made as ``network(dims, config,
+            conv)``, with its own settings as a fourth argument where it has some.
+        title: What tables call it; the name, if not given.
+        settings: A frozen dataclass with defaults: its own settings, under its name in files and
+            options.
+        removes: What it removes; it is then judged on what is left. None if it sees full graphs.
+        search: Values for ``cores search``, by setting.
+    """
+    if settings is not None and not is_dataclass(settings):
+        raise UserError(f"`settings` of the model {name!r} must be a dataclass, got {settings!r}")
+    if settings is not None:
+        try:
+            hash(settings())
+        except TypeError as error:
+            raise UserError(
+                f"`settings` of the model {name!r} must be frozen and have defaults ({error})"
+            ) from None
+    row = ModelSpec(
+        name,
+        title or name,
+        network,
+        group=name if settings is not None else "",
+        settings=settings,
+        removes=removes,
+        search=search or {},
+    )
+    if settings is not None and name not in MODELS and name in _settings_names():
+        raise UserError(f"{name!r} is the name of settings; choose another name for the model")
+    _register(MODELS, row, "model")
+
+
+def _settings_names() -> set[str]:
+    """Names that settings have in files and options, today or before."""
+    names = {*RunConfig.__dataclass_fields__, *model_groups()}
+    return names | {old.partition(".")[0] for old in INTRODUCED_AS.values()}
+
+
+def register_conv(
+    name: str,
+    layer: type,
+    *,
+    title: str | None = None,
+    search: Mapping[str, Sequence[Any]] | None = None,
+) -> None:
+    """Add a message-passing layer, for every model that uses one.
+
+    Args:
+        name: What commands and files call it.
+        layer: A module made as ``layer(config, edge_dim)``, from a
+            :class:`cores.config.NetworkConfig` and the number of edge features it may use, and
+            called as ``layer(h, edge_index, edge_attr)``.
+        title: What tables call it; the name in capitals, if not given.
+        search: Values for ``cores search``, by setting.
+    """
+    if name == NO_MESSAGES:
+        raise UserError(f"{name!r} stands for a network without messages; choose another name")
+    _register(CONVS, ConvSpec(name, title or name.upper(), layer, search=search or {}), "conv")
+
+
+def _register(table: dict[str, Any], row: ModelSpec | ConvSpec, kind: str) -> None:
+    known = table.get(row.name)
+    if known is not None and _place(known) != _place(row):
+        raise UserError(f"there is a {kind} {row.name!r} already; choose another name")
+    if not row.name.replace("-", "").replace("_", "").isalnum():
+        raise UserError(f"a {kind}'s name has letters, digits, - and _, got {row.name!r}")
+    table[row.name] = row
+
+
+def _place(row: ModelSpec | ConvSpec) -> str:
+    """Where a row's class is defined: a script that is imported again defines it again."""
+    kind = row.network if isinstance(row, ModelSpec) else row.layer
+    return kind if isinstance(kind, str) else f"{kind.__qualname__}"

@@ -1,0 +1,64 @@
+"""What a row of the tables of models and of message-passing layers says."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, Literal
+
+Removal = Literal["node", "edge", "both"]
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """A model that can be trained, judged and compared."""
+
+    name: str
+    title: str
+    """What tables call it."""
+    network: str | type
+    """Its class (a :class:`~cores.models.network.GraphModel`), or ``module:Class``."""
+    group: str = ""
+    """Name of its own settings in files and options."""
+    settings: type | None = None
+    """The frozen dataclass of its own settings."""
+    removes: Removal | None = None
+    """What it removes; None for a model that sees full graphs. It is judged on what is left."""
+    has_policy: bool = False
+    """Whether it is CORES: trained by Algorithm 1, with the settings of reward and PPO."""
+    uses_conv: bool = True
+    """Whether its layers depend on the conv; if not, one run serves the tables of every conv."""
+    in_paper: bool = False
+    """Whether the paper's comparisons have it."""
+    published: str = ""
+    """File of its published settings and of what the paper reports."""
+    search: Mapping[str, Sequence[Any]] = field(default_factory=dict, hash=False)
+    """Values that a search chooses from, by setting, beside those that all models have."""
+    not_searched: tuple[str, ...] = ()
+    """Settings of all models that it does not read."""
+
+    def network_class(self) -> Any:
+        """Import the class where it was only named."""
+        return _imported(self.network)
+
+
+@dataclass(frozen=True)
+class ConvSpec:
+    """A message-passing layer."""
+
+    name: str
+    title: str
+    layer: str | type
+    """Its class, or ``module:Class``; made from a NetworkConfig and a number of edge features."""
+    in_paper: bool = False
+    search: Mapping[str, Sequence[Any]] = field(default_factory=dict, hash=False)
+
+    def layer_class(self) -> Any:
+        """Import the class where it was only named."""
+        return _imported(self.layer)
+
+
+def _imported(place: str | type) -> Any:
+    if not isinstance(place, str):
+        return place
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
