@@ -167,6 +167,24 @@ def test_validation_graphs_select_the_weights(graphs: list[Data]) -> None:
     assert first.metrics_["test_graphs"] == 6
 
 
+def test_settings_reach_the_run_and_arguments_come_last(graphs: list[Data]) -> None:
+    settings = {"training": {"epochs": 2, "batch_size": 16}, "diet": {"mix": 0.5}, "seed": 9}
+    config = Cores(settings=settings, seed=3)._config(80)
+    assert (config.training.epochs, config.training.batch_size) == (2, 16)
+    assert (config.classifier_data.mix, config.seed, config.split) == (0.5, 3, 4)
+    assert Cores(epochs=5, settings=settings)._config(80).training.epochs == 5
+    assert Cores()._config(80).training.epochs == Cores()._config(10).training.epochs == 400
+
+
+def test_another_model_is_fitted_saved_and_loaded(graphs: list[Data], tmp_path: Path) -> None:
+    model = quick(epochs=2, settings={"model": "gpool", "pool": {"ratio": 0.4}}).fit(graphs)
+    assert 0.3 < model.metrics_["node_ratio"] < 0.5
+    model.save(tmp_path / "model")
+    loaded = Cores.load(tmp_path / "model")
+    assert loaded.settings == {"training": {"epochs": 2}, "model": "gpool", "pool": {"ratio": 0.4}}
+    assert (loaded.predict_proba(graphs) == model.predict_proba(graphs)).all()
+
+
 def test_networkx_graphs_fit_and_predict() -> None:
     shapes = [nx.cycle_graph(5 + number % 3) for number in range(20)]
     shapes += [nx.path_graph(5 + number % 3) for number in range(20)]

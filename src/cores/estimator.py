@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from cores.config import RunConfig, SetsConfig, from_dict, merged
 from cores.config.models import MODELS
+from cores.config.names import with_current_names
 from cores.data.dataset import Dataset, checked
 from cores.data.lists import from_graphs, plain_labels, read_graphs
 from cores.errors import UserError
@@ -65,7 +66,7 @@ class Cores:
         judge: Whether to train an independent classifier that checks the kept subgraphs; it takes
             about as long as the classifier itself.
         settings: Any other setting, nested as in a settings file, e.g.
-            ``{"network": {"hidden_dim": 128}}``.
+            ``{"network": {"hidden_dim": 128}}``, or ``{"model": "gsat"}`` for another model.
 
     Attributes:
         classes_: The labels, as they were given.
@@ -227,7 +228,7 @@ class Cores:
             epochs=config.training.epochs,
             seed=config.seed,
             device=device,
-            settings=config.changes,
+            settings=_settings_of(config),
         )
         metrics = read_json(out / METRICS) if (out / METRICS).exists() else {}
         model.metrics_ = metrics if isinstance(metrics, dict) else {}
@@ -283,18 +284,21 @@ class Cores:
         model = "gnn" if self.removal is None else f"cores-{self.removal}"
         if model not in MODELS:
             raise UserError(f"`removal` is node, edge, both or None, got {self.removal!r}")
-        epochs = epochs_for(num_graphs) if self.epochs is None else self.epochs
-        reward = {"desired_ratio": self.desired_ratio, "lam": self.lam}
-        own: dict[str, Any] = {
+        defaults = {
             "dataset": "graphs",
             "model": model,
+            "split": self.seed + 1,
+            "training": {"epochs": epochs_for(num_graphs)},
+        }
+        reward = {"desired_ratio": self.desired_ratio, "lam": self.lam}
+        given: dict[str, Any] = {
             "conv": self.conv,
             "seed": self.seed,
-            "split": self.seed + 1,
-            "training": {"epochs": epochs},
+            "training": {} if self.epochs is None else {"epochs": self.epochs},
             "reward": {name: value for name, value in reward.items() if value is not None},
         }
-        return RunConfig.from_settings(merged(self.settings or {}, own))
+        settings = with_current_names(self.settings or {})
+        return RunConfig.from_settings(merged(merged(defaults, settings), given))
 
     def _take(self, trained: TrainedModel) -> "Cores":
         self._fitted = trained
@@ -359,6 +363,15 @@ def epochs_for(num_graphs: int) -> int:
     [400, 240, 120, 60]
     """
     return min(400, max(60, round(240 * math.sqrt(1000 / num_graphs))))
+
+
+def _settings_of(config: RunConfig) -> dict[str, Any]:
+    """The settings that differ from the defaults and are no arguments of the constructor."""
+    arguments = ("dataset", "conv", "preset", "split", "seed")
+    found = {name: value for name, value in config.changes.items() if name not in arguments}
+    if config.removal is None and config.model != "gnn":
+        found["model"] = config.model
+    return found
 
 
 def _arguments() -> dict[str, Any]:

@@ -247,3 +247,9 @@ def test_edge_features_that_do_not_fit_the_edges_are_named() -> None:
 def test_labels_that_do_not_fit_are_named(y: Any, message: str) -> None:
     with pytest.raises(UserError, match=message):
         from_graphs([pyg(), pyg()], y=y)
+
+
+def test_features_that_a_gradient_flows_through_are_copied_without_it() -> None:
+    graph = pyg(x=torch.ones(2, 1, requires_grad=True))
+    assert not from_graphs([graph, pyg(y=1)]).graphs.x.requires_grad
+    assert graph.x.requires_grad

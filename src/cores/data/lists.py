@@ -94,14 +94,17 @@ def _record(graph: Any, number: int) -> Data:
             f"graph {number}: edge_index must hold whole numbers in two rows, "
             f"got {edge_index.dtype} of shape {tuple(edge_index.shape)}"
         )
-    record.edge_index = edge_index.long()
+    record.edge_index = edge_index.long().cpu()
     for name in ("x", "edge_attr"):
         value = graph.get(name)
         if value is not None:
-            record[name] = value.float() if value.dim() == 2 else value.float().view(-1, 1)
-    for name in ("y", "node_truth", "edge_truth"):
+            numbers = value.detach().float().cpu()
+            record[name] = numbers if numbers.dim() == 2 else numbers.view(-1, 1)
+    for name in ("node_truth", "edge_truth"):
         if graph.get(name) is not None:
-            record[name] = graph[name]
+            record[name] = graph[name].bool().cpu()
+    if graph.get("y") is not None:
+        record.y = graph.y
     return record
 
 
