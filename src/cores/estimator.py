@@ -4,6 +4,7 @@ import inspect
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cores.config import RunConfig, SetsConfig, from_dict, merged
+from cores.config import RunConfig, merged
 from cores.config.models import MODELS
 from cores.config.names import with_current_names
 from cores.data.dataset import Dataset, checked
@@ -29,7 +30,7 @@ from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.fit import PreparedData, fit_model, measure
 from cores.runs.folder import CONFIG, METRICS, write_identity
 from cores.runs.progress import training_progress
-from cores.runs.trained import TrainedModel, schema_as_data
+from cores.runs.trained import TrainedModel
 from cores.training.judge import train_judge
 from cores.training.supervised import no_report
 
@@ -201,7 +202,7 @@ class Cores:
         make_folder(out)
         with locked(out):
             device = next(trained.model.parameters()).device
-            write_identity(out, trained.config, schema_as_data(trained.schema), device)
+            write_identity(out, trained.config, asdict(trained.schema), device)
             trained.save(out)
             config = trained.config
             identity = {
@@ -345,14 +346,7 @@ class Cores:
             raise UserError(f"`alpha` must lie in (0, 1), got {alpha}")
         if not len(trained.calibration):
             return None
-        given = {"score": score, "per_class": per_class}
-        sets = from_dict(
-            SetsConfig,
-            merged(
-                vars(trained.config.sets),
-                {name: value for name, value in given.items() if value is not None},
-            ),
-        )
+        sets = trained.config.sets.changed(score, per_class)
         return trained.calibration.sets(predictions.probs, alpha, sets)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cores.config.checks import require
+from cores.config.nested import from_dict, to_dict
 
 Pooling = Literal["mean", "add"]
 
@@ -86,6 +87,12 @@ class SetsConfig:
     """Conformal score; aps: Eq. 4 (Deviation D4: lac by default)."""
     per_class: bool = False
     """A quantile per class, so that every class is covered as often."""
+
+    def changed(self, score: str | None, per_class: bool | None) -> "SetsConfig":
+        """With those replaced that are not None."""
+        given = {"score": score, "per_class": per_class}
+        settings = {name: value for name, value in given.items() if value is not None}
+        return from_dict(SetsConfig, {**to_dict(self), **settings}, "sets")
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """One configuration, one run folder: data, split, training, weights, metrics."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from cores.runs.folder import (
     read_source,
     write_identity,
 )
-from cores.runs.trained import DataSchema, TrainedModel, schema_as_data
+from cores.runs.trained import DataSchema, TrainedModel
 from cores.training import judge as judges
 from cores.training.judge import Judge, judge_of
 from cores.training.supervised import Report, no_report
@@ -64,7 +64,7 @@ def train_run(
         def begin(schema: DataSchema) -> None:
             named = config.dataset in (*DATASETS, *REGISTERED)
             source = None if named else Path(config.dataset).absolute()
-            write_identity(out, config, schema_as_data(schema), chosen_device, source)
+            write_identity(out, config, asdict(schema), chosen_device, source)
 
         fitted = fit_model(config, data, folder=out, report=report, warm_ups=warm_ups, begin=begin)
         fitted.trained.save(out)
@@ -104,8 +104,12 @@ def evaluate_run(
     """
     chosen_device = choose_device(device)
     trained = TrainedModel.load(out)
-    changes = {"alpha": alpha, "sets": {"score": score, "per_class": per_class}}
-    config = _changed(trained.config, changes)
+    config = trained.config
+    config = replace(
+        config,
+        alpha=config.alpha if alpha is None else alpha,
+        sets=config.sets.changed(score, per_class),
+    )
     trained = replace(trained, config=config)
     if sample:
         if not isinstance(trained.model, SparseClassifier):
@@ -143,16 +147,6 @@ def _judge(config: RunConfig, dataset: Dataset, device: torch.device) -> Judge |
     if config.spec.removes is None:
         return None
     return judge_of(dataset, config.split, config.conv, config.spec.removes, device)
-
-
-def _changed(config: RunConfig, changes: dict[str, Any]) -> RunConfig:
-    """The settings with those replaced that are not None."""
-    given = {name: value for name, value in changes["sets"].items() if value is not None}
-    settings = config.settings
-    settings["sets"] |= given
-    if changes["alpha"] is not None:
-        settings["alpha"] = changes["alpha"]
-    return RunConfig.from_settings(settings)
 
 
 def _metrics(out: Path) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """A trained model with all it needs to predict: saved as a run folder, and loaded from one."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -107,11 +107,6 @@ def calibrate(model: GraphModel, graphs: GraphStore) -> Calibration:
 def uncalibrated(num_classes: int) -> Calibration:
     """Where there is no calibration part."""
     return Calibration(torch.empty(0, num_classes), torch.empty(0, dtype=torch.int64))
-
-
-def schema_as_data(schema: DataSchema) -> dict[str, Any]:
-    """For ``config.json``."""
-    return asdict(schema)
 
 
 def _check_calibration(calibration: Calibration, schema: DataSchema) -> None:
