@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 import torch
 from sklearn.base import clone, is_classifier
+from torch.utils.data import Subset
 from torch_geometric.data import Data
 from torch_geometric.explain import Explainer, GNNExplainer
 from torch_geometric.explain.metric import fidelity, unfaithfulness
+from torch_geometric.loader import DataLoader
 
-from cores import Cores, CoresExplainer, UserError, load_dataset
+from cores import Cores, CoresExplainer, GraphStore, UserError, load_dataset
+from cores.estimator import _with_validation
 
 TASK = {
     "mode": "multiclass_classification",
@@ -148,6 +151,8 @@ def test_a_saved_model_predicts_the_same(model: Cores, graphs: list[Data], tmp_p
     assert loaded.metrics_["accuracy"] == model.metrics_["accuracy"]
     with pytest.raises(UserError, match="is not empty; choose another folder"):
         model.save(tmp_path / "model")
+    with pytest.raises(UserError, match="is a file; choose another folder"):
+        model.save(tmp_path / "model" / "config.json")
 
 
 def test_text_labels_come_back_as_text(graphs: list[Data], tmp_path: Path) -> None:
@@ -168,7 +173,7 @@ def test_validation_graphs_select_the_weights(graphs: list[Data]) -> None:
 
 
 def test_settings_reach_the_run_and_arguments_come_last(graphs: list[Data]) -> None:
-    settings = {"training": {"epochs": 2, "batch_size": 16}, "diet": {"mix": 0.5}, "seed": 9}
+    settings = {"training": {"epochs": 2, "batch_size": 16}, "diet": {"mix": 0.5}}
     config = Cores(settings=settings, seed=3)._config(80)
     assert (config.training.epochs, config.training.batch_size) == (2, 16)
     assert (config.classifier_data.mix, config.seed, config.split) == (0.5, 3, 4)
@@ -183,6 +188,55 @@ def test_another_model_is_fitted_saved_and_loaded(graphs: list[Data], tmp_path: 
     loaded = Cores.load(tmp_path / "model")
     assert loaded.settings == {"training": {"epochs": 2}, "model": "gpool", "pool": {"ratio": 0.4}}
     assert (loaded.predict_proba(graphs) == model.predict_proba(graphs)).all()
+
+
+def test_numpys_numbers_are_numbers() -> None:
+    """A search over parameters gives them."""
+    model = Cores(epochs=np.int64(5), seed=np.int64(2), lam=np.float64(0.25))
+    config = model._config(80)
+    assert (config.training.epochs, config.seed, config.reward.lam) == (5, 2, 0.25)
+
+
+def test_graphs_may_come_from_a_loader_or_a_subset(model: Cores, graphs: list[Data]) -> None:
+    expected = model.predict_proba(graphs[:7])
+    loader = DataLoader(graphs[:7], batch_size=3)
+    assert np.allclose(model.predict_proba(loader), expected, atol=1e-6)
+    assert np.allclose(model.predict_proba(Subset(graphs, range(7))), expected, atol=1e-6)
+    assert np.allclose(model.predict_proba(GraphStore.from_graphs(graphs[:7])), expected, atol=1e-6)
+
+
+def test_labels_of_any_shape_score_alike(model: Cores, graphs: list[Data]) -> None:
+    labels = [int(graph.y) for graph in graphs]
+    for shaped in (np.array(labels), np.array(labels)[:, None], [graph.y for graph in graphs]):
+        assert model.score(graphs, shaped) == model.score(graphs)
+
+
+def test_an_explanation_does_not_claim_a_label_it_does_not_know(
+    model: Cores, graphs: list[Data]
+) -> None:
+    assert all("y" not in explanation for explanation in model.explain(graphs[:4]))
+
+
+def test_validation_is_checked_on_its_own(graphs: list[Data]) -> None:
+    labels = [int(graph.y) for graph in graphs]
+    with pytest.raises(UserError, match="`graphs` has 60 graphs and 61 labels"):
+        quick().fit(graphs[:60], labels[:61], (graphs[60:], labels[61:]))
+    with pytest.raises(UserError, match="`validation` has no graphs"):
+        quick().fit(graphs, validation=[])
+    dataset, selection = _with_validation(iter(graphs[:60]), None, tuple(graphs[60:]))
+    assert (len(dataset), selection.tolist()) == (80, list(range(60, 80)))
+
+
+def test_drawing_to_a_file_leaves_the_screen_alone(
+    model: Cores, graphs: list[Data], tmp_path: Path
+) -> None:
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    model.explain(graphs[:1])[0].visualize_graph(tmp_path / "kept.png")
+    assert mpl.get_backend() == "svg"
+    with pytest.raises(UserError, match=r"cannot draw a \.foo file; known: .*png"):
+        model.explain(graphs[:1])[0].visualize_graph(tmp_path / "kept.foo")
 
 
 def test_networkx_graphs_fit_and_predict() -> None:
@@ -251,6 +305,8 @@ def test_what_cannot_be_fitted_is_refused_in_one_line(graphs: list[Data]) -> Non
         ({"lam": 2.0}, r"`lam` must lie in \[0, 1\], got 2.0"),
         ({"settings": {"network": {"width": 3}}}, "unknown setting 'network.width'"),
         ({"device": "tpu"}, "device"),
+        ({"seed": -1}, "`seed` is a whole number from 0, got -1"),
+        ({"settings": {"conv": "gcn"}}, "`settings` names conv; give it as the argument `conv`"),
     ],
 )
 def test_a_wrong_parameter_is_named(
@@ -263,6 +319,8 @@ def test_a_wrong_parameter_is_named(
 def test_predicting_what_does_not_fit_is_refused(model: Cores, graphs: list[Data]) -> None:
     with pytest.raises(UserError, match="not fitted yet; call fit first"):
         Cores().predict(graphs)
+    with pytest.raises(UserError, match="not fitted yet; call fit first"):
+        _ = Cores().classifier_
     with pytest.raises(UserError, match="have 3 node features, the model was fitted on 10"):
         model.predict([Data(x=torch.ones(2, 3), edge_index=torch.tensor([[0], [1]]))])
     with pytest.raises(UserError, match=r"`alpha` must lie in \(0, 1\), got 1"):

@@ -2,21 +2,22 @@
 
 import inspect
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch_geometric.data import Data
 
 from cores.config import RunConfig, merged
 from cores.config.models import MODELS
 from cores.config.names import with_current_names
 from cores.data.dataset import Dataset, checked
-from cores.data.lists import from_graphs, plain_labels, read_graphs
+from cores.data.lists import from_graphs, given_labels, listed, plain_labels, read_graphs
 from cores.errors import UserError
 from cores.evaluation.predictions import Predictions, predict
 from cores.explain.explanation import Explanation, explanations
@@ -32,11 +33,15 @@ from cores.runs.folder import CONFIG, METRICS, write_identity
 from cores.runs.progress import training_progress
 from cores.runs.trained import TrainedModel
 from cores.training.judge import train_judge
+from cores.training.state import forked_rng
 from cores.training.supervised import no_report
 
-Graphs = Iterable[Any]
-"""PyG ``Data``, networkx graphs, or a :class:`cores.Dataset`."""
-Labels = Sequence[Any] | NDArray[Any]
+Graphs = Any
+"""PyG ``Data`` or networkx graphs in a list, loader or dataset; or a :class:`cores.Dataset`."""
+Labels = Any
+"""A label per graph: a list, an array or a tensor."""
+Whole = int | np.integer[Any]
+Real = float | np.floating[Any]
 
 
 class Cores:
@@ -72,7 +77,7 @@ class Cores:
     Attributes:
         classes_: The labels, as they were given.
         metrics_: What was measured on the test part that ``fit`` sets aside.
-        network_: The trained PyTorch module; it takes PyG graphs as they are.
+        network_: The trained PyTorch module; it takes PyG graphs with unscaled features.
         n_features_in_: Columns of the node features.
     """
 
@@ -82,12 +87,12 @@ class Cores:
         self,
         removal: str | None = "node",
         conv: str = "gin",
-        epochs: int | None = None,
-        seed: int = 0,
+        epochs: Whole | None = None,
+        seed: Whole = 0,
         device: str = "auto",
         progress: bool = True,
-        desired_ratio: float | None = None,
-        lam: float | None = None,
+        desired_ratio: Real | None = None,
+        lam: Real | None = None,
         judge: bool = True,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
@@ -105,8 +110,8 @@ class Cores:
     def fit(
         self,
         graphs: Graphs,
-        y: Labels | None = None,
-        validation: Graphs | tuple[Graphs, Labels] | None = None,
+        y: Labels = None,
+        validation: Graphs | None = None,
     ) -> "Cores":
         """Train policy and classifier, calibrate them, and measure them on a part set aside.
 
@@ -125,7 +130,7 @@ class Cores:
         bar = training_progress(config.model, config.training.epochs)
         with (
             tuned_cpu(),
-            torch.random.fork_rng(),  # the user's random numbers are not ours to move
+            forked_rng(device),  # the user's random numbers are not ours to move
             bar if self.progress else nullcontext(no_report) as report,
         ):
             fitted = fit_model(config, data, report=report)
@@ -183,20 +188,22 @@ class Cores:
         sets = self._sets(predictions, alpha, None, None)
         return list(explanations(store, predictions, self._labels, sets))
 
-    def score(self, graphs: Graphs, y: Labels | None = None) -> float:
+    def score(self, graphs: Graphs, y: Labels = None) -> float:
         """Accuracy on labelled graphs."""
         if not isinstance(graphs, Dataset):
-            graphs = list(graphs)  # it is read twice
-        labels = plain_labels(graphs) if y is None else np.asarray(y).tolist()
+            graphs = listed(graphs)  # they are read twice
+        labels = plain_labels(graphs) if y is None else given_labels(y)
         predicted = self.predict(graphs).tolist()
         if len(labels) != len(predicted):
             raise UserError(f"`y` has {len(labels)} labels for {len(predicted)} graphs")
         return float(np.mean([a == b for a, b in zip(predicted, labels, strict=True)]))
 
     def save(self, folder: str | Path) -> None:
-        """Write the model into a new folder, which ``Cores.load`` and the command line read."""
+        """Write the model into a new folder, which ``Cores.load`` reads."""
         trained = self._trained
         out = Path(folder)
+        if out.exists() and not out.is_dir():
+            raise UserError(f"{out} is a file; choose another folder")
         if out.exists() and any(out.iterdir()):
             raise UserError(f"{out} is not empty; choose another folder")
         make_folder(out)
@@ -239,15 +246,16 @@ class Cores:
     @property
     def classifier_(self) -> Classifier | GraphModel:
         """The classifier f_theta, a PyTorch module that takes any PyG graphs."""
-        network = self.network_
+        network = self._trained.model
         return network.classifier if isinstance(network, SparseClassifier) else network
 
     @property
     def policy_(self) -> Policy:
         """The policy pi_phi; the plain network has none."""
-        if not isinstance(self.network_, SparseClassifier):
+        network = self._trained.model
+        if not isinstance(network, SparseClassifier):
             raise UserError("the plain network has no policy; set `removal` to node, edge or both")
-        return self.network_.policy
+        return network.policy
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The arguments of the constructor, as scikit-learn asks for them."""
@@ -285,20 +293,30 @@ class Cores:
         model = "gnn" if self.removal is None else f"cores-{self.removal}"
         if model not in MODELS:
             raise UserError(f"`removal` is node, edge, both or None, got {self.removal!r}")
+        settings = with_current_names(self.settings or {})
+        for name in ("conv", "seed"):
+            if name in settings:
+                raise UserError(f"`settings` names {name}; give it as the argument `{name}`")
+        seed = _python_number(self.seed)
+        if not isinstance(seed, int) or seed < 0:
+            raise UserError(f"`seed` is a whole number from 0, got {self.seed!r}")
         defaults = {
             "dataset": "graphs",
             "model": model,
-            "split": self.seed + 1,
+            "split": seed + 1,
             "training": {"epochs": epochs_for(num_graphs)},
         }
-        reward = {"desired_ratio": self.desired_ratio, "lam": self.lam}
+        epochs = {"epochs": _python_number(self.epochs)}
+        reward = {
+            "desired_ratio": _python_number(self.desired_ratio),
+            "lam": _python_number(self.lam),
+        }
         given: dict[str, Any] = {
             "conv": self.conv,
-            "seed": self.seed,
-            "training": {} if self.epochs is None else {"epochs": self.epochs},
+            "seed": seed,
+            "training": {name: value for name, value in epochs.items() if value is not None},
             "reward": {name: value for name, value in reward.items() if value is not None},
         }
-        settings = with_current_names(self.settings or {})
         return RunConfig.from_settings(merged(merged(defaults, settings), given))
 
     def _take(self, trained: TrainedModel) -> "Cores":
@@ -322,6 +340,8 @@ class Cores:
         trained = self._trained
         store = _unlabelled(graphs)
         dims = trained.schema.dims
+        if not store.edge_index.numel():  # no edge, so no feature of one is missing
+            store = replace(store, edge_attr=torch.empty(0, dims.num_edge_features))
         if store.num_features != dims.num_features:
             raise UserError(
                 f"the graphs have {store.num_features} node features, "
@@ -359,6 +379,11 @@ def epochs_for(num_graphs: int) -> int:
     return min(400, max(60, round(240 * math.sqrt(1000 / num_graphs))))
 
 
+def _python_number(value: Any) -> Any:
+    """A number as Python's own: searches over parameters give NumPy's."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def _settings_of(config: RunConfig) -> dict[str, Any]:
     """The settings that differ from the defaults and are no arguments of the constructor."""
     arguments = ("dataset", "conv", "preset", "split", "seed")
@@ -376,21 +401,41 @@ def _arguments() -> dict[str, Any]:
 
 def _with_validation(
     graphs: Graphs,
-    y: Labels | None,
-    validation: Graphs | tuple[Graphs, Labels] | None,
+    y: Labels,
+    validation: Graphs | None,
 ) -> tuple[Dataset, torch.Tensor | None]:
     """One dataset of both, and the positions of the validation graphs in it."""
     if validation is None:
         return checked(from_graphs(graphs, y)), None
-    others, labels = validation if isinstance(validation, tuple) else (validation, None)
-    known = plain_labels(graphs) if y is None else list(y)
-    added = plain_labels(others) if labels is None else list(labels)
-    first, second = list(graphs), list(others)
-    dataset = checked(from_graphs(first + second, known + added))
-    selection = torch.arange(len(first), len(first) + len(second))
-    if len(selection) == 0:
-        raise UserError("`validation` has no graphs; leave it out")
-    return dataset, selection
+    others, labels = validation, None
+    if isinstance(validation, tuple) and len(validation) == 2 and not _is_graph(validation[0]):
+        others, labels = validation
+    first, known = _with_labels(graphs, y, "graphs")
+    second, added = _with_labels(others, labels, "validation")
+    dataset = from_graphs(first + second, known + added)
+    if isinstance(graphs, Dataset):  # its columns are scaled as it says
+        dataset = replace(
+            dataset,
+            feature_names=graphs.feature_names,
+            continuous=graphs.continuous,
+            clipped=graphs.clipped,
+        )
+    return checked(dataset), torch.arange(len(first), len(first) + len(second))
+
+
+def _with_labels(graphs: Graphs, y: Labels, name: str) -> tuple[list[Any], list[Any]]:
+    items = list(graphs) if isinstance(graphs, Dataset) else listed(graphs)
+    source = graphs if isinstance(graphs, Dataset) else items
+    labels = plain_labels(source) if y is None else given_labels(y)
+    if not items:
+        raise UserError(f"`{name}` has no graphs")
+    if len(labels) != len(items):
+        raise UserError(f"`{name}` has {len(items)} graphs and {len(labels)} labels")
+    return items, labels
+
+
+def _is_graph(item: Any) -> bool:
+    return isinstance(item, Data) or hasattr(item, "adj")
 
 
 def _unlabelled(graphs: Graphs) -> GraphStore:

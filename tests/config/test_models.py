@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import pytest
 import torch
@@ -261,3 +262,31 @@ def test_settings_that_cannot_be_made_without_arguments_are_refused() -> None:
 def test_the_settings_of_one_model_are_refused_for_another() -> None:
     with pytest.raises(UserError, match="settings of another model than gsat"):
         replace(RunConfig(model="sagpool"), model="gsat")
+
+
+@dataclass(frozen=True)
+class Optional:
+    width: int | None = None
+    kinds: tuple[int, ...] = (1, 2)
+    depth: Literal[1, 2] = 1
+
+
+@dataclass(frozen=True)
+class Lost:
+    sizes: tuple = (1, 2)  # type: ignore[type-arg]  # of what?
+
+
+def test_settings_that_may_be_left_open_come_back_from_a_file() -> None:
+    register_model("open", Bag, settings=Optional)
+    for settings in (Optional(), Optional(width=3, depth=2)):
+        config = replace(RunConfig(model="open"), model_config=settings)
+        assert RunConfig.from_settings(config.settings) == config
+    with pytest.raises(UserError, match="must be one of 1, 2, got 3"):
+        RunConfig.from_settings({"model": "open", "open": {"depth": 3}})
+
+
+def test_settings_that_do_not_survive_a_file_are_refused() -> None:
+    """Else a model would train for hours and could not be loaded."""
+    with pytest.raises(UserError, match="tuple"):
+        register_model("lost", Bag, settings=Lost)
+    assert "lost" not in MODELS

@@ -253,3 +253,9 @@ def test_features_that_a_gradient_flows_through_are_copied_without_it() -> None:
     graph = pyg(x=torch.ones(2, 1, requires_grad=True))
     assert not from_graphs([graph, pyg(y=1)]).graphs.x.requires_grad
     assert graph.x.requires_grad
+
+
+def test_a_graph_whose_edges_are_in_a_sparse_tensor_is_refused() -> None:
+    graph = Data(x=torch.ones(2, 1), adj_t=torch.ones(2, 2).to_sparse(), y=0)
+    with pytest.raises(UserError, match="graph 1 has an adj_t and no edge_index"):
+        from_graphs([pyg(), graph])

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from collections.abc import Collection, Mapping
+from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from cores.errors import UserError, nearest
@@ -40,12 +41,18 @@ def _converted(hint: Any, value: Any, path: str) -> Any:
     if get_origin(hint) is Literal:
         options = get_args(hint)
         if value not in options:
-            raise UserError(f"setting {path!r} must be one of {', '.join(options)}, got {value!r}")
+            known = ", ".join(map(str, options))
+            raise UserError(f"setting {path!r} must be one of {known}, got {value!r}")
         return value
     if get_origin(hint) is tuple:
         if not isinstance(value, list | tuple):
             raise UserError(f"setting {path!r} must be a list, got {value!r}")
         return tuple(_converted(get_args(hint)[0], item, path) for item in value)
+    if isinstance(hint, UnionType):
+        if value is None and NoneType in get_args(hint):
+            return None
+        (hint,) = [kind for kind in get_args(hint) if kind is not NoneType][:1]
+        return _converted(hint, value, path)
     if hint is float and type(value) is int and abs(value) < 2**53:
         return float(value)
     if type(value) is not hint:

@@ -1,11 +1,13 @@
 """Models and message-passing layers of the user's, added to the tables. Needs no torch."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass
 from typing import Any
 
 from cores.config.models import CONVS, MODELS, NO_MESSAGES
 from cores.config.names import INTRODUCED_AS
+from cores.config.nested import from_dict, to_dict
 from cores.config.run import RunConfig, model_groups
 from cores.config.spec import ConvSpec, ModelSpec, Removal
 from cores.errors import UserError
@@ -44,6 +46,11 @@ def register_model(
             raise UserError(
                 f"`settings` of the model {name!r} must be frozen and have defaults ({error})"
             ) from None
+        if from_dict(settings, to_dict(settings())) != settings():
+            raise UserError(
+                f"`settings` of the model {name!r} do not survive JSON; use numbers, text, "
+                "truth values, and tuple[...] of them"
+            )
     row = ModelSpec(
         name,
         title or name,
@@ -98,4 +105,7 @@ def _register(table: dict[str, Any], row: ModelSpec | ConvSpec, kind: str) -> No
 def _place(row: ModelSpec | ConvSpec) -> str:
     """Where a row's class is defined: a script that is imported again defines it again."""
     kind = row.network if isinstance(row, ModelSpec) else row.layer
-    return kind if isinstance(kind, str) else f"{kind.__qualname__}"
+    if isinstance(kind, str):
+        return kind
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    return f"{file or kind.__module__}:{kind.__qualname__}"

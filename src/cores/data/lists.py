@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 
 from cores.data.dataset import Dataset, numbered
 from cores.errors import UserError
@@ -29,7 +29,7 @@ def from_graphs(graphs: Any, y: Any = None) -> Dataset:
     if isinstance(graphs, Dataset) and y is None:
         return graphs
     records = read_graphs(graphs)
-    given = plain_labels(records) if y is None else _given_labels(y)
+    given = plain_labels(records) if y is None else given_labels(y)
     if len(given) != len(records):
         raise UserError(f"`y` has {len(given)} labels for {len(records)} graphs")
     labels, classes = _classes(given)
@@ -47,9 +47,7 @@ def from_graphs(graphs: Any, y: Any = None) -> Dataset:
 
 def read_graphs(graphs: Any) -> list[Data]:
     """Graphs as PyG records with features and edges that fit together."""
-    if isinstance(graphs, Data) or not isinstance(graphs, Iterable) or isinstance(graphs, str):
-        raise UserError(f"give a list of graphs, got a {type(graphs).__name__}")
-    records = [_record(graph, number) for number, graph in enumerate(graphs)]
+    records = [_record(graph, number) for number, graph in enumerate(listed(graphs))]
     if not records:
         raise UserError("the list of graphs is empty; give at least one")
     featured = [record.x is not None for record in records]
@@ -70,6 +68,24 @@ def read_graphs(graphs: Any) -> list[Data]:
     return records
 
 
+def listed(graphs: Any) -> list[Any]:
+    """Graphs one by one, from anything that holds them; the batches of a loader are unpacked."""
+    if isinstance(graphs, GraphStore):
+        return graphs.to_graphs()
+    if isinstance(graphs, Batch):
+        graphs = [graphs]
+    try:
+        items = None if isinstance(graphs, Data | str | bytes) else list(graphs)
+    except TypeError:
+        items = None
+    if items is None:
+        raise UserError(f"give a list of graphs, got a {type(graphs).__name__}")
+    found: list[Any] = []
+    for item in items:
+        found += item.to_data_list() if isinstance(item, Batch) else [item]
+    return found
+
+
 def _record(graph: Any, number: int) -> Data:
     """A new record with what we read of a graph."""
     if not isinstance(graph, Data):
@@ -78,6 +94,8 @@ def _record(graph: Any, number: int) -> Data:
                 f"graph {number} is a {type(graph).__name__}; give PyG Data or networkx graphs"
             )
         graph = _from_networkx(graph, number)
+    if graph.get("adj_t") is not None and graph.edge_index is None:
+        raise UserError(f"graph {number} has an adj_t and no edge_index; leave ToSparseTensor out")
     if not graph.num_nodes:
         raise UserError(f"graph {number} has no nodes; leave it out")
     for name in ("x", "edge_index", "edge_attr", "node_truth", "edge_truth"):
@@ -184,7 +202,8 @@ def plain_labels(graphs: Iterable[Any]) -> list[Any]:
     return labels
 
 
-def _given_labels(y: Any) -> list[Any]:
+def given_labels(y: Any) -> list[Any]:
+    """Labels that were given beside the graphs, as plain Python values."""
     if isinstance(y, str | bytes) or not isinstance(y, Iterable):
         raise UserError(f"`y` must be a list of labels, one per graph, got {y!r}")
     return [_plain(label) for label in y]

@@ -19,6 +19,7 @@ from cores.conformal import (
     randomised_aps_scores,
     raps_scores,
 )
+from cores.evaluation.predictions import true_scores
 from cores.graphs.masks import hashed
 
 Scores = Callable[[Tensor], Tensor]
@@ -86,7 +87,7 @@ class Calibration:
         return torch.cat(columns, dim=-1)
 
     def _true_scores(self, score: str) -> Float[Tensor, " calibration"]:
-        return SCORES[score](self.probs).gather(-1, self.labels[:, None]).squeeze(-1)
+        return true_scores(SCORES[score](self.probs), self.labels)
 
 
 def coverage_and_size(

@@ -7,7 +7,8 @@ from typing import Any
 
 import networkx as nx
 
-from cores.explain.plotting import figure_bytes, pyplot
+from cores.errors import UserError
+from cores.explain.plotting import figure_bytes
 from cores.files import write_atomically
 
 KEPT, REMOVED, TRUTH = "#0072B2", "#C8C8C8", "#E69F00"
@@ -86,21 +87,23 @@ def draw_graph(
     drawing: Drawing, title: str, path: str | Path | None, names: Sequence[str] = ()
 ) -> None:
     """Draw one graph into a file by its ending; without a path, show it on the screen."""
-    if path is None:
-        from matplotlib import pyplot as plt
-    else:
-        plt = pyplot()
-    figure, axis = plt.subplots(figsize=(5, 4.4))
+    from matplotlib import pyplot as plt
+    from matplotlib.figure import Figure
+
+    # Without pyplot, a file leaves the screen that the user chose as it is.
+    figure = plt.figure(figsize=(5, 4.4)) if path is None else Figure(figsize=(5, 4.4))
+    axis = figure.subplots()
     drawing.draw(axis, names)
     axis.set_title(title, fontsize=10)
     legend(figure, [drawing])
     figure.tight_layout(rect=(0, 0.08, 1, 1))
     if path is None:
         plt.show()
-    else:
-        kind = Path(path).suffix.removeprefix(".") or "png"
-        write_atomically(Path(path), figure_bytes(figure, kind, dpi=150))
-        plt.close(figure)
+        return
+    kind = Path(path).suffix.removeprefix(".") or "png"
+    if kind not in (known := figure.canvas.get_supported_filetypes()):
+        raise UserError(f"cannot draw a .{kind} file; known: {', '.join(sorted(known))}")
+    write_atomically(Path(path), figure_bytes(figure, kind, dpi=150))
 
 
 def legend(figure: Any, drawings: Sequence[Drawing]) -> None:

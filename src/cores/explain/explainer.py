@@ -10,6 +10,7 @@ from torch_geometric.explain.config import MaskType, ModelTaskLevel
 from cores.graphs.batches import as_batch, with_pairs
 from cores.graphs.subgraphs import Elements
 from cores.models.policy import Policy
+from cores.models.sparse import keep_scores
 
 
 class CoresExplainer(ExplainerAlgorithm):
@@ -59,10 +60,7 @@ class CoresExplainer(ExplainerAlgorithm):
             nodes = (~subgraph.removed_nodes).float()
             edges = (~subgraph.removed_edges).float()
         else:
-            keep = 1 - self.policy.probabilities(logits)
-            nodes = elements.per_node(keep, 1.0)
-            pairs = elements.per_pair(keep, 1.0)[batch.edge_pair]
-            edges = pairs * nodes[edge_index].prod(dim=0)
+            nodes, edges = keep_scores(elements, 1 - self.policy.probabilities(logits))
         return Explanation(
             node_mask=nodes[:, None] if self.explainer_config.node_mask_type else None,
             edge_mask=edges if self.explainer_config.edge_mask_type else None,

@@ -127,8 +127,17 @@ def explanations(
     predictions: Predictions,
     labels: tuple[Any, ...],
     sets: Tensor | None,
+    labelled: bool = False,
 ) -> Iterator[Explanation]:
-    """One explanation per graph of a store."""
+    """One explanation per graph of a store.
+
+    Args:
+        graphs: The graphs.
+        predictions: What the model predicts for them.
+        labels: The labels as they were given for training.
+        sets: Prediction sets, if the model was calibrated.
+        labelled: Whether the store knows the true classes; only then an explanation has a ``y``.
+    """
     chosen = predictions.probs.argmax(dim=-1).tolist()
     probs = predictions.probs.numpy()
     for index, label in enumerate(chosen):
@@ -150,6 +159,8 @@ def explanations(
             target=predictions.probs[index : index + 1].argmax(dim=-1),
             **graphs.graph(index).to_dict(),
         )
+        if not labelled:
+            del explanation.y
         # PyG's metrics ask the model again with these.
         explanation._model_args = [] if graphs.edge_attr is None else ["edge_attr"]
         yield explanation

@@ -27,4 +27,4 @@ def explain_test_graphs(
     if len(trained.calibration):
         sets = trained.calibration.sets(predictions.probs, config.alpha, config.sets)
     names = trained.schema.class_names
-    return list(explanations(graphs, predictions, names, sets)), names
+    return list(explanations(graphs, predictions, names, sets, labelled=True)), names

@@ -61,26 +61,28 @@ class SparseClassifier(GraphModel):
         """Class probabilities from the chosen subgraphs, and the probabilities of keeping."""
         choice = self.choose(batch, self.sampling)
         probs = self.classifier.logits(choice.subgraph.batch).softmax(dim=-1)
-        nodes, edges = self._scores(choice)
+        nodes, edges = keep_scores(choice.elements, choice.keep_probability)
         return Prediction(probs, choice.subgraph, nodes, edges)
 
     def full_logits(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
         """Class logits of the classifier on the full graphs."""
         return self.classifier.logits(batch)
 
-    def _scores(self, choice: Choice) -> tuple[Tensor, Tensor]:
-        """Probability that each node and edge of the batch is kept.
 
-        Where only nodes are removed, an edge is kept with both of its ends; where only edges are, a
-        node is worth as much as the best of its edges.
-        """
-        elements, keep = choice.elements, choice.keep_probability
-        batch = elements.batch
-        nodes = elements.per_node(keep, 1.0)  # [N]
-        pairs = elements.per_pair(keep, 1.0)  # [P]
-        edges = pairs[batch.edge_pair]  # [E]
-        if elements.removal == "edge":
-            ends = batch.pair_index.flatten()
-            best = torch.zeros_like(nodes).scatter_reduce(0, ends, pairs.repeat(2), "amax")
-            return best, edges
-        return nodes, edges * nodes[batch.edge_index].prod(dim=0)
+def keep_scores(
+    elements: Elements, keep: Float[Tensor, " elements"]
+) -> tuple[Float[Tensor, " nodes"], Float[Tensor, " edges"]]:
+    """Probability that each node and edge of the batch is kept.
+
+    Where only nodes are removed, an edge is kept with both of its ends; where only edges are, a
+    node scores as much as the best of its edges.
+    """
+    batch = elements.batch
+    nodes = elements.per_node(keep, 1.0)  # [N]
+    pairs = elements.per_pair(keep, 1.0)  # [P]
+    edges = pairs[batch.edge_pair]  # [E]
+    if elements.removal == "edge":
+        ends = batch.pair_index.flatten()
+        best = torch.zeros_like(nodes).scatter_reduce(0, ends, pairs.repeat(2), "amax")
+        return best, edges
+    return nodes, edges * nodes[batch.edge_index].prod(dim=0)

@@ -27,6 +27,7 @@ from cores.runs.folder import (
 from cores.runs.trained import DataSchema, TrainedModel
 from cores.training import judge as judges
 from cores.training.judge import Judge, judge_of
+from cores.training.state import forked_rng
 from cores.training.supervised import Report, no_report
 
 
@@ -127,7 +128,7 @@ def evaluate_run(
         judge = _judge(config, data, chosen_device)
     graphs = _relabelled(data, graphs, trained.schema, out)
     trained.model.to(chosen_device)
-    with torch.random.fork_rng():
+    with forked_rng(chosen_device):
         torch.manual_seed(config.seed)
         metrics = measure(trained, graphs.to(chosen_device), config.alpha, judge)
     return {

@@ -30,12 +30,12 @@ from cores.graphs.store import GraphStore
 from cores.graphs.subgraphs import Elements
 from cores.models.classifier import Classifier
 from cores.training.schedule import Cosine
-from cores.training.state import load_state, save_state
+from cores.training.state import forked_rng, load_state, save_state
 from cores.training.supervised import fit_epoch, fit_scaler
 
 NETWORK = NetworkConfig()
 PARTS = PartsConfig()
-"""The judge is trained on the training and policy parts of the ``default`` preset, always."""
+"""The parts by which the judge of a run divides the graphs, whatever the run's preset."""
 EPOCHS, BATCH_SIZE, LEARNING_RATE, FINAL_RATE, WEIGHT_DECAY, SEED = 150, 32, 3e-3, 0.05, 1e-4, 7919
 RANDOM_MASKS = 5
 """Random masks per graph behind ``judge_random_accuracy``."""
@@ -53,7 +53,7 @@ class Judge:
         labels = graphs.y
         chosen = predict_proba(self.classifier, predictions.subgraphs(graphs))
         full = predict_proba(self.classifier, graphs.batches(EVALUATION_BATCH))
-        with torch.random.fork_rng():
+        with forked_rng(labels.device):
             torch.manual_seed(SEED)
             random = [
                 accuracy(predict_proba(self.classifier, self._random(predictions, graphs)), labels)
@@ -92,7 +92,7 @@ def train_judge(
     cache: Path | None = None,
 ) -> Judge:
     """Train a judge on the training and policy parts, or take it from a file that keeps it."""
-    with torch.random.fork_rng():
+    with forked_rng(device):
         torch.manual_seed(SEED)
         judge = Judge(Classifier(dataset.dims, NETWORK, conv).to(device), removal)
         if cache is None or not _restored(judge, cache):

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,11 @@ def _put_together(value: Any, tensors: dict[str, Tensor]) -> Any:
     if isinstance(value, list):
         return [_put_together(item, tensors) for item in value]
     return value
+
+
+def forked_rng(device: torch.device) -> AbstractContextManager[None]:
+    """What is drawn inside does not move the random numbers outside."""
+    return torch.random.fork_rng(devices=[device] if device.type == "cuda" else [])
 
 
 class RandomState:
