@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from cores import Cores, UserError, load_dataset
 from cores.__main__ import main
 from cores.config.models import CONVS, MODELS
 from cores.data.catalogue import REGISTERED
+from cores.runs import scripts as imported
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "extending.md"
 
@@ -20,6 +20,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "extending.md"
 def scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The page's files in a folder; what they register is forgotten afterwards."""
     before = [dict(table) for table in (MODELS, CONVS, REGISTERED)]
+    monkeypatch.setattr(imported, "_imported", [])  # workers import what it names
     for code in re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL):
         name = code.splitlines()[0].removeprefix("# ")
         (tmp_path / name).write_text(code)
@@ -29,8 +30,6 @@ def scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for table, rows in zip((MODELS, CONVS, REGISTERED), before, strict=True):
         table.clear()
         table.update(rows)
-    for name in ("deep_set", "sage", "rings"):
-        sys.modules.pop(name, None)
 
 
 def test_a_model_of_ones_own_trains_with_its_own_settings(
