@@ -47,6 +47,12 @@ class Dataset:
     """Columns that it clips to their 0.1 % and 99.9 % quantiles first."""
     labels: tuple[Any, ...] = ()
     """The labels as they were given, by class; the class names if not given."""
+    ids: tuple[str, ...] = ()
+    """What the file calls each graph; empty where it has no names for them."""
+    smiles: tuple[str, ...] = ()
+    """Of each molecule; empty for other graphs."""
+    given_parts: tuple[str, ...] = ()
+    """The part that the file's split column puts each graph into; empty without such a column."""
 
     def __post_init__(self) -> None:
         if not self.labels:
@@ -69,19 +75,27 @@ class Dataset:
 
     def __getitem__(self, index: Any) -> "Data | Dataset":
         if isinstance(index, slice):
-            chosen = torch.tensor(range(len(self))[index], dtype=torch.int64)
-            return replace(self, graphs=self.graphs.subset(chosen))
+            return self._chosen(torch.tensor(range(len(self))[index], dtype=torch.int64))
         asked = torch.as_tensor(index)
         if asked.dim() > 0:
             if asked.numel() == 0:  # an empty list has no kind of numbers
                 asked = asked.long()
-            return replace(self, graphs=self.graphs.subset(torch.arange(len(self))[asked]))
+            return self._chosen(torch.arange(len(self))[asked])
         if asked.is_floating_point():
             raise IndexError(f"graphs are counted in whole numbers, got {index}")
         position = int(asked)
         if not -len(self) <= position < len(self):
             raise IndexError(f"graph {position} of {len(self)}")
         return self.graphs.graph(position % len(self))
+
+    def _chosen(self, index: Tensor) -> "Dataset":
+        """The graphs at these positions, with what is known of each."""
+        per_graph = {
+            name: tuple(values[position] for position in index.tolist())
+            for name in ("ids", "smiles", "given_parts")
+            if (values := getattr(self, name))
+        }
+        return replace(self, graphs=self.graphs.subset(index), **per_graph)
 
     def __iter__(self) -> Iterator[Data]:
         return (self.graphs.graph(index) for index in range(len(self)))
