@@ -137,7 +137,9 @@ class Cores:
             removes = config.spec.removes
             judge = None
             if self.judge and removes is not None:
-                judge = train_judge(dataset, data.split, config.conv, removes, device)
+                judge = train_judge(
+                    dataset, data.split, config.conv, removes, device, config.network.edge_features
+                )
             metrics = measure(fitted.trained, data.part("test"), config.alpha, judge)
         self.metrics_ = metrics | {
             "epochs": fitted.epochs,

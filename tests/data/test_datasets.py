@@ -159,7 +159,7 @@ def test_a_known_name_with_other_content_is_refused(tu_folder: Path, tmp_path: P
     other.mkdir()
     for suffix in ("A", "graph_indicator", "graph_labels"):
         shutil.copy(tu_folder / f"toy_{suffix}.txt", other / f"DD_{suffix}.txt")
-    with pytest.raises(UserError, match="DD has 0 feature columns in these files, not"):
+    with pytest.raises(UserError, match="DD has 1 feature columns in these files, not"):
         load_dataset("DD", tmp_path / "root")
 
 

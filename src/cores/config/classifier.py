@@ -57,8 +57,9 @@ class NetworkConfig:
     """GIN: learn that weight."""
     gat_heads: int = 4
     """GAT: attention heads; they share the hidden units."""
-    edge_features: bool = False
-    """Let messages see edge features (bond types), where the dataset has them."""
+    edge_features: bool = True
+    """Let messages see edge features (bond types), where the dataset has them; the paper's do
+    not."""
 
     def __post_init__(self) -> None:
         for name, most in (("hidden_dim", 65536), ("num_layers", 1000), ("gat_heads", 1024)):

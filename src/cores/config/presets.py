@@ -81,5 +81,5 @@ def preset_config(
                 f"the paper has no settings for {model} with {conv} on {dataset}; "
                 'use preset="default"'
             )
-        settings = _settings(section)
+        settings = merged({"network": {"edge_features": False}}, _settings(section))
     return RunConfig.from_settings(merged(settings | chosen, with_current_names(changes)))

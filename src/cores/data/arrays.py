@@ -18,16 +18,18 @@ from cores.graphs.store import GraphStore
 
 
 def from_npz(name: str, path: Path) -> Dataset:
-    """BA_2Motifs and Benzene: flat arrays, laid out like the store."""
+    """Flat arrays, laid out like the store; ``node_gt`` and ``edge_gt`` mark the ground truth."""
     arrays = _arrays(path)
-    needed = {"x", "edge_index", "y", "node_ptr", "edge_ptr", "node_gt"}
+    needed = {"x", "edge_index", "y", "node_ptr", "edge_ptr"}
     if missing := needed - arrays.keys():
         raise UserError(f"{path} lacks the array {sorted(missing)[0]!r}")
 
     def tensor(key: str, kind: torch.dtype) -> Tensor:
         return torch.from_numpy(arrays[key]).to(kind)
 
-    edge_truth = tensor("edge_gt", torch.bool) if "edge_gt" in arrays else _ring_edges(arrays)
+    edge_truth = tensor("edge_gt", torch.bool) if "edge_gt" in arrays else None
+    if edge_truth is None and "gt_flat" in arrays:
+        edge_truth = _ring_edges(arrays)
     graphs = GraphStore(
         x=tensor("x", torch.float32),
         edge_index=tensor("edge_index", torch.int64),
@@ -35,7 +37,7 @@ def from_npz(name: str, path: Path) -> Dataset:
         node_ptr=tensor("node_ptr", torch.int64),
         edge_ptr=tensor("edge_ptr", torch.int64),
         edge_attr=tensor("edge_attr", torch.float32) if "edge_attr" in arrays else None,
-        node_truth=tensor("node_gt", torch.bool),
+        node_truth=tensor("node_gt", torch.bool) if "node_gt" in arrays else None,
         edge_truth=edge_truth,
     )
     return Dataset(

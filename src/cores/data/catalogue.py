@@ -88,5 +88,5 @@ def canonical_name(dataset: str) -> str:
         return dataset
     raise UserError(
         f"unknown dataset {dataset!r}; {nearest(dataset, [*DATASETS, *REGISTERED])} "
-        "(or the path of a zip or folder in TU format)"
+        "(or the path of a file: csv, tsv, parquet, sdf, smi, jsonl, npz, pt, TU zip or folder)"
     )

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from cores.data.encoding import Encoding
+from cores.data.raw import Unusable
 from cores.errors import UserError
 from cores.graphs.segments import owners
 from cores.graphs.store import GraphStore
@@ -53,10 +55,17 @@ class Dataset:
     """Of each molecule; empty for other graphs."""
     given_parts: tuple[str, ...] = ()
     """The part that the file's split column puts each graph into; empty without such a column."""
+    encoding: Encoding | None = None
+    """What the columns are made of; numbers if not given."""
+    unusable: Unusable | None = None
+    """Rows of the file that are not among the graphs."""
 
     def __post_init__(self) -> None:
         if not self.labels:
             object.__setattr__(self, "labels", self.class_names)
+        if self.encoding is None:
+            columns = Encoding.of_columns(self.num_features, self.num_edge_features)
+            object.__setattr__(self, "encoding", columns)
 
     def __repr__(self) -> str:
         return (
@@ -90,7 +99,7 @@ class Dataset:
 
     def _chosen(self, index: Tensor) -> "Dataset":
         """The graphs at these positions, with what is known of each."""
-        per_graph = {
+        per_graph: dict[str, Any] = {
             name: tuple(values[position] for position in index.tolist())
             for name in ("ids", "smiles", "given_parts")
             if (values := getattr(self, name))

@@ -9,6 +9,10 @@ from cores.data.catalogue import DATASETS, REGISTERED, DatasetSpec, canonical_na
 from cores.data.dataset import Dataset, checked, numbered
 from cores.data.features import from_tu
 from cores.data.folders import data_folder, dataset_path
+from cores.data.inputs.columns import ColumnNames
+from cores.data.inputs.labelled import OnError, read_dataset
+from cores.data.inputs.sources import holds_rows, saved_by_pyg
+from cores.data.inputs.stored import saved_graphs
 from cores.data.lists import from_graphs
 from cores.data.synthetic import ba_motifs
 from cores.data.tu import read_tu
@@ -16,23 +20,38 @@ from cores.errors import UserError
 from cores.files import cache_folder
 
 
-def load_dataset(dataset: str, data_root: str | Path | None = None) -> Dataset:
-    """Load a dataset by name (any case), or any zip or folder in TU format by path.
+def load_dataset(
+    dataset: str | Path,
+    data_root: str | Path | None = None,
+    *,
+    columns: ColumnNames | None = None,
+    on_error: OnError = "skip",
+) -> Dataset:
+    """Load a dataset by name (any case), or any file or folder of labelled graphs by path.
 
     Registered datasets come from their own function, ``motifs`` is generated. The others are read
     from ``data_root``, else from the folder that the environment variable ``CORES_DATA`` names;
-    else PyG downloads those of the TU collection to the user's cache folder.
+    else PyG downloads those of the TU collection to the user's cache folder. docs/inputs.md lists
+    the kinds of files.
+
+    Args:
+        dataset: Name or path.
+        data_root: Folder of the named datasets.
+        columns: Which columns of a file hold molecules, labels, names and parts; found by their
+            names where not given.
+        on_error: What to do with rows of a file that are no graphs: ``"skip"`` counts them in the
+            dataset's ``unusable``, ``"fail"`` raises at the first.
 
     >>> load_dataset("motifs").class_names
     ('cycle', 'house')
     """
-    name = canonical_name(dataset)
+    name = canonical_name(str(dataset))
     if name in REGISTERED:
         return checked(replace(from_graphs(REGISTERED[name]()), name=name))
     if name in DATASETS:
         spec = DATASETS[name]
         return checked(READERS[spec.source](spec, data_folder(data_root)))
-    return checked(_from_path(Path(name)))
+    return checked(_from_path(Path(name), columns or ColumnNames(), on_error))
 
 
 def _tu(spec: DatasetSpec, root: Path | None) -> Dataset:
@@ -45,14 +64,17 @@ def _tu(spec: DatasetSpec, root: Path | None) -> Dataset:
 
 
 def _npz(spec: DatasetSpec, root: Path | None) -> Dataset:
-    path = dataset_path(spec, root)
+    return _read_npz(spec.name, dataset_path(spec, root))
+
+
+def _read_npz(name: str, path: Path) -> Dataset:
     try:
-        return from_npz(spec.name, path)
+        return from_npz(name, path)
     except UserError:
         raise
     except (LookupError, TypeError, ValueError, RuntimeError) as error:
         reason = f"{type(error).__name__}: {error}"
-        raise UserError(f"{path} does not hold what {spec.name} needs ({reason})") from None
+        raise UserError(f"{path} does not hold what {name} needs ({reason})") from None
 
 
 def _generated(spec: DatasetSpec, root: Path | None) -> Dataset:
@@ -68,9 +90,15 @@ READERS: dict[str, Callable[[DatasetSpec, Path | None], Dataset]] = {
 """How a named dataset is read, by its kind."""
 
 
-def _from_path(path: Path) -> Dataset:
+def _from_path(path: Path, columns: ColumnNames, on_error: OnError) -> Dataset:
     if not path.exists():
         raise UserError(f"dataset path {path} does not exist")
+    if path.suffix.lower() == ".npz":
+        return _read_npz(str(path), path)
+    if (saved := saved_by_pyg(path)) is not None:
+        return replace(from_graphs(saved_graphs(saved)), name=str(path))
+    if holds_rows(path):
+        return read_dataset(path, columns, on_error)
     records = read_tu(path)
     # Unknown attributes are measurements more often than not: put them on one scale.
     attributes = tuple(range(records.attributes.shape[1]))

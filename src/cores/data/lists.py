@@ -32,7 +32,7 @@ def from_graphs(graphs: Any, y: Any = None) -> Dataset:
     given = plain_labels(records) if y is None else given_labels(y)
     if len(given) != len(records):
         raise UserError(f"`y` has {len(given)} labels for {len(records)} graphs")
-    labels, classes = _classes(given)
+    labels, classes = numbered_classes(given)
     store = GraphStore.from_graphs(records, torch.tensor(classes))
     return Dataset(
         "graphs",
@@ -40,7 +40,7 @@ def from_graphs(graphs: Any, y: Any = None) -> Dataset:
         class_names=tuple(str(label) for label in labels),
         feature_names=numbered(store.num_features),
         edge_feature_names=numbered(store.num_edge_features),
-        continuous=_continuous(store.x),
+        continuous=continuous_columns(store.x),
         labels=labels,
     )
 
@@ -218,7 +218,7 @@ def _plain(label: Any) -> Any:
     return label
 
 
-def _classes(given: Sequence[Any]) -> tuple[tuple[Any, ...], list[int]]:
+def numbered_classes(given: Sequence[Any]) -> tuple[tuple[Any, ...], list[int]]:
     """The labels in order, and the number of each graph's."""
     for number, label in enumerate(given):
         if isinstance(label, float):
@@ -243,7 +243,7 @@ def _classes(given: Sequence[Any]) -> tuple[tuple[Any, ...], list[int]]:
     return labels, [numbers[label] for label in given]
 
 
-def _continuous(x: Tensor) -> tuple[int, ...]:
+def continuous_columns(x: Tensor) -> tuple[int, ...]:
     """Columns to standardise: those that are neither constant nor of zeros and ones alone."""
     binary = ((x == 0) | (x == 1)).all(dim=0)
     constant = (x == x[:1]).all(dim=0)

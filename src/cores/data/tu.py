@@ -38,6 +38,7 @@ class TURecords:
     edge_line: NDArray[np.int64]
     """Line of the adjacency file that an edge stood on, counted from 0."""
     graph_labels: NDArray[np.int64]
+    """Without values where the files have none, and none were asked for."""
     attributes: NDArray[np.float64]
     """[nodes, attributes], 0 columns without the file."""
     node_labels: NDArray[np.int64]
@@ -45,19 +46,27 @@ class TURecords:
     edge_labels: NDArray[np.int64]
     """[edges, kinds of label]."""
 
+    @property
+    def num_graphs(self) -> int:
+        """Every graph has a node."""
+        return int(self.graph_of_node[-1]) + 1
 
-def read_tu(source: Path) -> TURecords:
-    """Read ``source``, a zip or a folder that holds ``NAME_A.txt`` and its companions."""
+
+def read_tu(source: Path, *, labelled: bool = True) -> TURecords:
+    """Read ``source``, a zip or a folder that holds ``NAME_A.txt`` and its companions.
+
+    Where ``labelled`` is false the graphs need no labels.
+    """
     if not (source.is_dir() or source.is_file()):
         raise UserError(f"{source} is neither a zip file nor a folder")
     try:
         if source.is_dir():
-            return _read_folder(source, source)
+            return _read_folder(source, source, labelled)
         with zipfile.ZipFile(source) as archive:
             if any(name.startswith("/") for name in archive.namelist()):
                 # Never written by a well-meant program, and `zipfile.Path` may not end on them.
                 raise UserError(f"{source} holds names that begin with /; pack it anew")
-            return _read_folder(zipfile.Path(archive), source)
+            return _read_folder(zipfile.Path(archive), source, labelled)
     except _BAD_ZIP as error:
         raise UserError(
             f"{source} is not a readable zip file ({error}); unpack it or get it anew"
@@ -66,7 +75,7 @@ def read_tu(source: Path) -> TURecords:
         raise UserError(f"cannot read {source}: {error.strerror or error}") from None
 
 
-def _read_folder(root: AnyPath, source: Path) -> TURecords:
+def _read_folder(root: AnyPath, source: Path, labelled: bool) -> TURecords:
     folder, name = _adjacency(root, source)
 
     def path(suffix: str) -> AnyPath:
@@ -74,10 +83,15 @@ def _read_folder(root: AnyPath, source: Path) -> TURecords:
 
     edges = _required(path("A"), 2, source)
     indicator = _required(path("graph_indicator"), 1, source)[:, 0]
-    labels = _required(path("graph_labels"), 1, source)[:, 0]
-    for numbers, suffix in ((indicator, "graph_indicator"), (labels, "graph_labels")):
-        if not len(numbers):
-            raise UserError(f"{source}: {path(suffix).name} is empty")
+    if not len(indicator):
+        raise UserError(f"{source}: {path('graph_indicator').name} is empty")
+    labels = np.empty(0, dtype=np.int64)
+    graphs = int(indicator.max())
+    if labelled or path("graph_labels").exists():
+        labels = _required(path("graph_labels"), 1, source)[:, 0]
+        graphs = len(labels)
+        if not graphs:
+            raise UserError(f"{source}: {path('graph_labels').name} is empty")
     node_labels = _table(path("node_labels"), np.int64, source)
     attributes = _table(path("node_attributes"), np.float64, source)
     edge_labels = _table(path("edge_labels"), np.int64, source)
@@ -92,12 +106,12 @@ def _read_folder(root: AnyPath, source: Path) -> TURecords:
     same_length(node_labels, "node_labels", len(indicator), "graph_indicator")
     same_length(attributes, "node_attributes", len(indicator), "graph_indicator")
     same_length(edge_labels, "edge_labels", len(edges), "A")
-    if indicator.min() < 1 or indicator.max() > len(labels):
+    if indicator.min() < 1 or indicator.max() > graphs:
         raise UserError(
             f"{source}: {name}_graph_indicator.txt names graphs {indicator.min()} to "
-            f"{indicator.max()}, but {name}_graph_labels.txt has {len(labels)} lines"
+            f"{indicator.max()}, but {name}_graph_labels.txt has {graphs} lines"
         )
-    empty = np.setdiff1d(np.arange(1, len(labels) + 1), indicator)
+    empty = np.setdiff1d(np.arange(1, graphs + 1), indicator)
     if len(empty):
         raise UserError(f"{source}: graph {empty[0]} has no nodes; remove it and its label")
     if len(edges) and (edges.min() < 1 or edges.max() > len(indicator)):

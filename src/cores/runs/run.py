@@ -147,7 +147,14 @@ def _judge(config: RunConfig, dataset: Dataset, device: torch.device) -> Judge |
     """The judge of a model that removes something."""
     if config.spec.removes is None:
         return None
-    return judge_of(dataset, config.split, config.conv, config.spec.removes, device)
+    return judge_of(
+        dataset,
+        config.split,
+        config.conv,
+        config.spec.removes,
+        device,
+        config.network.edge_features,
+    )
 
 
 def _metrics(out: Path) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """A trained model with all it needs to predict: saved as a run folder, and loaded from one."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from torch import Tensor
 
 from cores.config import RunConfig
 from cores.data.dataset import Dataset, Dims
+from cores.data.encoding import Encoding
 from cores.errors import UserError
 from cores.evaluation.predictions import predict
 from cores.evaluation.sets import Calibration
@@ -30,6 +32,13 @@ class DataSchema:
     """The labels as they were given."""
     fingerprint: str
     """Of the dataset the model was trained on."""
+    encoding: Encoding | None = None
+    """What the columns are made of; numbers in folders of before version 0.3."""
+
+    def __post_init__(self) -> None:
+        if self.encoding is None:
+            columns = len(self.feature_names), len(self.edge_feature_names)
+            object.__setattr__(self, "encoding", Encoding.of_columns(*columns))
 
     @classmethod
     def of(cls, dataset: Dataset) -> "DataSchema":
@@ -40,7 +49,17 @@ class DataSchema:
             dataset.class_names,
             dataset.labels,
             dataset.fingerprint,
+            dataset.encoding,
         )
+
+    @classmethod
+    def of_settings(cls, known: Mapping[str, Any]) -> "DataSchema":
+        """The schema that a run folder holds; raises ``TypeError`` where it holds none."""
+        values = {name: _tupled(value) for name, value in known.items()}
+        if values.get("encoding") is not None:
+            encoding = {name: _tupled(value) for name, value in known["encoding"].items()}
+            values["encoding"] = Encoding(**encoding)
+        return cls(**values)
 
     @property
     def dims(self) -> Dims:
@@ -76,8 +95,8 @@ class TrainedModel:
         """The model of a finished run."""
         config, known = read_identity(out)
         try:
-            schema = DataSchema(**{name: _tupled(value) for name, value in known.items()})
-        except TypeError:
+            schema = DataSchema.of_settings(known)
+        except (TypeError, AttributeError):
             raise UserError(f"{out / CONFIG} does not name its data as it should") from None
         if not (out / MODEL).exists():
             raise UserError(f"the run in {out} has not finished; go on with resume=True")
@@ -119,4 +138,4 @@ def _check_calibration(calibration: Calibration, schema: DataSchema) -> None:
 
 
 def _tupled(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+    return tuple(map(_tupled, value)) if isinstance(value, list) else value

@@ -33,7 +33,6 @@ from cores.training.schedule import Cosine
 from cores.training.state import forked_rng, load_state, save_state
 from cores.training.supervised import fit_epoch, fit_scaler
 
-NETWORK = NetworkConfig()
 PARTS = PartsConfig()
 """The parts by which the judge of a run divides the graphs, whatever the run's preset."""
 EPOCHS, BATCH_SIZE, LEARNING_RATE, FINAL_RATE, WEIGHT_DECAY, SEED = 150, 32, 3e-3, 0.05, 1e-4, 7919
@@ -75,12 +74,17 @@ class Judge:
 
 
 def judge_of(
-    dataset: Dataset, split: int, conv: str, removal: Removal, device: torch.device
+    dataset: Dataset,
+    split: int,
+    conv: str,
+    removal: Removal,
+    device: torch.device,
+    edge_features: bool = True,
 ) -> Judge:
     """The judge of a dataset's split: from the cache, or trained now and kept there."""
-    path = _cached(dataset, split, conv, removal, device)
+    path = _cached(dataset, split, conv, removal, device, edge_features)
     parts = split_graphs(dataset.graphs.y, split, PARTS, dataset.class_names)
-    return train_judge(dataset, parts, conv, removal, device, path)
+    return train_judge(dataset, parts, conv, removal, device, edge_features, path)
 
 
 def train_judge(
@@ -89,12 +93,17 @@ def train_judge(
     conv: str,
     removal: Removal,
     device: torch.device,
+    edge_features: bool = True,
     cache: Path | None = None,
 ) -> Judge:
-    """Train a judge on the training and policy parts, or take it from a file that keeps it."""
+    """Train a judge on the training and policy parts, or take it from a file that keeps it.
+
+    It reads edge features where the model that it judges does.
+    """
+    network = NetworkConfig(edge_features=edge_features)
     with forked_rng(device):
         torch.manual_seed(SEED)
-        judge = Judge(Classifier(dataset.dims, NETWORK, conv).to(device), removal)
+        judge = Judge(Classifier(dataset.dims, network, conv).to(device), removal)
         if cache is None or not _restored(judge, cache):
             _train(judge, dataset, torch.cat([parts.train, parts.policy]).sort().values)
             if cache is not None:
@@ -103,7 +112,12 @@ def train_judge(
 
 
 def _cached(
-    dataset: Dataset, split: int, conv: str, removal: Removal, device: torch.device
+    dataset: Dataset,
+    split: int,
+    conv: str,
+    removal: Removal,
+    device: torch.device,
+    edge_features: bool,
 ) -> Path:
     """Where a judge is kept: named by all that decides its weights."""
     recipe = {
@@ -112,7 +126,7 @@ def _cached(
         "conv": conv,
         "removal": removal,
         "device": device.type,
-        "network": to_dict(NETWORK),
+        "network": to_dict(NetworkConfig(edge_features=edge_features)),
         "parts": to_dict(PARTS),
         "training": [EPOCHS, BATCH_SIZE, LEARNING_RATE, FINAL_RATE, WEIGHT_DECAY, SEED],
         "scaler": [dataset.continuous, dataset.clipped],

@@ -1,0 +1,211 @@
+"""How the graphs of a file become the columns of a model; saved with it, for the files to come."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from cores.data import molecules
+from cores.data.raw import Columns, Layout, RawGraphs
+from cores.errors import UserError
+from cores.graphs.store import GraphStore
+
+Value = int | str
+MOST_COLUMNS = 10_000
+"""Most columns that one kind of label may take as one-hot."""
+CONSTANT = "constant"
+"""The one column of graphs without any feature."""
+_ONE_HOT = re.compile(r"(?:node|edge) label (\d+) = (.*)", re.DOTALL)
+_NUMBER = re.compile(r"(?:attribute|feature) (\d+)")
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """What a model's columns are made of."""
+
+    kind: Literal["graphs", "molecules"] = "graphs"
+    version: int = 0
+    """Of the columns of molecules."""
+    node_numbers: int = 0
+    """Columns of numbers that every node of a file has."""
+    edge_numbers: int = 0
+    node_values: tuple[tuple[Value, ...], ...] = ()
+    """Known values of every kind of node label."""
+    edge_values: tuple[tuple[Value, ...], ...] = ()
+
+    @classmethod
+    def of_molecules(cls) -> "Encoding":
+        """Of files of molecules: the same for all."""
+        numbers = len(molecules.ATOM_COLUMNS), len(molecules.BOND_COLUMNS)
+        return cls("molecules", molecules.VERSION, *numbers)
+
+    @classmethod
+    def of_columns(cls, num_features: int, num_edge_features: int) -> "Encoding":
+        """Of graphs whose columns are numbers."""
+        return cls(node_numbers=num_features, edge_numbers=num_edge_features)
+
+    @classmethod
+    def of(cls, raw: RawGraphs) -> "Encoding":
+        """That knows the values of these graphs."""
+        return cls(
+            node_numbers=raw.node_numbers.shape[1],
+            edge_numbers=raw.edge_numbers.shape[1],
+            node_values=_known(raw.node_values),
+            edge_values=_known(raw.edge_values),
+        )
+
+    @property
+    def layout(self) -> Layout:
+        """What the graphs of a file must have."""
+        return Layout(
+            Columns(self.node_numbers, len(self.node_values)),
+            Columns(self.edge_numbers, len(self.edge_values)),
+        )
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """All columns that nodes can have."""
+        if self.kind == "molecules":
+            return molecules.ATOM_COLUMNS
+        names = *_numbered(self.node_numbers), *_one_hot_names("node", self.node_values)
+        return names or (CONSTANT,)
+
+    @property
+    def edge_feature_names(self) -> tuple[str, ...]:
+        """All columns that edges can have."""
+        if self.kind == "molecules":
+            return molecules.BOND_COLUMNS
+        return (*_numbered(self.edge_numbers), *_one_hot_names("edge", self.edge_values))
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A value that no graph of the training had."""
+
+    graph: int
+    what: str
+
+
+def encode(
+    raw: RawGraphs, encoding: Encoding, names: Sequence[str], edge_names: Sequence[str]
+) -> tuple[GraphStore, list[Unknown]]:
+    """Graphs with the given columns; classes are all 0.
+
+    Args:
+        raw: Graphs of the encoding's layout.
+        encoding: The values that are known.
+        names: Columns of the nodes.
+        edge_names: Columns of the edges.
+
+    Returns:
+        The graphs, and the first unknown value of every graph that has one; in the columns, it is
+        none of the known ones.
+    """
+    check_layout(raw.layout, encoding)
+    unknown = [
+        *_unknown(raw.node_values, encoding.node_values, raw.node_ptr, "node"),
+        *_unknown(raw.edge_values, encoding.edge_values, raw.edge_ptr, "edge"),
+    ]
+    first = {value.graph: value for value in reversed(unknown)}
+    if encoding.kind == "molecules":
+        x, edge_attr = raw.node_numbers, raw.edge_numbers
+    else:
+        x = _matrix(raw.node_numbers, raw.node_values, names)
+        edge_attr = _matrix(raw.edge_numbers, raw.edge_values, edge_names)
+    store = GraphStore(
+        x=torch.from_numpy(np.ascontiguousarray(x)),
+        edge_index=torch.from_numpy(raw.edge_index),
+        y=torch.zeros(len(raw), dtype=torch.int64),
+        node_ptr=torch.from_numpy(raw.node_ptr),
+        edge_ptr=torch.from_numpy(raw.edge_ptr),
+        edge_attr=torch.from_numpy(np.ascontiguousarray(edge_attr)) if edge_names else None,
+    )
+    return store, [first[graph] for graph in sorted(first)]
+
+
+def check_layout(found: Layout, encoding: Encoding) -> None:
+    """Refuse graphs that have other features than the encoding knows."""
+    expected = encoding.layout
+    for mine, theirs, what in (
+        (found.nodes, expected.nodes, "node"),
+        (found.edges, expected.edges, "edge"),
+    ):
+        if mine is not None and mine != theirs:
+            raise UserError(
+                f"the graphs have {_told(mine)} per {what}, "
+                f"those of the training have {_told(theirs)}"
+            )
+
+
+def _told(columns: Columns | None) -> str:
+    numbers, kinds = columns or Columns(0, 0)
+    parts = [f"{numbers} number{'s' * (numbers != 1)}"] if numbers or not kinds else []
+    parts += [f"{kinds} kind{'s' * (kinds != 1)} of label"] if kinds else []
+    return " and ".join(parts)
+
+
+def _numbered(columns: int) -> tuple[str, ...]:
+    return tuple(f"attribute {number}" for number in range(columns))
+
+
+def _one_hot_names(word: str, values: tuple[tuple[Value, ...], ...]) -> tuple[str, ...]:
+    """A column per value; of whole numbers, for every one from the least to the greatest."""
+    names = []
+    for kind, known in enumerate(values):
+        shown: Sequence[Value] = known
+        if known and isinstance(known[0], int):
+            shown = range(int(known[0]), int(known[-1]) + 1)
+        if len(shown) > MOST_COLUMNS:
+            raise UserError(
+                f"{word} labels run from {shown[0]} to {shown[-1]}; "
+                f"renumber them to at most {MOST_COLUMNS} values"
+            )
+        names += [f"{word} label {kind} = {value}" for value in shown]
+    return tuple(names)
+
+
+def _known(values: NDArray[Any]) -> tuple[tuple[Value, ...], ...]:
+    return tuple(tuple(np.unique(kind).tolist()) for kind in values.T)
+
+
+def _matrix(
+    numbers: NDArray[np.float32], values: NDArray[Any], names: Sequence[str]
+) -> NDArray[np.float32]:
+    """The named columns, from numbers and from values."""
+    columns = np.zeros((len(numbers), len(names)), dtype=np.float32)
+    by_kind: dict[int, dict[str, int]] = {}
+    for column, name in enumerate(names):
+        if one_hot := _ONE_HOT.fullmatch(name):
+            by_kind.setdefault(int(one_hot[1]), {})[one_hot[2]] = column
+        elif number := _NUMBER.fullmatch(name):
+            columns[:, column] = numbers[:, int(number[1])]
+        else:
+            columns[:, column] = 1  # the constant
+    for kind, places in by_kind.items():
+        distinct, which = np.unique(values[:, kind], return_inverse=True)
+        place = np.array([places.get(str(value), -1) for value in distinct.tolist()])[which]
+        rows = np.flatnonzero(place >= 0)
+        columns[rows, place[rows]] = 1
+    return columns
+
+
+def _unknown(
+    values: NDArray[Any], known: tuple[tuple[Value, ...], ...], ptr: NDArray[np.int64], word: str
+) -> list[Unknown]:
+    """The first value of every graph that no graph of the training had."""
+    found: dict[int, Unknown] = {}
+    for kind, column in enumerate(values.T):
+        distinct, which = np.unique(column, return_inverse=True)
+        expected = {str(value) for value in known[kind]}
+        strange = np.array([str(value) not in expected for value in distinct.tolist()], dtype=bool)
+        rows = np.flatnonzero(strange[which]) if len(distinct) else np.empty(0, dtype=np.int64)
+        for row, graph in zip(rows, np.searchsorted(ptr, rows, side="right") - 1, strict=True):
+            what = f"{word} label {column[row]!r}" if len(known) == 1 else (
+                f"{word} label {kind} = {column[row]!r}"
+            )  # fmt: skip
+            found.setdefault(int(graph), Unknown(int(graph), what))
+    return list(found.values())

@@ -1,0 +1,212 @@
+"""Graphs as lines of JSON: ``{"id": ..., "nodes": ..., "edges": ..., "label": ...}``.
+
+``nodes`` is a number of nodes without features, or one item per node: a number, a list of numbers,
+or text, which is a category. An item of ``edges`` is ``[a, b]``, or ``[a, b, item]`` with a feature
+as for nodes; it stands for both directions. docs/inputs.md has examples.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cores.data.inputs.columns import ID, LABEL, ColumnNames
+from cores.data.inputs.text import open_text
+from cores.data.raw import Columns, Layout, Parsed, RawGraphs, Rejected
+
+NOTHING = Columns(numbers=0, kinds=0)
+
+
+class InvalidGraphError(ValueError):
+    """A line that is no graph, and why."""
+
+
+@dataclass(frozen=True)
+class _Graph:
+    nodes: int
+    node_items: list[Any]
+    node_columns: Columns
+    ends: list[tuple[int, int]]
+    edge_items: list[Any]
+    edge_columns: Columns | None
+    """None for a graph without edges: it could be any."""
+
+
+@dataclass(frozen=True, eq=False)
+class JsonRows:
+    """Lines that follow each other in a file."""
+
+    first: int
+    """Position of the first row in the file, from 0."""
+    rows: tuple[tuple[int, str], ...]
+    """Number of the line, from 1, and its text."""
+    names: ColumnNames
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def after(self, rows: int) -> "JsonRows":
+        """The same rows, after others of the input."""
+        return replace(self, first=rows + self.first)
+
+    def parse(self, layout: Layout | None = None) -> Parsed:
+        """Read every line as a graph; one that is none is rejected with its line and name.
+
+        Without a layout, the first graph decides what features the others must have.
+        """
+        graphs: list[_Graph] = []
+        positions, lines, ids, labels, parts = [], [], [], [], []
+        rejected = []
+        node_columns = None if layout is None else layout.nodes
+        edge_columns = None if layout is None else layout.edges
+        for position, (line, text) in enumerate(self.rows, self.first):
+            name = str(position)
+            try:
+                record = _record(text)
+                name = str(_field(record, self.names.id, ID, name))
+                graph = _graph(record)
+                _same(graph.node_columns, node_columns, "node")
+                _same(graph.edge_columns, edge_columns, "edge")
+            except InvalidGraphError as error:
+                rejected.append(Rejected(position, line, name, str(error)))
+                continue
+            node_columns = graph.node_columns
+            edge_columns = graph.edge_columns or edge_columns
+            graphs.append(graph)
+            positions.append(position)
+            lines.append(line)
+            ids.append(name)
+            labels.append(_field(record, self.names.label, LABEL, None))
+            parts.append(str(_field(record, self.names.split, (), "")))
+        raw = _flat(graphs, node_columns or NOTHING, edge_columns or NOTHING)
+        return Parsed(raw, positions, lines, ids, labels, parts, rejected=rejected)
+
+
+def json_rows(path: Path, names: ColumnNames, size: int) -> Iterator[JsonRows]:
+    """A file of JSON lines in chunks; blank lines are skipped."""
+    with open_text(path) as file:
+        lines = ((number, line) for number, line in enumerate(file, 1) if line.strip())
+        first = 0
+        while chunk := tuple(islice(lines, size)):
+            yield JsonRows(first, chunk, names)
+            first += len(chunk)
+
+
+def _record(text: str) -> dict[str, Any]:
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidGraphError(f"no valid JSON ({error})") from None
+    if not isinstance(record, dict) or "nodes" not in record:
+        raise InvalidGraphError('not an object with "nodes"')
+    return record
+
+
+def _field(record: dict[str, Any], said: str | None, usual: Sequence[str], default: Any) -> Any:
+    names = (said,) if said is not None else usual
+    return next((record[name] for name in names if record.get(name) is not None), default)
+
+
+def _graph(record: dict[str, Any]) -> _Graph:
+    nodes = record["nodes"]
+    items: list[Any] = []
+    if isinstance(nodes, int) and not isinstance(nodes, bool):
+        count, columns = nodes, NOTHING
+    elif isinstance(nodes, list):
+        count = len(nodes)
+        items, columns = _items(nodes, "node")
+    else:
+        raise InvalidGraphError('"nodes" must be a list, or the number of nodes')
+    if not 1 <= count < 2**31:
+        raise InvalidGraphError(f"has {count} nodes")
+    edges = record.get("edges")
+    if edges is None:
+        edges = []
+    if not isinstance(edges, list):
+        raise InvalidGraphError('"edges" must be a list')
+    by_ends: dict[tuple[int, int], Any] = {}
+    for edge in edges:
+        if not (isinstance(edge, list) and len(edge) in (2, 3)):
+            raise InvalidGraphError("an edge must be [a, b] or [a, b, feature]")
+        if not all(isinstance(end, int) and not isinstance(end, bool) for end in edge[:2]):
+            raise InvalidGraphError(f"an edge's ends must be numbers of nodes, got {edge[:2]}")
+        a, b = edge[:2]
+        if not (0 <= a < count and 0 <= b < count):
+            raise InvalidGraphError(f"edge [{a}, {b}] names a node that is not there (of {count})")
+        item = edge[2] if len(edge) == 3 else None
+        if by_ends.setdefault((min(a, b), max(a, b)), item) != item:
+            raise InvalidGraphError(f"edge [{a}, {b}] has two different features")
+    features = list(by_ends.values())
+    if not features:
+        return _Graph(count, items, columns, [], [], None)
+    if all(item is None for item in features):
+        return _Graph(count, items, columns, list(by_ends), [], NOTHING)
+    edge_items, edge_columns = _items(features, "edge")
+    return _Graph(count, items, columns, list(by_ends), edge_items, edge_columns)
+
+
+def _items(items: list[Any], kind: str) -> tuple[list[Any], Columns]:
+    """The features of nodes or edges as rows, all alike."""
+    rows = [item if isinstance(item, list) else [item] for item in items]
+    width = len(rows[0]) if rows else 0
+    if any(len(row) != width for row in rows):
+        raise InvalidGraphError(f"every {kind} must have as many features")
+    flat = [value for row in rows for value in row]
+    if all(isinstance(value, str) for value in flat):
+        return rows, Columns(0, width)
+    if not all(isinstance(value, int | float) for value in flat):
+        raise InvalidGraphError(f"the features of {kind}s must be all numbers or all text")
+    if not all(abs(value) < 3e38 for value in flat):  # NaN is not, either
+        raise InvalidGraphError(f"has NaN, infinite or too large {kind} features")
+    return rows, Columns(width, 0)
+
+
+def _same(columns: Columns | None, expected: Columns | None, kind: str) -> None:
+    if columns is None or expected is None or columns == expected:
+        return
+
+    def told(found: Columns) -> str:
+        return f"{found.kinds} of text" if found.kinds else f"{found.numbers} numbers"
+
+    raise InvalidGraphError(f"{kind} features are {told(columns)}, not {told(expected)}")
+
+
+def _flat(graphs: list[_Graph], nodes: Columns, edges: Columns) -> RawGraphs:
+    counts = np.array([graph.nodes for graph in graphs], dtype=np.int64)
+    ends = [np.array(graph.ends, dtype=np.int64).reshape(-1, 2) for graph in graphs]
+    once = np.concatenate([np.empty((0, 2), dtype=np.int64), *ends])  # [P, 2]
+    both = np.repeat(once, 2, axis=0)
+    both[1::2] = both[1::2, ::-1]
+    loop = (once[:, 0] == once[:, 1]).repeat(2)
+    loop[::2] = False  # of an edge from a node to itself, one direction is both
+    items = [item for graph in graphs for item in graph.edge_items]
+    edge_numbers, edge_values = _rows(items, edges, len(once))
+    node_items = [item for graph in graphs for item in graph.node_items]
+    node_numbers, node_values = _rows(node_items, nodes, int(counts.sum()))
+    owner = np.repeat(np.arange(len(graphs)), [2 * len(graph.ends) for graph in graphs])[~loop]
+    return RawGraphs(
+        node_ptr=np.concatenate([[0], counts.cumsum()]),
+        edge_ptr=np.concatenate([[0], np.bincount(owner, minlength=len(graphs)).cumsum()]),
+        edge_index=np.ascontiguousarray(both[~loop].T),
+        node_numbers=node_numbers,
+        edge_numbers=edge_numbers.repeat(2, axis=0)[~loop],
+        node_values=node_values,
+        edge_values=edge_values.repeat(2, axis=0)[~loop],
+    )
+
+
+def _rows(
+    items: list[list[Any]], columns: Columns, rows: int
+) -> tuple[NDArray[np.float32], NDArray[Any]]:
+    numbers = np.zeros((rows, columns.numbers), dtype=np.float32)
+    values = np.empty((rows, columns.kinds), dtype=object)
+    if rows and columns.numbers:
+        numbers[:] = items
+    if rows and columns.kinds:
+        values[:] = items
+    return numbers, values

@@ -1,0 +1,140 @@
+"""A file of graphs with labels as a dataset, with columns of its own or with those of a model."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from cores.data.dataset import Dataset
+from cores.data.encoding import Encoding, encode
+from cores.data.inputs.columns import ColumnNames
+from cores.data.inputs.sources import GRAPHS, partitions, read_rows, suffix_of
+from cores.data.lists import continuous_columns, numbered_classes
+from cores.data.raw import Layout, Parsed, RawGraphs, Rejected, Unusable
+from cores.errors import UserError
+
+OnError = Literal["skip", "fail"]
+
+
+def holds_molecules(path: Path) -> bool:
+    """Whether a file, or a folder of files, holds molecules."""
+    files = partitions(path) if path.is_dir() else [path]
+    return suffix_of(files[0]) not in GRAPHS
+
+
+def read_dataset(path: Path, names: ColumnNames, on_error: OnError = "skip") -> Dataset:
+    """Read a file of rows whole; a row without a label is as unusable as one that is no graph."""
+    parsed, unusable = _parsed(path, names, on_error)
+    raw = RawGraphs.joined([found.graphs for found in parsed])
+    encoding = Encoding.of_molecules() if holds_molecules(path) else Encoding.of(raw)
+    feature_names, edge_names = encoding.feature_names, encoding.edge_feature_names
+    graphs, _ = encode(raw, encoding, feature_names, edge_names)
+    labels = [label for found in parsed for label in found.labels]
+    labelled = torch.tensor([label is not None for label in labels]).nonzero().flatten()
+    classes, numbers = numbered_classes(whole_numbers([labels[i] for i in labelled.tolist()]))
+    parts = [part for found in parsed for part in found.parts]
+    dataset = Dataset(
+        str(path),
+        graphs,
+        class_names=tuple(str(label) for label in classes),
+        feature_names=feature_names,
+        edge_feature_names=edge_names,
+        continuous=() if encoding.kind == "molecules" else continuous_columns(graphs.x),
+        labels=classes,
+        ids=tuple(name for found in parsed for name in found.ids),
+        smiles=tuple(smiles for found in parsed for smiles in found.smiles),
+        given_parts=tuple(parts) if names.split is not None else (),
+        encoding=encoding,
+        unusable=unusable,
+    )[labelled]
+    return replace(dataset, graphs=replace(dataset.graphs, y=torch.tensor(numbers)))
+
+
+def _parsed(path: Path, names: ColumnNames, on_error: OnError) -> tuple[list[Parsed], Unusable]:
+    """All rows of a file that are graphs."""
+    parsed: list[Parsed] = []
+    unusable = Unusable()
+    layout: Layout | None = None
+    for rows in read_rows(path, names):
+        found = rows.parse(layout)
+        unusable.add([*found.rejected, *_unlabelled(found)])
+        if on_error == "fail" and unusable.count:
+            raise UserError(f'{path}: {unusable.first[0]}; mend it, or set on_error="skip"')
+        if len(found.graphs):
+            layout = _joint(layout, found.graphs.layout)
+            parsed.append(found)
+    if not parsed:
+        told = f" ({unusable})" if unusable.count else ""
+        raise UserError(f"{path} holds no usable graph{told}")
+    if all(label is None for found in parsed for label in found.labels):
+        raise UserError(f"{path} has no labels; say which column holds them with `label_column`")
+    return parsed, unusable
+
+
+def _joint(layout: Layout | None, found: Layout) -> Layout:
+    """What is known of a file's graphs after more of them."""
+    if layout is None:
+        return found
+    return layout if layout.edges is not None else replace(layout, edges=found.edges)
+
+
+def _unlabelled(found: Parsed) -> list[Rejected]:
+    rows = zip(found.positions, found.lines, found.ids, found.labels, strict=True)
+    return [
+        Rejected(position, line, name, "has no label")
+        for position, line, name, label in rows
+        if label is None
+    ]
+
+
+def whole_numbers(labels: Sequence[Any]) -> list[Any]:
+    """Labels as they are meant: text that is a whole number throughout becomes that number.
+
+    >>> whole_numbers(["0", "1", "1.0"]), whole_numbers(["0", "toxic"])
+    ([0, 1, 1], ['0', 'toxic'])
+    """
+    numbers = []
+    for label in labels:
+        try:
+            number = float(label)
+        except (TypeError, ValueError):
+            return [str(label) for label in labels]
+        numbers.append(number)
+    parts = [number for number in numbers if number != int(number)] if _finite(numbers) else numbers
+    if parts:
+        raise UserError(
+            f"the labels hold numbers such as {parts[0]:g}; they must be classes: whole numbers "
+            "or text"
+        )
+    return [int(number) for number in numbers]
+
+
+def _finite(numbers: Sequence[float]) -> bool:
+    return all(abs(number) < 2**53 for number in numbers)
+
+
+def class_numbers(labels: Sequence[Any], class_names: Sequence[str], source: str) -> Tensor:
+    """The model's own numbers of the labels; -1 where there is none."""
+    known = {name: number for number, name in enumerate(class_names)}
+    numbers = []
+    for label in labels:
+        name = None if label is None else _named(label, known)
+        if name is not None and name not in known:
+            raise UserError(
+                f"{source} has the label {name}, the model knows {', '.join(class_names)}"
+            )
+        numbers.append(-1 if name is None else known[name])
+    return torch.tensor(numbers)
+
+
+def _named(label: Any, known: dict[str, int]) -> str:
+    """The name of a label's class: 1, 1.0 and "1.0" are the class "1"."""
+    if str(label) in known:
+        return str(label)
+    try:
+        return str(whole_numbers([label])[0])
+    except UserError:
+        return str(label)

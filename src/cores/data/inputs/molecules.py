@@ -1,0 +1,236 @@
+"""Rows of molecules: from CSV, TSV and Parquet tables with SMILES, and from SD files."""
+
+import csv
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from cores.data.inputs.columns import ID, LABEL, ColumnNames, ColumnPlaces, find_columns
+from cores.data.inputs.text import open_text
+from cores.data.molecules import (
+    InvalidMoleculeError,
+    molecule_from_block,
+    molecule_from_smiles,
+    molecule_graphs,
+    needs_rdkit,
+)
+from cores.data.raw import Layout, Parsed, Rejected
+from cores.errors import UserError, nearest
+
+END_OF_ENTRY = "$$$$"
+_PROPERTY = re.compile(r">.*<([^>]+)>")
+
+
+@dataclass(frozen=True)
+class MoleculeRow:
+    """One row of a file, not yet read as a molecule."""
+
+    line: int
+    text: str
+    """SMILES, or an entry of an SD file."""
+    id: str
+    label: Any = None
+    part: str = ""
+    problem: str = ""
+    """Why it cannot be read, if that is known already."""
+
+
+@dataclass(frozen=True, eq=False)
+class MoleculeRows:
+    """Rows that follow each other in a file."""
+
+    first: int
+    """Position of the first row in the file, from 0."""
+    rows: tuple[MoleculeRow, ...]
+    blocks: bool = False
+    """Whether they are entries of an SD file."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def after(self, rows: int) -> "MoleculeRows":
+        """The same rows, after others of the input."""
+        return replace(self, first=rows + self.first)
+
+    def parse(self, layout: Layout | None = None) -> Parsed:
+        """Read every row as a molecule, whatever the layout: theirs is always the same.
+
+        One that is none is rejected with its line and name.
+        """
+        read = molecule_from_block if self.blocks else molecule_from_smiles
+        molecules, used, rejected = [], [], []
+        for position, row in enumerate(self.rows, self.first):
+            try:
+                if row.problem:
+                    raise InvalidMoleculeError(row.problem)
+                molecules.append(read(row.text))
+                used.append((position, row))
+            except InvalidMoleculeError as error:
+                rejected.append(Rejected(position, row.line, row.id, str(error)))
+        return Parsed(
+            graphs=molecule_graphs(molecules),
+            positions=[position for position, _ in used],
+            lines=[row.line for _, row in used],
+            ids=[row.id for _, row in used],
+            labels=[row.label for _, row in used],
+            parts=[row.part for _, row in used],
+            molecules=molecules,
+            smiles=_smiles(molecules) if self.blocks else [row.text for _, row in used],
+            rejected=rejected,
+        )
+
+
+def _smiles(molecules: Sequence[Any]) -> list[str]:
+    chem = needs_rdkit()
+    return [chem.MolToSmiles(molecule) for molecule in molecules]
+
+
+def table_rows(path: Path, names: ColumnNames, size: int) -> Iterator[MoleculeRows]:
+    """A CSV or TSV file in chunks; the first line names the columns."""
+    separator = "\t" if ".tsv" in (suffix.lower() for suffix in path.suffixes) else ","
+    with open_text(path) as file:
+        table = csv.reader(file, delimiter=separator)
+        try:
+            header = next(table, None)
+            if not header:
+                raise UserError(f"{path} is empty; its first line must name the columns")
+            places = find_columns(header, names, str(path))
+            cells = ((table.line_num, row) for row in table if row)  # a blank line is no row
+            rows = (
+                _row(values, line, position, places, len(header))
+                for position, (line, values) in enumerate(cells)
+            )
+            yield from _chunks(rows, size)
+        except csv.Error as error:
+            raise UserError(f"{path}: line {table.line_num}: {error}") from None
+
+
+def _row(
+    values: list[Any], line: int, position: int, places: ColumnPlaces, width: int
+) -> MoleculeRow:
+    def cell(place: int | None) -> str:
+        return "" if place is None or place >= len(values) else str(values[place]).strip()
+
+    problem = "" if len(values) == width else f"has {len(values)} cells, the first line {width}"
+    return MoleculeRow(
+        line,
+        cell(places.smiles),
+        cell(places.id) or str(position),
+        cell(places.label) or None,
+        cell(places.split),
+        problem,
+    )
+
+
+def smi_rows(path: Path, names: ColumnNames, size: int) -> Iterator[MoleculeRows]:
+    """A file without a header, in chunks: a SMILES per line, and a name after a space or tab."""
+    with open_text(path) as file:
+        cells = ((number, line.split(None, 1)) for number, line in enumerate(file, 1))
+        filled = ((number, cell) for number, cell in cells if cell)
+        rows = (
+            MoleculeRow(line, cell[0], cell[1].strip() if len(cell) > 1 else str(position))
+            for position, (line, cell) in enumerate(filled)
+        )
+        yield from _chunks(rows, size)
+
+
+def parquet_rows(path: Path, names: ColumnNames, size: int) -> Iterator[MoleculeRows]:
+    """A Parquet file in chunks."""
+    parquet = needs_pyarrow()
+    import pyarrow
+
+    try:
+        with parquet.ParquetFile(path) as file:
+            places = find_columns(file.schema_arrow.names, names, str(path))
+            used = (places.smiles, places.id, places.label, places.split)
+            columns = [None if at is None else file.schema_arrow.names[at] for at in used]
+            wanted = list(dict.fromkeys(name for name in columns if name is not None))
+            rows = (
+                _parquet_row(values, columns, position)
+                for position, values in enumerate(
+                    row
+                    for batch in file.iter_batches(batch_size=size, columns=wanted)
+                    for row in batch.to_pylist()
+                )
+            )
+            yield from _chunks(rows, size)
+    except (pyarrow.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UserError(f"{path} is not a readable Parquet file ({reason})") from None
+
+
+def _parquet_row(values: dict[str, Any], columns: list[str | None], position: int) -> MoleculeRow:
+    smiles, name, label, part = (None if column is None else values[column] for column in columns)
+    return MoleculeRow(
+        position + 1,
+        "" if smiles is None else str(smiles),
+        str(position) if name is None else str(name),
+        label,
+        "" if part is None else str(part),
+    )
+
+
+def needs_pyarrow() -> Any:
+    """The ``pyarrow.parquet`` module."""
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        raise UserError("Parquet needs pyarrow: pip install 'cores-gnn[parquet]'") from None
+    return parquet
+
+
+def sdf_rows(path: Path, names: ColumnNames, size: int) -> Iterator[MoleculeRows]:
+    """An SD file in chunks; names and labels are its entries' properties."""
+    with open_text(path) as file:
+        yield from _chunks(_entries(file, names, str(path)), size, blocks=True)
+
+
+def _entries(file: Iterable[str], names: ColumnNames, source: str) -> Iterator[MoleculeRow]:
+    lines: list[str] = []
+    begin, position = 1, 0
+    for number, line in enumerate(file, 1):
+        lines.append(line)
+        if line.startswith(END_OF_ENTRY):
+            yield _entry(lines, begin, position, names, source)
+            lines, begin, position = [], number + 1, position + 1
+    if any(line.strip() for line in lines):
+        yield _entry(lines, begin, position, names, source)
+
+
+def _entry(
+    lines: list[str], line: int, position: int, names: ColumnNames, source: str
+) -> MoleculeRow:
+    """One entry: its title is its name unless a property is."""
+    properties: dict[str, str] = {}
+    for number, text in enumerate(lines[:-1]):
+        if found := _PROPERTY.match(text):
+            properties[found[1]] = lines[number + 1].strip()
+
+    def value(said: str | None, option: str, usual: tuple[str, ...]) -> str:
+        if said is not None and said not in properties and position == 0:
+            raise UserError(
+                f"{source}: the first entry has no property {said!r} (`{option}`); "
+                f"{nearest(said, properties)}"
+            )
+        folded = {name.lower(): text for name, text in properties.items()}
+        usual_value = next((folded[name] for name in usual if name in folded), "")
+        return properties.get(said, "") if said is not None else usual_value
+
+    title = lines[0].strip()
+    return MoleculeRow(
+        line,
+        "".join(lines),
+        value(names.id, "id_column", ID) or title or str(position),
+        value(names.label, "label_column", LABEL) or None,
+        value(names.split, "split_column", ()),
+    )
+
+
+def _chunks(rows: Iterator[MoleculeRow], size: int, blocks: bool = False) -> Iterator[MoleculeRows]:
+    first = 0
+    while chunk := tuple(islice(rows, size)):
+        yield MoleculeRows(first, chunk, blocks)
+        first += len(chunk)

@@ -1,0 +1,121 @@
+"""Files that are read at once: TU, npz, and datasets that PyG saved."""
+
+import pickle
+import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch_geometric.data import Data
+
+from cores.data.dataset import Dataset
+from cores.data.raw import Layout, Parsed, RawGraphs
+from cores.errors import UserError
+
+
+@dataclass(frozen=True, eq=False)
+class StoredRows:
+    """Graphs that follow each other in a file, as flat arrays."""
+
+    first: int
+    """Position of the first graph in the file, from 0."""
+    graphs: RawGraphs
+    labels: Sequence[Any]
+
+    def __len__(self) -> int:
+        return len(self.graphs)
+
+    def after(self, rows: int) -> "StoredRows":
+        """The same rows, after others of the input."""
+        return replace(self, first=rows + self.first)
+
+    def parse(self, layout: Layout | None = None) -> Parsed:
+        """They were checked when the file was read."""
+        positions = range(self.first, self.first + len(self))
+        return Parsed(
+            self.graphs,
+            positions,
+            lines=[number + 1 for number in positions],
+            ids=[str(number) for number in positions],
+            labels=self.labels,
+        )
+
+
+def stored_rows(graphs: RawGraphs, labels: Sequence[Any], size: int) -> Iterator[StoredRows]:
+    """Graphs in chunks; ``labels`` may be empty."""
+    for first in range(0, len(graphs), size):
+        last = min(first + size, len(graphs))
+        known = labels[first:last] if len(labels) else [None] * (last - first)
+        yield StoredRows(first, _part(graphs, first, last), known)
+
+
+def _part(graphs: RawGraphs, first: int, last: int) -> RawGraphs:
+    nodes = slice(graphs.node_ptr[first], graphs.node_ptr[last])
+    edges = slice(graphs.edge_ptr[first], graphs.edge_ptr[last])
+    return RawGraphs(
+        node_ptr=graphs.node_ptr[first : last + 1] - graphs.node_ptr[first],
+        edge_ptr=graphs.edge_ptr[first : last + 1] - graphs.edge_ptr[first],
+        edge_index=graphs.edge_index[:, edges],
+        node_numbers=graphs.node_numbers[nodes],
+        edge_numbers=graphs.edge_numbers[edges],
+        node_values=graphs.node_values[nodes],
+        edge_values=graphs.edge_values[edges],
+    )
+
+
+def dataset_graphs(dataset: Dataset) -> RawGraphs:
+    """The columns of a dataset as plain numbers."""
+    store = dataset.graphs
+    nodes, edges = len(store.x), store.edge_index.size(1)
+    no_features = np.empty((edges, 0), dtype=np.float32)
+    return RawGraphs(
+        node_ptr=store.node_ptr.numpy(),
+        edge_ptr=store.edge_ptr.numpy(),
+        edge_index=store.edge_index.numpy(),
+        node_numbers=store.x.numpy(),
+        edge_numbers=no_features if store.edge_attr is None else store.edge_attr.numpy(),
+        node_values=_empty(nodes),
+        edge_values=_empty(edges),
+    )
+
+
+def _empty(rows: int) -> NDArray[Any]:
+    return np.empty((rows, 0))
+
+
+def saved_graphs(path: Path) -> list[Data]:
+    """The graphs that PyG or torch saved: a dataset's file, or a list of ``Data``.
+
+    The file is a pickle, and pickles can run code. torch's restricted loader builds tensors, plain
+    containers and PyG's records from it and refuses everything else.
+    """
+    from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
+    from torch_geometric.data.separate import separate
+    from torch_geometric.data.storage import EdgeStorage, GlobalStorage, NodeStorage
+
+    allowed = [Data, DataEdgeAttr, DataTensorAttr, EdgeStorage, GlobalStorage, NodeStorage]
+    try:
+        with torch.serialization.safe_globals(allowed):
+            found = torch.load(path, map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError) as error:
+        reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
+        raise UserError(
+            f"{path} is not a file of graphs that PyG saved, or holds more than that ({reason})"
+        ) from None
+    except (OSError, zipfile.BadZipFile, AttributeError, TypeError, IndexError) as error:
+        raise UserError(f"cannot read {path} ({type(error).__name__})") from None
+    if isinstance(found, list):
+        return found
+    if isinstance(found, Data):
+        return [found]
+    try:
+        values, slices = found[:2]
+        data = Data.from_dict(values) if isinstance(values, dict) else values
+        count = len(next(iter(slices.values()))) - 1
+        return [separate(Data, data, number, slices, decrement=False) for number in range(count)]
+    except (TypeError, ValueError, KeyError, IndexError, StopIteration, AttributeError):
+        raise UserError(f"{path} holds no graphs") from None

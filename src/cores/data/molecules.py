@@ -1,0 +1,247 @@
+"""Molecules as graphs: one fixed set of columns for every file, so that any model reads any file.
+
+The columns are versioned (:data:`VERSION`): a change of them is a new version, and a model says
+which one it was trained with. docs/inputs.md has the table.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cores.data.raw import RawGraphs
+from cores.errors import UserError
+
+VERSION = 1
+"""Of the columns below."""
+ELEMENTS = ("H", "Li", "B", "C", "N", "O", "F", "Na", "Mg", "Si", "P", "S", "Cl", "K", "Ca", "Zn",
+            "Se", "Br", "Sn", "I")  # fmt: skip
+DEGREES = (0, 1, 2, 3, 4, 5)
+CHARGES = (-2, -1, 0, 1, 2)
+HYDROGENS = (0, 1, 2, 3, 4)
+HYBRIDISATIONS = ("S", "SP", "SP2", "SP3", "SP3D", "SP3D2")
+BOND_ORDERS = ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC")
+
+ATOM_COLUMNS = (
+    *(f"element = {symbol}" for symbol in (*ELEMENTS, "other")),
+    *(f"degree = {number}" for number in (*DEGREES, "more")),
+    *(f"charge = {number}" for number in CHARGES),
+    *(f"hydrogens = {number}" for number in HYDROGENS),
+    *(f"hybridisation = {name}" for name in (*HYBRIDISATIONS, "other")),
+    "aromatic",
+    "in ring",
+)
+"""Of an atom: one-hot groups, the last of a group takes what the group does not list; flags."""
+BOND_COLUMNS = (
+    *(f"order = {name.lower()}" for name in (*BOND_ORDERS, "other")),
+    "conjugated",
+    "in ring",
+)
+"""Of a bond."""
+
+_WIDTHS = (len(ELEMENTS) + 1, len(DEGREES) + 1, len(CHARGES), len(HYDROGENS))
+_OFFSETS = np.cumsum((0, *_WIDTHS))
+_AROMATIC = len(ATOM_COLUMNS) - 2
+
+
+@cache
+def needs_rdkit() -> Any:
+    """The ``rdkit.Chem`` module, with its own messages silenced: we report what it refuses."""
+    try:
+        from rdkit import Chem, rdBase
+    except ImportError:
+        raise UserError("molecules need rdkit: pip install 'cores-gnn[chem]'") from None
+    rdBase.DisableLog("rdApp.*")
+    return Chem
+
+
+class InvalidMoleculeError(ValueError):
+    """A row that is no molecule, and why."""
+
+
+def molecule_from_smiles(smiles: str) -> Any:
+    """A molecule whose atoms are counted as in the SMILES.
+
+    Hydrogens written as atoms of their own are taken into the atoms they are bound to; the others
+    keep the numbers they have in the SMILES, as property ``input index``.
+    """
+    chem = needs_rdkit()
+    if not smiles.strip():
+        raise InvalidMoleculeError("empty SMILES")
+    if "[H]" not in smiles:
+        molecule = chem.MolFromSmiles(smiles)
+    else:
+        settings = chem.SmilesParserParams()
+        settings.removeHs = False
+        molecule = _without_hydrogens(chem.MolFromSmiles(smiles, settings))
+    return _usable(molecule, f"invalid SMILES {_shortened(smiles)}")
+
+
+def molecule_from_block(block: str) -> Any:
+    """A molecule from an entry of an SD file; atoms are counted as there."""
+    molecule = needs_rdkit().MolFromMolBlock(block, removeHs=False)
+    return _usable(_without_hydrogens(molecule), "invalid structure")
+
+
+def _without_hydrogens(molecule: Any) -> Any:
+    if molecule is None:
+        return None
+    for atom in molecule.GetAtoms():
+        atom.SetIntProp("input index", atom.GetIdx())
+    return needs_rdkit().RemoveHs(molecule)
+
+
+def _usable(molecule: Any, reason: str) -> Any:
+    if molecule is None:
+        raise InvalidMoleculeError(reason)
+    if not molecule.GetNumAtoms():
+        raise InvalidMoleculeError("the molecule has no atoms")
+    return molecule
+
+
+def _shortened(text: str) -> str:
+    return repr(text if len(text) <= 60 else text[:57] + "...")
+
+
+def input_indices(molecule: Any) -> list[int] | None:
+    """The number that the input gives each atom; None where it is the molecule's own."""
+    atoms = list(molecule.GetAtoms())
+    if not atoms[0].HasProp("input index"):
+        return None
+    return [atom.GetIntProp("input index") for atom in atoms]
+
+
+@cache
+def _elements() -> NDArray[np.int64]:
+    """Column of an element, by atomic number."""
+    table = needs_rdkit().GetPeriodicTable()
+    columns = np.full(256, len(ELEMENTS), dtype=np.int64)
+    for column, symbol in enumerate(ELEMENTS):
+        columns[table.GetAtomicNumber(symbol)] = column
+    return columns
+
+
+@cache
+def _hybridisations() -> NDArray[np.int64]:
+    names = needs_rdkit().HybridizationType.names
+    columns = np.full(256, len(HYBRIDISATIONS), dtype=np.int64)
+    for column, name in enumerate(HYBRIDISATIONS):
+        columns[int(names[name])] = column
+    return columns
+
+
+@cache
+def _orders() -> NDArray[np.int64]:
+    names = needs_rdkit().BondType.names
+    columns = np.full(256, len(BOND_ORDERS), dtype=np.int64)
+    for column, name in enumerate(BOND_ORDERS):
+        columns[int(names[name])] = column
+    return columns
+
+
+def molecule_graphs(molecules: Sequence[Any]) -> RawGraphs:
+    """Molecules laid end to end: atoms are nodes, and every bond two directed edges."""
+    atoms = [
+        (
+            atom.GetAtomicNum(),
+            atom.GetDegree(),
+            atom.GetFormalCharge(),
+            atom.GetTotalNumHs(),
+            int(atom.GetHybridization()),
+            atom.GetIsAromatic(),
+            atom.IsInRing(),
+        )
+        for molecule in molecules
+        for atom in molecule.GetAtoms()
+    ]
+    bonds = [
+        (
+            bond.GetBeginAtomIdx(),
+            bond.GetEndAtomIdx(),
+            int(bond.GetBondType()),
+            bond.GetIsConjugated(),
+            bond.IsInRing(),
+        )
+        for molecule in molecules
+        for bond in molecule.GetBonds()
+    ]
+    both = np.repeat(np.array(bonds, dtype=np.int64).reshape(-1, 5), 2, axis=0)  # [E, 5]
+    both[1::2, :2] = both[1::2, 1::-1]
+    return RawGraphs(
+        node_ptr=_pointers(molecule.GetNumAtoms() for molecule in molecules),
+        edge_ptr=_pointers(2 * molecule.GetNumBonds() for molecule in molecules),
+        edge_index=np.ascontiguousarray(both[:, :2].T),
+        node_numbers=_atom_features(np.array(atoms, dtype=np.int64).reshape(-1, 7)),
+        edge_numbers=_bond_features(both[:, 2:]),
+        node_values=np.empty((len(atoms), 0)),
+        edge_values=np.empty((len(both), 0)),
+    )
+
+
+def _atom_features(atoms: NDArray[np.int64]) -> NDArray[np.float32]:
+    codes = np.stack(
+        [
+            _elements()[atoms[:, 0]],
+            atoms[:, 1].clip(0, len(DEGREES)),
+            atoms[:, 2].clip(CHARGES[0], CHARGES[-1]) - CHARGES[0],
+            atoms[:, 3].clip(0, HYDROGENS[-1]),
+            _hybridisations()[atoms[:, 4]],
+        ],
+        axis=1,
+    )
+    x = np.zeros((len(atoms), len(ATOM_COLUMNS)), dtype=np.float32)
+    x[np.arange(len(atoms))[:, None], codes + _OFFSETS] = 1
+    x[:, _AROMATIC:] = atoms[:, 5:]
+    return x
+
+
+def _bond_features(bonds: NDArray[np.int64]) -> NDArray[np.float32]:
+    features = np.zeros((len(bonds), len(BOND_COLUMNS)), dtype=np.float32)
+    features[np.arange(len(bonds)), _orders()[bonds[:, 0]]] = 1
+    features[:, -2:] = bonds[:, 1:]
+    return features
+
+
+def _pointers(counts: Iterable[int]) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(np.fromiter(counts, dtype=np.int64))]).astype(np.int64)
+
+
+def kept_smiles(molecule: Any, kept_atoms: Sequence[int], kept_bonds: Sequence[int]) -> str:
+    """The kept part of a molecule as SMILES that any tool reads; ``*`` marks where it was cut.
+
+    Args:
+        molecule: The whole molecule.
+        kept_atoms: Numbers of the atoms that are kept.
+        kept_bonds: Numbers of the bonds that are kept; both ends of each are kept.
+
+    >>> toluene = molecule_from_smiles("Cc1ccccc1")
+    >>> kept_smiles(toluene, [1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5, 6])
+    '*c1ccccc1'
+    """
+    chem = needs_rdkit()
+    kept, cut = set(kept_atoms), set(range(molecule.GetNumBonds())) - set(kept_bonds)
+    if not cut:
+        return chem.MolToSmiles(molecule)
+    # Bonds between two atoms that are gone need no cut, and cutting one costs time.
+    ends = {number: molecule.GetBondWithIdx(number) for number in cut}
+    cut = {
+        number
+        for number, bond in ends.items()
+        if bond.GetBeginAtomIdx() in kept or bond.GetEndAtomIdx() in kept
+    }
+    if any(ends[number].GetIsAromatic() for number in cut):
+        # A piece of an aromatic ring has no aromatic form: write its double bonds out.
+        molecule = chem.Mol(molecule)
+        chem.Kekulize(molecule, clearAromaticFlags=True)
+    labels = [(0, 0)] * len(cut)
+    pieces = chem.FragmentOnBonds(molecule, sorted(cut), dummyLabels=labels) if cut else molecule
+    marks = [
+        atom.GetIdx()
+        for atom in list(pieces.GetAtoms())[molecule.GetNumAtoms() :]
+        if atom.GetNeighbors()[0].GetIdx() in kept
+    ]
+    text = chem.MolFragmentToSmiles(pieces, [*kept, *marks])
+    whole = chem.MolFromSmiles(text)  # aromatic again where a whole ring is kept
+    return text if whole is None else chem.MolToSmiles(whole)
