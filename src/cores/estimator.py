@@ -1,7 +1,6 @@
 """``Cores``: fit graphs, predict from the part that the model keeps, and show that part."""
 
 import inspect
-import math
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, replace
@@ -16,8 +15,19 @@ from torch_geometric.data import Data
 from cores.config import RunConfig, merged
 from cores.config.models import MODELS
 from cores.config.names import with_current_names
-from cores.data.dataset import Dataset, checked
-from cores.data.lists import from_graphs, given_labels, listed, plain_labels, read_graphs
+from cores.config.presets import settings_by_size
+from cores.data.dataset import Dataset, checked, numbered
+from cores.data.datasets import load_dataset
+from cores.data.inputs.columns import ColumnNames
+from cores.data.lists import (
+    are_smiles,
+    from_graphs,
+    given_labels,
+    listed,
+    plain_labels,
+    read_graphs,
+)
+from cores.data.raw import Parsed
 from cores.errors import UserError
 from cores.evaluation.predictions import Predictions, predict
 from cores.explain.explanation import Explanation, explanations
@@ -30,14 +40,16 @@ from cores.models.sparse import SparseClassifier
 from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.fit import PreparedData, fit_model, measure
 from cores.runs.folder import CONFIG, METRICS, write_identity
+from cores.runs.inputs import encoded_graphs, input_rows, labelled_graphs
 from cores.runs.progress import training_progress
-from cores.runs.trained import TrainedModel
+from cores.runs.trained import DataSchema, TrainedModel
 from cores.training.judge import train_judge
 from cores.training.state import forked_rng
 from cores.training.supervised import no_report
 
 Graphs = Any
-"""PyG ``Data`` or networkx graphs in a list, loader or dataset; or a :class:`cores.Dataset`."""
+"""PyG ``Data``, networkx graphs or SMILES strings in a list, loader or dataset; a
+:class:`cores.Dataset`; or the path of a file, as ``cores train`` reads it."""
 Labels = Any
 """A label per graph: a list, an array or a tensor."""
 Whole = int | np.integer[Any]
@@ -119,10 +131,12 @@ class Cores:
         weights unless ``validation`` is given. Nothing is written to disk.
 
         Args:
-            graphs: PyG ``Data``, networkx graphs, or a dataset.
+            graphs: PyG ``Data``, networkx graphs, SMILES strings, a dataset, or a path.
             y: A label per graph; if not given, each graph's own.
             validation: Labelled graphs, or graphs and their labels, by which weights are selected.
         """
+        if isinstance(graphs, str | Path):
+            graphs = load_dataset(graphs)
         dataset, selection = _with_validation(graphs, y, validation)
         config = self._config(len(dataset))
         device = choose_device(self.device)
@@ -192,7 +206,9 @@ class Cores:
 
     def score(self, graphs: Graphs, y: Labels = None) -> float:
         """Accuracy on labelled graphs."""
-        if not isinstance(graphs, Dataset):
+        if isinstance(graphs, str | Path):
+            graphs = labelled_graphs(str(graphs), self._trained.schema, ColumnNames())
+        elif not isinstance(graphs, Dataset):
             graphs = listed(graphs)  # they are read twice
         labels = plain_labels(graphs) if y is None else given_labels(y)
         predicted = self.predict(graphs).tolist()
@@ -306,7 +322,7 @@ class Cores:
             "dataset": "graphs",
             "model": model,
             "split": seed + 1,
-            "training": {"epochs": epochs_for(num_graphs)},
+            **settings_by_size(num_graphs),
         }
         epochs = {"epochs": _python_number(self.epochs)}
         reward = {
@@ -340,22 +356,7 @@ class Cores:
 
     def _predictions(self, graphs: Graphs) -> tuple[GraphStore, Predictions]:
         trained = self._trained
-        store = _unlabelled(graphs)
-        dims = trained.schema.dims
-        if not store.edge_index.numel():  # no edge, so no feature of one is missing
-            store = replace(store, edge_attr=torch.empty(0, dims.num_edge_features))
-        if store.num_features != dims.num_features:
-            raise UserError(
-                f"the graphs have {store.num_features} node features, "
-                f"the model was fitted on {dims.num_features}"
-            )
-        if trained.config.network.edge_features and (
-            store.num_edge_features != dims.num_edge_features
-        ):
-            raise UserError(
-                f"the graphs have {store.num_edge_features} edge features, "
-                f"the model was fitted on {dims.num_edge_features}"
-            )
+        store = _unlabelled(graphs, trained.schema)
         device = next(trained.model.parameters()).device
         with tuned_cpu():
             return store, predict(trained.model, store.to(device)).cpu()
@@ -370,15 +371,6 @@ class Cores:
             return None
         sets = trained.config.sets.changed(score, per_class)
         return trained.calibration.sets(predictions.probs, alpha, sets)
-
-
-def epochs_for(num_graphs: int) -> int:
-    """How many epochs suit a dataset: fewer, of more steps each, for a larger one.
-
-    >>> [epochs_for(number) for number in (100, 1000, 4000, 100_000)]
-    [400, 240, 120, 60]
-    """
-    return min(400, max(60, round(240 * math.sqrt(1000 / num_graphs))))
 
 
 def _python_number(value: Any) -> Any:
@@ -440,9 +432,50 @@ def _is_graph(item: Any) -> bool:
     return isinstance(item, Data) or hasattr(item, "adj")
 
 
-def _unlabelled(graphs: Graphs) -> GraphStore:
-    """The graphs, whatever their labels are."""
+def _unlabelled(graphs: Graphs, schema: DataSchema) -> GraphStore:
+    """The graphs with a model's columns, whatever their labels are."""
+    if isinstance(graphs, str | Path):
+        layout = schema.encoding.layout
+        chunks = [rows.parse(layout) for rows in input_rows(str(graphs), ColumnNames())]
+        parsed = Parsed.joined(chunks)
+        if parsed.rejected:
+            raise UserError(f"{graphs}: {parsed.rejected[0]}")
+        return encoded_graphs(parsed, schema, "error")
     if isinstance(graphs, Dataset):
-        return graphs.graphs
-    records = read_graphs(graphs)
-    return GraphStore.from_graphs(records, torch.zeros(len(records), dtype=torch.int64))
+        _check_names(graphs, schema)
+        return _checked(graphs.graphs, schema)
+    items = listed(graphs)
+    if (schema.encoding.kind == "molecules") != are_smiles(items) and items:
+        what = "molecules; give SMILES" if schema.encoding.kind == "molecules" else "other graphs"
+        raise UserError(f"the model was fitted on {what}")
+    records = read_graphs(items)
+    store = GraphStore.from_graphs(records, torch.zeros(len(records), dtype=torch.int64))
+    return _checked(store, schema)
+
+
+def _check_names(dataset: Dataset, schema: DataSchema) -> None:
+    """Refuse columns that are as many and mean something else; numbered ones could be any."""
+    ours, theirs = schema.feature_names, dataset.feature_names
+    plain = numbered(len(ours))
+    if len(ours) == len(theirs) and ours != theirs and plain not in (ours, theirs):
+        first = next(pair for pair in zip(ours, theirs, strict=True) if pair[0] != pair[1])
+        raise UserError(
+            f"{dataset.name} has the column {first[1]!r} where the model was fitted on "
+            f"{first[0]!r}; give the path of the file, and it gets the model's columns"
+        )
+
+
+def _checked(store: GraphStore, schema: DataSchema) -> GraphStore:
+    """Graphs that have as many columns as the model was fitted on."""
+    dims = schema.dims
+    if not store.edge_index.numel():  # no edge, so no feature of one is missing
+        store = replace(store, edge_attr=torch.empty(0, dims.num_edge_features))
+    for found, fitted, what in (
+        (store.num_features, dims.num_features, "node"),
+        (store.num_edge_features, dims.num_edge_features, "edge"),
+    ):
+        if found != fitted:
+            raise UserError(
+                f"the graphs have {found} {what} features, the model was fitted on {fitted}"
+            )
+    return store

@@ -195,3 +195,28 @@ def runs_progress(
         except BaseException:
             progress.live.transient = not progress.tasks[0].completed  # an empty bar goes
             raise
+
+
+@contextmanager
+def rows_progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A bar over rows or files with rate and time left, on standard error of a terminal."""
+    console = Console(stderr=True)
+    progress = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    task = progress.add_task(what, total=total, rate="")
+
+    def advance(rows: int) -> None:
+        progress.advance(task, rows)
+        speed = progress.tasks[0].speed
+        progress.update(task, rate=f"{speed:,.0f} {what}/s" if speed else "")
+
+    with progress:
+        yield advance

@@ -1,16 +1,15 @@
 """`cores evaluate`: a saved model, measured again."""
 
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
-from jsonargparse import ActionYesNo, Namespace
+from jsonargparse import Namespace
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
+from cores.cli.inputs import add_columns, add_unknown, column_names
+from cores.cli.sets import add_sets
 from cores.cli.values import path_or_none
-from cores.config import SetsConfig
-
-SCORE = get_type_hints(SetsConfig)["score"]
 
 
 def _parser() -> CommandParser:
@@ -21,33 +20,16 @@ def _parser() -> CommandParser:
         type=str,
         default=None,
         metavar="NAME",
-        help="Another dataset with the same features and labels; all its graphs are used.",
+        help="Another dataset by name or path, with the same labels; all its graphs are used.",
     )
-    parser.add_argument(
-        "--alpha",
-        type=float,
-        default=None,
-        metavar="X",
-        help="Error rate of the prediction sets (default: the run's).",
-    )
-    parser.add_argument(
-        "--score",
-        type=SCORE,
-        default=None,
-        metavar="{" + ",".join(get_args(SCORE)) + "}",
-        help="Conformal score of the prediction sets (default: the run's).",
-    )
-    parser.add_argument(
-        "--per-class",
-        action=ActionYesNo(no_prefix="no-"),
-        default=None,
-        help="One quantile per class instead of one for all (default: the run's).",
-    )
+    add_sets(parser)
     parser.add_argument(
         "--sample",
         action="store_true",
         help="Sample the subgraphs from the policy, seeded, instead of taking its mode.",
     )
+    add_unknown(parser)
+    add_columns(parser)
     add_data_root(parser)
     add_import(parser)
     return parser
@@ -65,6 +47,9 @@ def _evaluate(options: Namespace) -> dict[str, Any]:
         score=options.score,
         per_class=options.per_class,
         sample=options.sample,
+        columns=column_names(options),
+        on_error=options.on_error,
+        on_unknown=options.on_unknown,
     )
     if not options.json:
         display.print_metrics(metrics, options.run)

@@ -33,7 +33,8 @@ SHORT = {
 }
 """Settings of groups with a short option of their own."""
 BRIEF = {
-    "dataset": "Name (`cores datasets` lists them), or path of a zip or folder in TU format",
+    "dataset": "Name (`cores datasets` lists them), or path: csv, tsv, parquet, sdf, jsonl, npz, "
+    "pt, TU zip or folder",
     "preset": "default: ours, for all datasets; paper: the published settings",
     "split": "Number of the split, from 1",
     "seed": "Random seed",
@@ -136,8 +137,11 @@ def _shown(default: Any) -> str:
     return str(default).lower() if isinstance(default, bool) else str(default)
 
 
-def run_config(options: Namespace) -> RunConfig:
-    """The preset, changed by the settings file, by files of groups, and by options, in turn."""
+def run_config(options: Namespace, defaults: Mapping[str, Any] | None = None) -> RunConfig:
+    """The preset, changed by the settings file, by files of groups, and by options, in turn.
+
+    ``defaults`` take the place of the preset's own.
+    """
     from_files: dict[str, Any] = {}
     if options.settings is not None:
         from_files = settings_file(Path(options.settings))
@@ -145,7 +149,7 @@ def run_config(options: Namespace) -> RunConfig:
         from_files = merged(from_files, settings_file(Path(path), group))
     given = _given(options)
     _note_old_names(given, prefix="--")
-    changes = merged(from_files, with_current_names(given))
+    changes = merged(merged(dict(defaults or {}), from_files), with_current_names(given))
     choice = _choice(changes)
     changes["dataset"] = canonical_name(choice.dataset)
     chosen = changes["dataset"], choice.model, choice.conv, choice.preset

@@ -1,16 +1,22 @@
 """`cores train`: one run folder."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jsonargparse import Namespace
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
+from cores.cli.inputs import add_columns, column_names
 from cores.cli.settings import add_settings, run_config
 from cores.cli.values import path_or_none
 from cores.config import RunConfig
+from cores.config.presets import settings_by_size
+from cores.data.catalogue import DATASETS, REGISTERED
 from cores.errors import UserError
+
+if TYPE_CHECKING:
+    from cores.data.dataset import Dataset
 
 
 def _parser() -> CommandParser:
@@ -36,6 +42,7 @@ def _parser() -> CommandParser:
         metavar="N",
         help="Draw the subgraphs of N test graphs to subgraphs.png in the run folder.",
     )
+    add_columns(parser)
     add_data_root(parser)
     add_import(parser)
     add_settings(parser)
@@ -43,7 +50,14 @@ def _parser() -> CommandParser:
 
 
 def _train(options: Namespace) -> dict[str, Any]:
-    config, out = run_config(options), options.out
+    config, out, dataset = run_config(options), options.out, None
+    columns = column_names(options)
+    if config.dataset not in (*DATASETS, *REGISTERED):  # a file of the user's
+        from cores.data.datasets import load_dataset
+
+        dataset = load_dataset(config.dataset, columns=columns, on_error=options.on_error)
+        config = run_config(options, settings_by_size(len(dataset)))
+        _note_data(dataset, config)
     if not 0 <= options.pictures <= 100:
         raise UserError(f"--pictures must lie in [0, 100], got {options.pictures}")
     folder = Path(out) if out else _default_folder(config)
@@ -56,6 +70,8 @@ def _train(options: Namespace) -> dict[str, Any]:
             config,
             folder,
             data_root=path_or_none(options.data_root),
+            columns=None if dataset is None else columns,
+            dataset=dataset,
             device=options.device,
             resume=options.resume,
             report=report,
@@ -71,6 +87,20 @@ def _train(options: Namespace) -> dict[str, Any]:
     if not options.json:
         display.print_metrics(metrics, str(folder))
     return metrics
+
+
+def _note_data(dataset: "Dataset", config: RunConfig) -> None:
+    """Say what was read: sizes, features, and the rows that could not be used."""
+    edges = f"{dataset.num_edge_features} edge features"
+    if dataset.num_edge_features:
+        edges += ", used" if config.network.edge_features else ", not used"
+    display.print_note(
+        f"{len(dataset):,} graphs of {dataset.num_classes} classes; "
+        f"{dataset.num_features} node features, {edges}"
+    )
+    if dataset.unusable is not None and dataset.unusable.count:
+        count = dataset.unusable.count
+        display.print_note(f"{count:,} rows could not be used: {dataset.unusable}")
 
 
 def _default_folder(config: RunConfig) -> Path:

@@ -1,5 +1,6 @@
 """The two presets: ours, and the published settings as data (one TOML file per model)."""
 
+import math
 import tomllib
 from functools import cache
 from importlib import resources
@@ -66,6 +67,16 @@ def search_space(config: RunConfig) -> dict[str, list[Any]]:
     if config.preset == "paper":
         found |= space["paper"]
     return {name: list(values) for name, values in found.items() if name not in spec.not_searched}
+
+
+def settings_by_size(num_graphs: int) -> dict[str, Any]:
+    """How long to train on a user's own graphs: fewer epochs, of larger batches, for more graphs.
+
+    >>> [settings_by_size(number)["training"] for number in (100, 12_000)]
+    [{'epochs': 400, 'batch_size': 32}, {'epochs': 69, 'batch_size': 128}]
+    """
+    epochs = min(400, max(60, round(240 * math.sqrt(1000 / num_graphs))))
+    return {"training": {"epochs": epochs, "batch_size": 128 if num_graphs > 5000 else 32}}
 
 
 def preset_config(

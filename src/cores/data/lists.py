@@ -9,6 +9,14 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from cores.data.dataset import Dataset, numbered
+from cores.data.encoding import Encoding, encode
+from cores.data.molecules import (
+    ATOM_COLUMNS,
+    BOND_COLUMNS,
+    InvalidMoleculeError,
+    molecule_from_smiles,
+    molecule_graphs,
+)
 from cores.errors import UserError
 from cores.graphs.store import GraphStore
 
@@ -20,7 +28,7 @@ def from_graphs(graphs: Any, y: Any = None) -> Dataset:
     """A dataset of labelled graphs.
 
     Args:
-        graphs: PyG ``Data``, networkx graphs, or a dataset. A graph without node features gets a
+        graphs: PyG ``Data``, networkx graphs, SMILES strings, or a dataset. A graph without node features gets a
             constant one. Of a networkx graph, the node attribute ``x`` holds the features and the
             edge attribute ``edge_attr`` those of the edges.
         y: A label per graph, whole numbers or text; if not given, each graph's own ``y`` (of a
@@ -28,16 +36,29 @@ def from_graphs(graphs: Any, y: Any = None) -> Dataset:
     """
     if isinstance(graphs, Dataset) and y is None:
         return graphs
-    records = read_graphs(graphs)
+    items = listed(graphs)
+    records = read_graphs(items)
     given = plain_labels(records) if y is None else given_labels(y)
     if len(given) != len(records):
         raise UserError(f"`y` has {len(given)} labels for {len(records)} graphs")
     labels, classes = numbered_classes(given)
     store = GraphStore.from_graphs(records, torch.tensor(classes))
+    class_names = tuple(str(label) for label in labels)
+    if are_smiles(items):
+        return Dataset(
+            "molecules",
+            store,
+            class_names,
+            feature_names=ATOM_COLUMNS,
+            edge_feature_names=BOND_COLUMNS,
+            labels=labels,
+            smiles=tuple(items),
+            encoding=Encoding.of_molecules(),
+        )
     return Dataset(
         "graphs",
         store,
-        class_names=tuple(str(label) for label in labels),
+        class_names,
         feature_names=numbered(store.num_features),
         edge_feature_names=numbered(store.num_edge_features),
         continuous=continuous_columns(store.x),
@@ -45,9 +66,32 @@ def from_graphs(graphs: Any, y: Any = None) -> Dataset:
     )
 
 
+def are_smiles(items: Sequence[Any]) -> bool:
+    """Whether a list holds molecules, as SMILES strings."""
+    return bool(items) and all(isinstance(item, str) for item in items)
+
+
+def _from_smiles(items: Sequence[str]) -> list[Data]:
+    molecules = []
+    for number, smiles in enumerate(items):
+        try:
+            molecules.append(molecule_from_smiles(smiles))
+        except InvalidMoleculeError as error:
+            raise UserError(f"molecule {number}: {error}") from None
+    encoding = Encoding.of_molecules()
+    names = encoding.feature_names, encoding.edge_feature_names
+    graphs = encode(molecule_graphs(molecules), encoding, *names)[0].to_graphs()
+    for graph in graphs:
+        del graph.y
+    return graphs
+
+
 def read_graphs(graphs: Any) -> list[Data]:
     """Graphs as PyG records with features and edges that fit together."""
-    records = [_record(graph, number) for number, graph in enumerate(listed(graphs))]
+    items = listed(graphs)
+    if are_smiles(items):
+        return _from_smiles(items)
+    records = [_record(graph, number) for number, graph in enumerate(items)]
     if not records:
         raise UserError("the list of graphs is empty; give at least one")
     featured = [record.x is not None for record in records]
@@ -91,7 +135,7 @@ def _record(graph: Any, number: int) -> Data:
     if not isinstance(graph, Data):
         if not (hasattr(graph, "nodes") and hasattr(graph, "adj")):
             raise UserError(
-                f"graph {number} is a {type(graph).__name__}; give PyG Data or networkx graphs"
+                f"graph {number} is a {type(graph).__name__}; give PyG Data, networkx graphs or SMILES"
             )
         graph = _from_networkx(graph, number)
     if graph.get("adj_t") is not None and graph.edge_index is None:

@@ -1,7 +1,7 @@
 """Graphs as a file has them, before a model's columns are made of them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -112,6 +112,17 @@ class Parsed:
     smiles: Sequence[str] = ()
     """Of each molecule."""
     rejected: Sequence[Rejected] = ()
+
+    @classmethod
+    def joined(cls, parts: Sequence["Parsed"]) -> "Parsed":
+        """The graphs and rejected rows of several chunks."""
+
+        def together(name: str) -> list[Any]:
+            return [item for part in parts for item in getattr(part, name)]
+
+        lists = [spec.name for spec in fields(cls) if spec.name != "graphs"]
+        graphs = RawGraphs.joined([part.graphs for part in parts])
+        return cls(graphs, **{name: together(name) for name in lists})
 
 
 SHOWN = 3

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from cores.data.datasets import load_dataset
+from cores.data.inputs.columns import ColumnNames
 from cores.data.splits import split_graphs
 from cores.evaluation.predictions import predict
 from cores.explain.explanation import Explanation, explanations
@@ -18,7 +19,8 @@ def explain_test_graphs(
     """What the model of a finished run kept of its first test graphs, and the class names."""
     trained = TrainedModel.load(out)
     config = trained.config
-    dataset = load_dataset(read_source(out), data_root)
+    source, columns = read_source(out)
+    dataset = load_dataset(source, data_root, columns=ColumnNames(**columns))
     check_data(out, dataset.fingerprint)
     test = split_graphs(dataset.graphs.y, config.split, config.parts).test
     graphs = dataset.graphs.subset(test[:count])

@@ -28,10 +28,12 @@ def write_identity(
     schema: Mapping[str, Any],
     device: torch.device,
     source: Path | None = None,
+    columns: Mapping[str, Any] | None = None,
 ) -> None:
     """Write ``config.json``: what was run, on which data, by which code, on which machine.
 
-    ``source`` is where the data lie, if they are not known by name.
+    ``source`` is where the data lie, if they are not known by name, and ``columns`` which of its
+    columns hold what.
     """
     identity = {
         "format": FORMAT,
@@ -39,6 +41,7 @@ def write_identity(
         "key": config.key,
         "schema": schema,
         "source": None if source is None else str(source),
+        "columns": columns,
         "version": __version__,
         "commit": commit(),
         "machine": machine_of(device),
@@ -113,13 +116,14 @@ def read_identity(out: Path) -> tuple[RunConfig, dict[str, Any]]:
     return RunConfig.from_settings(identity["config"]), identity["schema"]
 
 
-def read_source(out: Path) -> str:
-    """The dataset of a run: its name, or the path that it was read from."""
+def read_source(out: Path) -> tuple[str, dict[str, Any]]:
+    """The dataset of a run, its name or the path that it was read from, and the columns."""
     identity = _identity(out)
     source = identity.get("source") or identity["config"].get("dataset")
-    if not isinstance(source, str):
+    columns = identity.get("columns") or {}
+    if not isinstance(source, str) or not isinstance(columns, dict):
         raise UserError(f"{out / CONFIG} does not name its dataset")
-    return source
+    return source, columns
 
 
 def _identity(out: Path) -> dict[str, Any]:

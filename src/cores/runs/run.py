@@ -10,20 +10,23 @@ from cores.config import RunConfig
 from cores.data.catalogue import DATASETS, REGISTERED
 from cores.data.dataset import Dataset
 from cores.data.datasets import load_dataset
+from cores.data.inputs.columns import ColumnNames
+from cores.data.inputs.labelled import OnError
 from cores.data.splits import split_graphs
 from cores.errors import UserError
 from cores.files import locked, read_json, write_json
-from cores.graphs.store import GraphStore
 from cores.models.sparse import SparseClassifier
 from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.fit import PreparedData, fit_model, measure
 from cores.runs.folder import (
+    CONFIG,
     METRICS,
     check_data,
     is_finished,
     read_source,
     write_identity,
 )
+from cores.runs.inputs import OnUnknown, labelled_graphs
 from cores.runs.trained import DataSchema, TrainedModel
 from cores.training import judge as judges
 from cores.training.judge import Judge, judge_of
@@ -37,6 +40,8 @@ def train_run(
     out: Path,
     *,
     data_root: Path | None = None,
+    columns: ColumnNames | None = None,
+    dataset: Dataset | None = None,
     device: str = "auto",
     resume: bool = False,
     report: Report = no_report,
@@ -47,12 +52,14 @@ def train_run(
     Everything that can be wrong with the input is found before the folder is made. With
     ``resume``, an interrupted run goes on, a finished one is left as it is, and where there is none
     yet it starts. In ``warm_ups``, runs that differ in the reward alone share the part of their
-    training that does not depend on it.
+    training that does not depend on it. ``columns`` names the columns of a file, and ``dataset``
+    is what was read from it, if that was done already.
     """
     if is_finished(out, config, resume):
         return _metrics(out)
     chosen_device = choose_device(device)
-    dataset = load_dataset(config.dataset, data_root)
+    if dataset is None:
+        dataset = load_dataset(config.dataset, data_root, columns=columns)
     if config.spec.removes is not None:  # the judge divides the graphs in its own way
         split_graphs(dataset.graphs.y, config.split, judges.PARTS, dataset.class_names)
     data = PreparedData.of(dataset, config, chosen_device)
@@ -65,7 +72,8 @@ def train_run(
         def begin(schema: DataSchema) -> None:
             named = config.dataset in (*DATASETS, *REGISTERED)
             source = None if named else Path(config.dataset).absolute()
-            write_identity(out, config, asdict(schema), chosen_device, source)
+            known = None if columns is None else asdict(columns)
+            write_identity(out, config, asdict(schema), chosen_device, source, known)
 
         fitted = fit_model(config, data, folder=out, report=report, warm_ups=warm_ups, begin=begin)
         fitted.trained.save(out)
@@ -97,8 +105,13 @@ def evaluate_run(
     score: str | None = None,
     per_class: bool | None = None,
     sample: bool = False,
+    columns: ColumnNames | None = None,
+    on_error: OnError = "skip",
+    on_unknown: OnUnknown = "error",
 ) -> dict[str, Any]:
     """Measure a saved model on its own test split, or on all graphs of another dataset.
+
+    Another dataset may be any name or path; its graphs get the model's own columns.
 
     With ``sample`` the subgraphs are drawn from the policy, seeded by the run's seed. Sets are left
     out then: they were calibrated on the mode's subgraphs.
@@ -117,16 +130,19 @@ def evaluate_run(
             raise UserError(f"`sample` needs a model with a policy; {out} holds a {config.model}")
         trained.model.sampling = True
         trained = trained.without_calibration()
-    data = load_dataset(read_source(out) if dataset is None else dataset, data_root)
-    graphs = data.graphs
     if dataset is None:
+        source, known = read_source(out)
+        data = load_dataset(source, data_root, columns=_column_names(known, out))
         check_data(out, data.fingerprint)
+    else:
+        names = columns or ColumnNames()
+        data = labelled_graphs(dataset, trained.schema, names, data_root, on_error, on_unknown)
+    graphs = data.graphs
     own = data.fingerprint == trained.schema.fingerprint  # then only its test part was held out
     judge = None
     if own:
         graphs = graphs.subset(split_graphs(graphs.y, config.split, config.parts).test)
         judge = _judge(config, data, chosen_device)
-    graphs = _relabelled(data, graphs, trained.schema, out)
     trained.model.to(chosen_device)
     with forked_rng(chosen_device):
         torch.manual_seed(config.seed)
@@ -164,28 +180,8 @@ def _metrics(out: Path) -> dict[str, Any]:
     return metrics
 
 
-def _listed(names: tuple[str, ...]) -> str:
-    """A few names, and how many there are."""
-    shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
-    return f"{len(names)}: {shown}" if names else "none"
-
-
-def _relabelled(data: Dataset, graphs: GraphStore, schema: DataSchema, out: Path) -> GraphStore:
-    """The graphs with the model's own class numbers; refuses data that the model cannot read."""
-    for ours, theirs, what in (
-        (schema.feature_names, data.feature_names, "node features"),
-        (schema.edge_feature_names, data.edge_feature_names, "edge features"),
-    ):
-        if ours != theirs:
-            raise UserError(
-                f"{data.name} has other {what} ({_listed(theirs)}) "
-                f"than the model in {out} was trained on ({_listed(ours)})"
-            )
-    unknown = [name for name in data.class_names if name not in schema.class_names]
-    if unknown:
-        raise UserError(
-            f"{data.name} has the label {unknown[0]}, "
-            f"the model in {out} knows {', '.join(schema.class_names)}"
-        )
-    numbers = torch.tensor([schema.class_names.index(name) for name in data.class_names])
-    return replace(graphs, y=numbers[graphs.y])
+def _column_names(known: dict[str, Any], out: Path) -> ColumnNames:
+    try:
+        return ColumnNames(**known)
+    except TypeError:
+        raise UserError(f"{out / CONFIG} does not name the columns of its data") from None

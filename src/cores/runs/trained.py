@@ -32,33 +32,34 @@ class DataSchema:
     """The labels as they were given."""
     fingerprint: str
     """Of the dataset the model was trained on."""
-    encoding: Encoding | None = None
-    """What the columns are made of; numbers in folders of before version 0.3."""
-
-    def __post_init__(self) -> None:
-        if self.encoding is None:
-            columns = len(self.feature_names), len(self.edge_feature_names)
-            object.__setattr__(self, "encoding", Encoding.of_columns(*columns))
+    encoding: Encoding
+    """What the columns are made of."""
 
     @classmethod
     def of(cls, dataset: Dataset) -> "DataSchema":
         """The schema of a dataset."""
+        encoding = dataset.encoding
+        if encoding is None:
+            encoding = Encoding.of_columns(dataset.num_features, dataset.num_edge_features)
         return cls(
             dataset.feature_names,
             dataset.edge_feature_names,
             dataset.class_names,
             dataset.labels,
             dataset.fingerprint,
-            dataset.encoding,
+            encoding,
         )
 
     @classmethod
     def of_settings(cls, known: Mapping[str, Any]) -> "DataSchema":
         """The schema that a run folder holds; raises ``TypeError`` where it holds none."""
         values = {name: _tupled(value) for name, value in known.items()}
-        if values.get("encoding") is not None:
+        if "encoding" in known:
             encoding = {name: _tupled(value) for name, value in known["encoding"].items()}
             values["encoding"] = Encoding(**encoding)
+        else:  # written by version 0.2
+            columns = values["feature_names"], values["edge_feature_names"]
+            values["encoding"] = Encoding.of_names(*columns)
         return cls(**values)
 
     @property
@@ -96,7 +97,7 @@ class TrainedModel:
         config, known = read_identity(out)
         try:
             schema = DataSchema.of_settings(known)
-        except (TypeError, AttributeError):
+        except (TypeError, AttributeError, KeyError):
             raise UserError(f"{out / CONFIG} does not name its data as it should") from None
         if not (out / MODEL).exists():
             raise UserError(f"the run in {out} has not finished; go on with resume=True")

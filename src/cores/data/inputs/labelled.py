@@ -1,6 +1,6 @@
 """A file of graphs with labels as a dataset, with columns of its own or with those of a model."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -11,9 +11,9 @@ from torch import Tensor
 from cores.data.dataset import Dataset
 from cores.data.encoding import Encoding, encode
 from cores.data.inputs.columns import ColumnNames
-from cores.data.inputs.sources import GRAPHS, partitions, read_rows, suffix_of
+from cores.data.inputs.sources import GRAPHS, Rows, partitions, read_rows, suffix_of
 from cores.data.lists import continuous_columns, numbered_classes
-from cores.data.raw import Layout, Parsed, RawGraphs, Rejected, Unusable
+from cores.data.raw import Layout, Parsed, Rejected, Unusable
 from cores.errors import UserError
 
 OnError = Literal["skip", "fail"]
@@ -27,15 +27,12 @@ def holds_molecules(path: Path) -> bool:
 
 def read_dataset(path: Path, names: ColumnNames, on_error: OnError = "skip") -> Dataset:
     """Read a file of rows whole; a row without a label is as unusable as one that is no graph."""
-    parsed, unusable = _parsed(path, names, on_error)
-    raw = RawGraphs.joined([found.graphs for found in parsed])
-    encoding = Encoding.of_molecules() if holds_molecules(path) else Encoding.of(raw)
+    parsed, unusable = parsed_rows(str(path), read_rows(path, names), on_error)
+    encoding = Encoding.of_molecules() if holds_molecules(path) else Encoding.of(parsed.graphs)
     feature_names, edge_names = encoding.feature_names, encoding.edge_feature_names
-    graphs, _ = encode(raw, encoding, feature_names, edge_names)
-    labels = [label for found in parsed for label in found.labels]
-    labelled = torch.tensor([label is not None for label in labels]).nonzero().flatten()
-    classes, numbers = numbered_classes(whole_numbers([labels[i] for i in labelled.tolist()]))
-    parts = [part for found in parsed for part in found.parts]
+    graphs, _ = encode(parsed.graphs, encoding, feature_names, edge_names)
+    known = [number for number, label in enumerate(parsed.labels) if label is not None]
+    classes, numbers = numbered_classes(whole_numbers([parsed.labels[i] for i in known]))
     dataset = Dataset(
         str(path),
         graphs,
@@ -44,34 +41,43 @@ def read_dataset(path: Path, names: ColumnNames, on_error: OnError = "skip") -> 
         edge_feature_names=edge_names,
         continuous=() if encoding.kind == "molecules" else continuous_columns(graphs.x),
         labels=classes,
-        ids=tuple(name for found in parsed for name in found.ids),
-        smiles=tuple(smiles for found in parsed for smiles in found.smiles),
-        given_parts=tuple(parts) if names.split is not None else (),
+        ids=tuple(parsed.ids),
+        smiles=tuple(parsed.smiles),
+        given_parts=tuple(parsed.parts) if names.split is not None else (),
         encoding=encoding,
         unusable=unusable,
-    )[labelled]
+    )[known]
     return replace(dataset, graphs=replace(dataset.graphs, y=torch.tensor(numbers)))
 
 
-def _parsed(path: Path, names: ColumnNames, on_error: OnError) -> tuple[list[Parsed], Unusable]:
-    """All rows of a file that are graphs."""
+def parsed_rows(
+    source: str, chunks: Iterable[Rows], on_error: OnError, layout: Layout | None = None
+) -> tuple[Parsed, Unusable]:
+    """All rows of an input that are graphs; some have labels.
+
+    Args:
+        source: What to call the input.
+        chunks: Its rows.
+        on_error: What to do with rows that are no graphs, or have no label.
+        layout: What the graphs must have in common; if not given, the first ones decide.
+    """
     parsed: list[Parsed] = []
     unusable = Unusable()
-    layout: Layout | None = None
-    for rows in read_rows(path, names):
+    for rows in chunks:
         found = rows.parse(layout)
         unusable.add([*found.rejected, *_unlabelled(found)])
         if on_error == "fail" and unusable.count:
-            raise UserError(f'{path}: {unusable.first[0]}; mend it, or set on_error="skip"')
+            raise UserError(f'{source}: {unusable.first[0]}; mend it, or set on_error="skip"')
         if len(found.graphs):
             layout = _joint(layout, found.graphs.layout)
             parsed.append(found)
     if not parsed:
         told = f" ({unusable})" if unusable.count else ""
-        raise UserError(f"{path} holds no usable graph{told}")
-    if all(label is None for found in parsed for label in found.labels):
-        raise UserError(f"{path} has no labels; say which column holds them with `label_column`")
-    return parsed, unusable
+        raise UserError(f"{source} holds no usable graph{told}")
+    whole = Parsed.joined(parsed)
+    if all(label is None for label in whole.labels):
+        raise UserError(f"{source} has no labels; say which column holds them with `label_column`")
+    return whole, unusable
 
 
 def _joint(layout: Layout | None, found: Layout) -> Layout:

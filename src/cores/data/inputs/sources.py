@@ -1,5 +1,6 @@
 """Any file or folder of graphs, by its path: which kind it is, and its rows in chunks."""
 
+import gzip
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -8,7 +9,7 @@ from cores.data.arrays import from_npz
 from cores.data.features import tu_graphs
 from cores.data.inputs.columns import ColumnNames
 from cores.data.inputs.json_lines import json_rows
-from cores.data.inputs.molecules import parquet_rows, sdf_rows, smi_rows, table_rows
+from cores.data.inputs.molecules import needs_pyarrow, parquet_rows, sdf_rows, smi_rows, table_rows
 from cores.data.inputs.stored import dataset_graphs, saved_graphs, stored_rows
 from cores.data.lists import from_graphs
 from cores.data.raw import Layout, Parsed, RawGraphs
@@ -92,6 +93,23 @@ def read_rows(path: Path, names: ColumnNames, size: int = CHUNK) -> Iterator[Row
             count = rows.first + len(rows)
             yield rows.after(first)
         first += count
+
+
+def count_rows(path: Path) -> int | None:
+    """About how many rows a file has, quickly; None where only reading it would tell."""
+    if not path.is_file() or not holds_rows(path):
+        return None
+    kind = suffix_of(path)
+    try:
+        if kind == ".parquet":
+            return int(needs_pyarrow().ParquetFile(path).metadata.num_rows)
+        mark = b"$$$$" if kind == ".sdf" else b"\n"
+        opened = gzip.open if path.suffix.lower() == ".gz" else open
+        with opened(path, "rb") as file:
+            blocks = iter(lambda: file.read(1 << 20), b"")
+            return sum(block.count(mark) for block in blocks)
+    except Exception:  # whatever is wrong with the file, reading it tells better
+        return None
 
 
 def _stored(path: Path) -> tuple[RawGraphs, Sequence[Any]]:

@@ -1,0 +1,34 @@
+"""Options of prediction sets, for commands on a trained model."""
+
+from typing import get_args, get_type_hints
+
+from jsonargparse import ActionYesNo
+
+from cores.cli.command import CommandParser
+from cores.config import SetsConfig
+
+SCORE = get_type_hints(SetsConfig)["score"]
+
+
+def add_sets(parser: CommandParser) -> None:
+    """Error rate, score and calibration per class; the run's own by default."""
+    parser.add_argument(
+        "--alpha",
+        type=float,
+        default=None,
+        metavar="X",
+        help="Error rate of the prediction sets (default: the run's).",
+    )
+    parser.add_argument(
+        "--score",
+        type=SCORE,
+        default=None,
+        metavar="{" + ",".join(get_args(SCORE)) + "}",
+        help="Conformal score of the prediction sets (default: the run's).",
+    )
+    parser.add_argument(
+        "--per-class",
+        action=ActionYesNo(no_prefix="no-"),
+        default=None,
+        help="One quantile per class instead of one for all (default: the run's).",
+    )

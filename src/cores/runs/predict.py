@@ -1,0 +1,379 @@
+"""Predictions for files of graphs: streamed in chunks, in processes or on a cluster, resumable.
+
+A file is predicted in pieces of :data:`~cores.data.inputs.sources.CHUNK` rows. Each piece is
+written to a folder beside the output as soon as it is done, and never computed twice; the output
+is joined from the pieces at the end. Memory does not grow with the file.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import torch
+
+from cores.config import SetsConfig
+from cores.data.inputs.columns import ColumnNames
+from cores.data.inputs.labelled import OnError
+from cores.data.inputs.sources import CHUNK, Rows, holds_rows, partitions, suffix_of
+from cores.data.raw import SHOWN, Parsed
+from cores.errors import UserError
+from cores.evaluation.predictions import Predictions, predict
+from cores.files import LOCK, locked, make_folder, read_json, write_atomically, write_json
+from cores.runs.cluster import on_cluster
+from cores.runs.device import choose_device, tuned_cpu
+from cores.runs.folder import MODEL
+from cores.runs.inputs import OnUnknown, encoded_graphs, input_rows
+from cores.runs.records import (
+    FIELDS,
+    Record,
+    RecordFormat,
+    add_molecules,
+    failed_record,
+    prediction_records,
+)
+from cores.runs.runner import in_processes
+from cores.runs.trained import TrainedModel
+
+JOB = "job.json"
+"""In a folder of pieces: what is predicted there, by what."""
+_PIECE = re.compile(r"(\d{8})\.(\d+)\.(\d+)\.piece")
+"""Number, rows, and rows with an error."""
+
+
+@dataclass(frozen=True)
+class PredictOptions:
+    """How graphs are predicted."""
+
+    alpha: float | None = None
+    """Error rate of the prediction sets; None: the run's."""
+    score: str | None = None
+    """Conformal score; None: the run's."""
+    per_class: bool | None = None
+    """Whether every class is covered as often; None: the run's."""
+    columns: ColumnNames = field(default_factory=ColumnNames)
+    on_error: OnError = "skip"
+    """Rows that are no graphs: ``skip`` gives them a record with an error, ``fail`` stops."""
+    on_unknown: OnUnknown = "error"
+    """Labels of nodes or edges that no graph of the training had."""
+
+
+@dataclass(frozen=True)
+class PredictSummary:
+    """What was predicted."""
+
+    records: int
+    errors: int
+    """Rows that are no graphs."""
+    first_errors: tuple[str, ...]
+
+
+Advance = Callable[[int], None]
+"""Called with the number of rows that are done."""
+
+
+class Predictor:
+    """A trained model that turns rows of a file into records."""
+
+    def __init__(self, run: Path, options: PredictOptions, device: str = "auto") -> None:
+        self.run = run
+        self.trained = TrainedModel.load(run)
+        self.options = options
+        self.device = choose_device(device)
+        self.trained.model.to(self.device)
+        config = self.trained.config
+        self.alpha = config.alpha if options.alpha is None else options.alpha
+        if not 0 < self.alpha < 1:
+            raise UserError(f"`alpha` must lie in (0, 1), got {self.alpha}")
+        self.sets: SetsConfig = config.sets.changed(options.score, options.per_class)
+
+    @property
+    def reads_molecules(self) -> bool:
+        """Whether the model was trained on molecules."""
+        return self.trained.schema.encoding.kind == "molecules"
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Of its records."""
+        return tuple(name for name in FIELDS if self.reads_molecules or name != "kept_smiles")
+
+    def records(self, rows: Rows) -> list[Record]:
+        """One record per row, in order; rows that are no graphs have an error."""
+        schema = self.trained.schema
+        parsed = rows.parse(schema.encoding.layout)
+        if parsed.rejected and self.options.on_error == "fail":
+            raise UserError(f'{parsed.rejected[0]}; mend it, or set on_error="skip"')
+        by_position = {
+            row.position: failed_record(row.id, f"line {row.line}: {row.reason}", self.fields)
+            for row in parsed.rejected
+        }
+        if len(parsed.graphs):
+            found = zip(parsed.positions, self._predicted(parsed), strict=True)
+            by_position |= dict(found)
+        return [by_position[position] for position in sorted(by_position)]
+
+    @tuned_cpu()
+    def _predicted(self, parsed: Parsed) -> list[Record]:
+        graphs = encoded_graphs(parsed, self.trained.schema, self.options.on_unknown)
+        predictions = predict(self.trained.model, graphs.to(self.device)).cpu()
+        if not bool(predictions.probs.isfinite().all()):
+            wrong = int((~predictions.probs.isfinite().all(dim=1)).nonzero()[0])
+            raise UserError(
+                f"the model gives no probabilities for {parsed.ids[wrong]}: its features are too "
+                "large, or the model is damaged"
+            )
+        sets, p_values = self._sets(predictions)
+        labels = self.trained.schema.labels
+        records = prediction_records(graphs, predictions, parsed.ids, labels, sets, p_values)
+        if parsed.molecules:
+            add_molecules(records, parsed.molecules, graphs, predictions)
+        return records
+
+    def _sets(self, predictions: Predictions) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+        calibration = self.trained.calibration
+        if not len(calibration):
+            return None, None
+        return (
+            calibration.sets(predictions.probs, self.alpha, self.sets),
+            calibration.p_values(predictions.probs, self.sets),
+        )
+
+
+def predict_records(
+    run: Path,
+    source: str,
+    options: PredictOptions,
+    *,
+    device: str = "auto",
+    data_root: Path | None = None,
+) -> Iterator[tuple[list[Record], tuple[str, ...]]]:
+    """The records of an input, chunk by chunk, and the fields of each."""
+    predictor = Predictor(run, options, device)
+    for rows in input_rows(source, options.columns, data_root):
+        yield predictor.records(rows), predictor.fields
+
+
+def predict_file(
+    run: Path,
+    source: str,
+    out: Path,
+    options: PredictOptions,
+    *,
+    device: str = "auto",
+    data_root: Path | None = None,
+    workers: int = 1,
+    advance: Advance = lambda rows: None,
+    summarise: Path | None = None,
+) -> PredictSummary:
+    """Predict a file into a file; the same command again goes on where it was interrupted.
+
+    The summary is also written to ``summarise``, before the file is there.
+    """
+    predictor = _predictor(run.absolute(), options, device)
+    kind = RecordFormat.of(out, predictor.reads_molecules, predictor.trained.schema.labels)
+    if out.exists():
+        raise UserError(f"{out} exists already; delete it, or choose another `out`")
+    make_folder(out.absolute().parent)
+    pieces = out.with_name(f"{out.name}.pieces")
+    with locked(pieces):
+        _check_job(pieces, _job(run, source, options, kind))
+        done = {number for number, _, _ in _done(pieces)}
+        advance(sum(rows for _, rows, _ in _done(pieces)))
+        chunks = enumerate(input_rows(source, options.columns, data_root))
+        waiting = ((number, rows) for number, rows in chunks if number not in done)
+        job = partial(_predict_piece, run.absolute(), options, device, pieces.absolute(), kind)
+        with closing(_each(waiting, job, workers)) as ended:
+            for (_, rows), failure in ended:
+                if failure is not None:
+                    raise UserError(failure)
+                advance(len(rows))
+        summary = _summary(pieces)
+        if not summary.records:
+            raise UserError(f"{source} holds no graphs")
+        if summarise is not None:
+            write_json(summarise, asdict(summary))
+        _join(pieces, kind, out)
+    shutil.rmtree(pieces)
+    return summary
+
+
+Item = TypeVar("Item")
+
+
+def _each(
+    items: Iterable[Item], job: Callable[[Item], str | None], workers: int
+) -> Generator[tuple[Item, str | None]]:
+    """Do a job for every item, here or in several processes."""
+    if workers > 1:
+        yield from in_processes(items, job, workers)
+    else:
+        for item in items:
+            yield item, job(item)
+
+
+@lru_cache(maxsize=2)
+def _predictor(run: Path, options: PredictOptions, device: str) -> Predictor:
+    """Loaded once in every process."""
+    return Predictor(run, options, device)
+
+
+def _predict_piece(
+    run: Path,
+    options: PredictOptions,
+    device: str,
+    pieces: Path,
+    kind: RecordFormat,
+    item: tuple[int, Rows],
+) -> str | None:
+    """Predict some rows and write them; returns why that failed, in one line."""
+    number, rows = item
+    try:
+        records = _predictor(run, options, device).records(rows)
+        errors = [f"{record['id']}: {record['error']}" for record in records if record["error"]]
+        if errors:
+            write_json(pieces / f"{number:08d}.errors", errors[:SHOWN])
+        name = f"{number:08d}.{len(records)}.{len(errors)}.piece"
+        write_atomically(pieces / name, kind.encoded(records))
+    except UserError as error:
+        return str(error)
+    return None
+
+
+def _done(pieces: Path) -> list[tuple[int, int, int]]:
+    """Number, rows and errors of the pieces that are there, in order."""
+    found = (_PIECE.fullmatch(path.name) for path in pieces.iterdir())
+    return sorted((int(m[1]), int(m[2]), int(m[3])) for m in found if m is not None)
+
+
+def _summary(pieces: Path) -> PredictSummary:
+    done = _done(pieces)
+    first: list[str] = []
+    for path in sorted(pieces.glob("*.errors")):
+        first += read_json(path)
+        if len(first) >= SHOWN:
+            break
+    return PredictSummary(
+        sum(rows for _, rows, _ in done), sum(errors for *_, errors in done), tuple(first[:SHOWN])
+    )
+
+
+def _join(pieces: Path, kind: RecordFormat, out: Path) -> None:
+    """Join the pieces to a file that is whole or not there."""
+    paths = [pieces / f"{number:08d}.{rows}.{errors}.piece" for number, rows, errors in _done(pieces)]  # fmt: skip  # noqa: E501
+    temporary = out.with_name(f".{out.name}.{uuid4().hex[:12]}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            kind.join(paths, file)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(out)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise UserError(
+            f"cannot write {out}: {error.strerror or error}; the same command goes on from there"
+        ) from None
+
+
+def _job(run: Path, source: str, options: PredictOptions, kind: RecordFormat) -> dict[str, Any]:
+    """What decides the content of the pieces."""
+    path = Path(source)
+    changed = path.stat().st_mtime_ns if path.exists() else None
+    model = hashlib.sha256((run / MODEL).read_bytes()).hexdigest()
+    return json.loads(
+        json.dumps(
+            {
+                "model": model,
+                "input": str(path.absolute()) if path.exists() else source,
+                "changed": changed,
+                "options": asdict(options),
+                "rows": CHUNK,
+                "format": [kind.kind, kind.packed],
+            }
+        )
+    )
+
+
+def _check_job(pieces: Path, job: dict[str, Any]) -> None:
+    """Refuse to go on with pieces of another model, input or setting."""
+    if (pieces / JOB).exists():
+        if read_json(pieces / JOB) != job:
+            raise UserError(
+                f"{pieces} holds pieces of another prediction; delete it, or choose another `out`"
+            )
+        return
+    if any(path.name != LOCK for path in pieces.iterdir()):
+        raise UserError(f"{pieces} is in the way; delete it, or choose another `out`")
+    write_json(pieces / JOB, job)
+
+
+def predict_folder(
+    run: Path,
+    source: Path,
+    out: Path,
+    options: PredictOptions,
+    *,
+    device: str = "auto",
+    workers: int = 1,
+    scheduler: str | None = None,
+    advance: Advance = lambda files: None,
+) -> PredictSummary:
+    """Predict every file of a folder into a file of the same name; those done are left alone.
+
+    With the address of a dask scheduler its workers do it; they must see the folders under the same
+    paths.
+    """
+    if not holds_rows(source):
+        raise UserError(f"{source} holds no csv, parquet, sdf, smi or jsonl files")
+    _predictor(run.absolute(), options, device)  # what is wrong with the run is told here
+    outputs = {file.absolute(): out.absolute() / _output_name(file) for file in partitions(source)}
+    make_folder(out)
+    waiting = [(file, output) for file, output in outputs.items() if not output.exists()]
+    advance(len(outputs) - len(waiting))
+    job = partial(_predict_partition, run.absolute(), options, device)
+    if scheduler is not None:
+        begun = on_cluster(waiting, job, scheduler)
+    else:
+        begun = _each(waiting, job, workers)
+    with closing(begun) as ended:
+        for (file, _), failure in ended:
+            if failure is not None:
+                raise UserError(f"{file.name}: {failure}")
+            advance(1)
+    found = [PredictSummary(**read_json(_summary_path(path))) for path in outputs.values()]
+    return PredictSummary(
+        sum(summary.records for summary in found),
+        sum(summary.errors for summary in found),
+        tuple(error for summary in found for error in summary.first_errors)[:SHOWN],
+    )
+
+
+def _output_name(file: Path) -> str:
+    """Of what is predicted for a file: a table for molecules in files that hold no tables."""
+    known = {".sdf": ".csv", ".smi": ".csv", ".tsv": ".csv", ".ndjson": ".jsonl"}
+    name = file.name.removesuffix(".gz")
+    return Path(name).stem + known.get(suffix_of(file), suffix_of(file))
+
+
+def _summary_path(out: Path) -> Path:
+    """Beside a predicted file of a folder; readers of such folders skip names with a dot."""
+    return out.with_name(f".{out.name}.json")
+
+
+def _predict_partition(
+    run: Path, options: PredictOptions, device: str, item: tuple[Path, Path]
+) -> str | None:
+    """Predict one file in a worker; returns why that failed, in one line."""
+    source, out = item
+    try:
+        predict_file(run, str(source), out, options, device=device, summarise=_summary_path(out))
+    except UserError as error:
+        return str(error)
+    return None

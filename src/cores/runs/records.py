@@ -1,0 +1,243 @@
+"""One record per input graph: what is predicted and kept; as JSON lines, CSV or Parquet."""
+
+import csv
+import gzip
+import io
+import json
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from cores.data.inputs.molecules import needs_pyarrow
+from cores.data.molecules import input_indices, kept_smiles
+from cores.errors import UserError
+from cores.evaluation.predictions import Predictions
+from cores.graphs.store import GraphStore
+
+Record = dict[str, Any]
+FIELDS = (
+    *("id", "prediction", "probability", "probabilities", "prediction_set", "p_values"),
+    *("kept_nodes", "kept_edges", "node_ratio", "edge_ratio", "kept_smiles", "error"),
+)
+"""Of every record, in this order; ``kept_smiles`` for molecules only."""
+DIGITS = 6
+"""Of probabilities, p-values and ratios."""
+
+
+def failed_record(name: str, error: str, fields: Sequence[str]) -> Record:
+    """The record of a row that could not be used."""
+    return dict.fromkeys(fields) | {"id": name, "error": error}
+
+
+def prediction_records(
+    graphs: GraphStore,
+    predictions: Predictions,
+    ids: Sequence[str],
+    labels: Sequence[Any],
+    sets: Tensor | None,
+    p_values: Tensor | None,
+) -> list[Record]:
+    """The records of a store's graphs.
+
+    Args:
+        graphs: The graphs, on the CPU like everything else.
+        predictions: What the model predicts for them.
+        ids: What the input calls them.
+        labels: The labels, as they were given for training.
+        sets: Prediction sets; None where the model was not calibrated.
+        p_values: Of every label; None likewise.
+    """
+    probs = np.round(predictions.probs.double().numpy(), DIGITS)
+    chosen = predictions.probs.argmax(dim=-1).tolist()
+    names = [str(label) for label in labels]
+    node_ratio = np.round(predictions.node_ratio.double().numpy(), DIGITS).tolist()
+    edge_ratio = np.round(predictions.edge_ratio.double().numpy(), DIGITS).tolist()
+    nodes = kept_nodes(graphs, predictions)
+    edges = kept_edges(graphs, predictions)
+    in_sets: list[list[Any] | None] = [None] * len(ids)
+    if sets is not None:
+        in_sets = [
+            [label for label, inside in zip(labels, row, strict=True) if inside]
+            for row in sets.tolist()
+        ]
+    unusual: list[Any] = [None] * len(ids)
+    if p_values is not None:
+        rounded = np.round(p_values.double().numpy(), DIGITS).tolist()
+        unusual = [dict(zip(names, row, strict=True)) for row in rounded]
+    return [
+        {
+            "id": name,
+            "prediction": labels[label],
+            "probability": row[label],
+            "probabilities": dict(zip(names, row, strict=True)),
+            "prediction_set": in_sets[index],
+            "p_values": unusual[index],
+            "kept_nodes": nodes[index],
+            "kept_edges": edges[index],
+            "node_ratio": node_ratio[index],
+            "edge_ratio": edge_ratio[index],
+            "error": None,
+        }
+        for index, (name, label, row) in enumerate(zip(ids, chosen, probs.tolist(), strict=True))
+    ]
+
+
+def kept_nodes(graphs: GraphStore, predictions: Predictions) -> list[list[int]]:
+    """Numbers of every graph's kept nodes."""
+    ptr = graphs.node_ptr.numpy()
+    kept = np.flatnonzero(~predictions.removed_nodes.numpy())
+    owner = np.searchsorted(ptr, kept, side="right") - 1
+    return _split(kept - ptr[owner], owner, len(graphs))
+
+
+def kept_edges(graphs: GraphStore, predictions: Predictions) -> list[list[list[int]]]:
+    """Every graph's kept edges by their ends, each undirected edge once, the smaller end first."""
+    kept = np.flatnonzero(~predictions.removed_edges.numpy())
+    owner = np.searchsorted(graphs.edge_ptr.numpy(), kept, side="right") - 1
+    ends = np.sort(graphs.edge_index.numpy()[:, kept], axis=0)
+    width = int(ends.max(initial=0)) + 1
+    names = np.unique((owner * width + ends[0]) * width + ends[1])  # sorted by graph and ends
+    pairs = np.stack([names // width % width, names % width], axis=1)
+    return _split(pairs, names // width**2, len(graphs))
+
+
+def _split(values: NDArray[Any], owner: NDArray[np.int64], graphs: int) -> list[Any]:
+    """Values by their owner, which never falls."""
+    bounds = np.searchsorted(owner, np.arange(1, graphs))
+    return [part.tolist() for part in np.split(values, bounds)]
+
+
+def add_molecules(
+    records: Sequence[Record], molecules: Sequence[Any], graphs: GraphStore, predicted: Predictions
+) -> None:
+    """Add the kept parts as SMILES, and count atoms as the input does.
+
+    An atom none of whose bonds is kept is left out of the SMILES unless there is nothing else.
+    """
+    removed = predicted.removed_edges.numpy()
+    for index, (record, molecule) in enumerate(zip(records, molecules, strict=True)):
+        first, last = int(graphs.edge_ptr[index]), int(graphs.edge_ptr[index + 1])
+        bonds = np.flatnonzero(~removed[first:last:2]).tolist()  # both directions of each
+        atoms = record["kept_nodes"]
+        in_bonds = {end for edge in record["kept_edges"] for end in edge}
+        if record["edge_ratio"] < 1 and record["node_ratio"] == 1 and in_bonds:
+            atoms = sorted(in_bonds)  # edges were removed
+        record["kept_smiles"] = kept_smiles(molecule, atoms, bonds)
+        if (places := input_indices(molecule)) is not None:
+            record["kept_nodes"] = [places[atom] for atom in record["kept_nodes"]]
+            ends = ([places[a], places[b]] for a, b in record["kept_edges"])
+            record["kept_edges"] = [sorted(edge) for edge in ends]
+
+
+@dataclass(frozen=True)
+class RecordFormat:
+    """How records are written."""
+
+    kind: Literal["jsonl", "csv", "parquet"]
+    packed: bool
+    """By gzip."""
+    fields: tuple[str, ...]
+    labels: tuple[Any, ...]
+    """The labels of the model, as they were given for training."""
+
+    @classmethod
+    def of(cls, path: Path, molecules: bool, labels: tuple[Any, ...]) -> "RecordFormat":
+        """The format that a file's name asks for."""
+        name = path.name.lower()
+        kind = Path(name.removesuffix(".gz")).suffix.removeprefix(".")
+        packed = name.endswith(".gz")
+        if kind == "ndjson":
+            kind = "jsonl"
+        if kind not in ("jsonl", "csv", "parquet") or (kind == "parquet" and packed):
+            raise UserError(
+                f"`out` must end in .csv, .jsonl or .parquet (.gz may follow the first two), "
+                f"got {path.name}"
+            )
+        if kind == "parquet":
+            needs_pyarrow()
+        fields = tuple(field for field in FIELDS if molecules or field != "kept_smiles")
+        return cls(kind, packed, fields, labels)  # type: ignore[arg-type]
+
+    def encoded(self, records: Sequence[Record]) -> bytes:
+        """Records as a piece of a file; pieces can be joined."""
+        if self.kind == "parquet":
+            return self._parquet(records)
+        text = _json_lines(records, self.fields) if self.kind == "jsonl" else self._csv(records)
+        content = text.encode()
+        return gzip.compress(content, compresslevel=6, mtime=0) if self.packed else content
+
+    def join(self, pieces: Sequence[Path], file: IO[bytes]) -> None:
+        """Write a whole file from its pieces."""
+        if self.kind == "parquet":
+            self._join_parquet(pieces, file)
+            return
+        if self.kind == "csv":
+            header = ",".join(self.fields) + "\n"
+            file.write(gzip.compress(header.encode(), mtime=0) if self.packed else header.encode())
+        for piece in pieces:
+            with piece.open("rb") as source:
+                shutil.copyfileobj(source, file)
+
+    def _csv(self, records: Iterable[Record]) -> str:
+        buffer = io.StringIO()
+        table = csv.writer(buffer, lineterminator="\n")
+        table.writerows([_cell(record.get(field)) for field in self.fields] for record in records)
+        return buffer.getvalue()
+
+    def _schema(self) -> Any:
+        import pyarrow as pa
+
+        numbers = all(isinstance(label, int) for label in self.labels)
+        label = pa.int64() if numbers else pa.string()
+        per_label = pa.struct([(str(name), pa.float64()) for name in self.labels])
+        kinds = {
+            "id": pa.string(),
+            "prediction": label,
+            "probability": pa.float64(),
+            "probabilities": per_label,
+            "prediction_set": pa.list_(label),
+            "p_values": per_label,
+            "kept_nodes": pa.list_(pa.int64()),
+            "kept_edges": pa.list_(pa.list_(pa.int64())),
+            "node_ratio": pa.float64(),
+            "edge_ratio": pa.float64(),
+            "kept_smiles": pa.string(),
+            "error": pa.string(),
+        }
+        return pa.schema([(field, kinds[field]) for field in self.fields])
+
+    def _parquet(self, records: Sequence[Record]) -> bytes:
+        import pyarrow as pa
+
+        parquet, buffer = needs_pyarrow(), io.BytesIO()
+        parquet.write_table(pa.Table.from_pylist(list(records), schema=self._schema()), buffer)
+        return buffer.getvalue()
+
+    def _join_parquet(self, pieces: Sequence[Path], file: IO[bytes]) -> None:
+        parquet = needs_pyarrow()
+        with parquet.ParquetWriter(file, self._schema()) as writer:
+            for piece in pieces:
+                writer.write_table(parquet.read_table(piece))
+
+
+def _json_lines(records: Iterable[Record], fields: Sequence[str]) -> str:
+    return "".join(f"{json_line(record, fields)}\n" for record in records)
+
+
+def json_line(record: Mapping[str, Any], fields: Sequence[str]) -> str:
+    """A record as one line of JSON."""
+    ordered = {field: record.get(field) for field in fields}
+    return json.dumps(ordered, ensure_ascii=False, separators=(",", ":"))
+
+
+def _cell(value: Any) -> Any:
+    """A value as a cell of a table; what is no text or number as JSON."""
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
