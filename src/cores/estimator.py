@@ -356,7 +356,7 @@ class Cores:
 
     def _predictions(self, graphs: Graphs) -> tuple[GraphStore, Predictions]:
         trained = self._trained
-        store = _unlabelled(graphs, trained.schema)
+        store = _unlabelled(graphs, trained)
         device = next(trained.model.parameters()).device
         with tuned_cpu():
             return store, predict(trained.model, store.to(device)).cpu()
@@ -432,8 +432,9 @@ def _is_graph(item: Any) -> bool:
     return isinstance(item, Data) or hasattr(item, "adj")
 
 
-def _unlabelled(graphs: Graphs, schema: DataSchema) -> GraphStore:
+def _unlabelled(graphs: Graphs, trained: TrainedModel) -> GraphStore:
     """The graphs with a model's columns, whatever their labels are."""
+    schema = trained.schema
     if isinstance(graphs, str | Path):
         layout = schema.encoding.layout
         chunks = [rows.parse(layout) for rows in input_rows(str(graphs), ColumnNames())]
@@ -443,14 +444,14 @@ def _unlabelled(graphs: Graphs, schema: DataSchema) -> GraphStore:
         return encoded_graphs(parsed, schema, "error")
     if isinstance(graphs, Dataset):
         _check_names(graphs, schema)
-        return _checked(graphs.graphs, schema)
+        return _checked(graphs.graphs, trained)
     items = listed(graphs)
     if (schema.encoding.kind == "molecules") != are_smiles(items) and items:
         what = "molecules; give SMILES" if schema.encoding.kind == "molecules" else "other graphs"
         raise UserError(f"the model was fitted on {what}")
     records = read_graphs(items)
     store = GraphStore.from_graphs(records, torch.zeros(len(records), dtype=torch.int64))
-    return _checked(store, schema)
+    return _checked(store, trained)
 
 
 def _check_names(dataset: Dataset, schema: DataSchema) -> None:
@@ -465,16 +466,16 @@ def _check_names(dataset: Dataset, schema: DataSchema) -> None:
         )
 
 
-def _checked(store: GraphStore, schema: DataSchema) -> GraphStore:
-    """Graphs that have as many columns as the model was fitted on."""
-    dims = schema.dims
+def _checked(store: GraphStore, trained: TrainedModel) -> GraphStore:
+    """Graphs that have as many columns as the model was fitted on, and reads."""
+    dims = trained.schema.dims
     if not store.edge_index.numel():  # no edge, so no feature of one is missing
         store = replace(store, edge_attr=torch.empty(0, dims.num_edge_features))
     for found, fitted, what in (
         (store.num_features, dims.num_features, "node"),
         (store.num_edge_features, dims.num_edge_features, "edge"),
     ):
-        if found != fitted:
+        if found != fitted and (what == "node" or trained.config.network.edge_features):
             raise UserError(
                 f"the graphs have {found} {what} features, the model was fitted on {fitted}"
             )

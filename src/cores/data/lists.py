@@ -28,8 +28,8 @@ def from_graphs(graphs: Any, y: Any = None) -> Dataset:
     """A dataset of labelled graphs.
 
     Args:
-        graphs: PyG ``Data``, networkx graphs, SMILES strings, or a dataset. A graph without node features gets a
-            constant one. Of a networkx graph, the node attribute ``x`` holds the features and the
+        graphs: PyG ``Data``, networkx graphs, SMILES strings, or a dataset. A graph without node
+            features gets a constant one. Of a networkx graph, the node attribute ``x`` holds the features and the
             edge attribute ``edge_attr`` those of the edges.
         y: A label per graph, whole numbers or text; if not given, each graph's own ``y`` (of a
             networkx graph, ``graph["y"]`` or ``graph["label"]``).
@@ -135,7 +135,8 @@ def _record(graph: Any, number: int) -> Data:
     if not isinstance(graph, Data):
         if not (hasattr(graph, "nodes") and hasattr(graph, "adj")):
             raise UserError(
-                f"graph {number} is a {type(graph).__name__}; give PyG Data, networkx graphs or SMILES"
+                f"graph {number} is a {type(graph).__name__}; "
+                "give PyG Data, networkx graphs or SMILES"
             )
         graph = _from_networkx(graph, number)
     if graph.get("adj_t") is not None and graph.edge_index is None:
