@@ -32,6 +32,7 @@ from cores.runs.fit import PreparedData, fit_model, measure
 from cores.runs.folder import CONFIG, METRICS, write_identity
 from cores.runs.progress import training_progress
 from cores.runs.trained import TrainedModel
+from cores.runs.verdict import sentences
 from cores.training.judge import train_judge
 from cores.training.state import forked_rng
 from cores.training.supervised import no_report
@@ -76,7 +77,8 @@ class Cores:
 
     Attributes:
         classes_: The labels, as they were given.
-        metrics_: What was measured on the test part that ``fit`` sets aside.
+        metrics_: What was measured on the test part that ``fit`` sets aside, and what that says, in
+            sentences (``"verdicts"``).
         network_: The trained PyTorch module; it takes PyG graphs with unscaled features.
         n_features_in_: Columns of the node features.
     """
@@ -139,11 +141,13 @@ class Cores:
             if self.judge and removes is not None:
                 judge = train_judge(dataset, data.split, config.conv, removes, device)
             metrics = measure(fitted.trained, data.part("test"), config.alpha, judge)
-        self.metrics_ = metrics | {
+        metrics |= {
             "epochs": fitted.epochs,
             "best_epoch": fitted.best_epoch,
             "seconds": round(fitted.seconds, 3),
         }
+        counts = fitted.trained.calibration.class_counts
+        self.metrics_ = metrics | {"verdicts": sentences(metrics, config, counts)}
         return self._take(fitted.trained)
 
     def predict(self, graphs: Graphs) -> NDArray[Any]:

@@ -67,7 +67,7 @@ def _evaluate(options: Namespace) -> dict[str, Any]:
         sample=options.sample,
     )
     if not options.json:
-        display.print_metrics(metrics, options.run)
+        display.print_metrics(metrics, options.run, options.flags)
     return metrics
 
 

@@ -69,7 +69,7 @@ def _train(options: Namespace) -> dict[str, Any]:
         )
         draw_subgraphs(*explained, folder / "subgraphs.png")
     if not options.json:
-        display.print_metrics(metrics, str(folder))
+        display.print_metrics(metrics, str(folder), options.flags)
     return metrics
 
 

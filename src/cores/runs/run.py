@@ -25,6 +25,7 @@ from cores.runs.folder import (
     write_identity,
 )
 from cores.runs.trained import DataSchema, TrainedModel
+from cores.runs.verdict import sentences
 from cores.training import judge as judges
 from cores.training.judge import Judge, judge_of
 from cores.training.state import forked_rng
@@ -82,6 +83,7 @@ def train_run(
             "best_epoch": fitted.best_epoch,
             "seconds": round(fitted.seconds, 3),
         }
+        metrics["verdicts"] = sentences(metrics, config, fitted.trained.calibration.class_counts)
         write_json(out / METRICS, metrics)
     return metrics
 
@@ -140,6 +142,7 @@ def evaluate_run(
         "split": config.split if own else None,
         "seed": config.seed,
         **metrics,
+        "verdicts": sentences(metrics, config, trained.calibration.class_counts),
     }
 
 
