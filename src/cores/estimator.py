@@ -27,15 +27,15 @@ from cores.models.classifier import Classifier
 from cores.models.network import GraphModel
 from cores.models.policy import Policy
 from cores.models.sparse import SparseClassifier
+from cores.runs.card import DataFacts, model_card, read_card, write_card
 from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.fit import PreparedData, fit_model, measure
 from cores.runs.folder import CONFIG, METRICS, write_identity
-from cores.runs.progress import training_progress
+from cores.runs.progress import Reports, phases_of, training_progress
 from cores.runs.trained import TrainedModel
 from cores.runs.verdict import sentences
 from cores.training.judge import train_judge
 from cores.training.state import forked_rng
-from cores.training.supervised import no_report
 
 Graphs = Any
 """PyG ``Data`` or networkx graphs in a list, loader or dataset; or a :class:`cores.Dataset`."""
@@ -67,7 +67,7 @@ class Cores:
         seed: Of the weights, the order of batches and the division of the graphs. On a CPU, the
             same seed gives the same numbers.
         device: ``"cpu"``, ``"cuda"``, or ``"auto"``, which takes a GPU where there is one.
-        progress: Whether to show a bar on standard error.
+        progress: Whether to show the phases of the training on standard error.
         desired_ratio: d, the share to keep at which the sparsity reward is nearly full.
         lam: Lambda, the weight of accuracy against sparsity in the reward.
         judge: Whether to train an independent classifier that checks the kept subgraphs; it takes
@@ -84,6 +84,7 @@ class Cores:
     """
 
     _estimator_type = "classifier"
+    _card: str | None
 
     def __init__(
         self,
@@ -129,17 +130,19 @@ class Cores:
         config = self._config(len(dataset))
         device = choose_device(self.device)
         data = PreparedData.of(dataset, config, device, selection)
-        bar = training_progress(config.model, config.training.epochs)
+        shown = training_progress(config.model, phases_of(config, self.judge))
         with (
             tuned_cpu(),
             forked_rng(device),  # the user's random numbers are not ours to move
-            bar if self.progress else nullcontext(no_report) as report,
+            shown if self.progress else nullcontext(Reports()) as reports,
         ):
-            fitted = fit_model(config, data, report=report)
+            fitted = fit_model(config, data, report=reports.training)
             removes = config.spec.removes
             judge = None
             if self.judge and removes is not None:
-                judge = train_judge(dataset, data.split, config.conv, removes, device)
+                judge = train_judge(
+                    dataset, data.split, config.conv, removes, device, report=reports.judge
+                )
             metrics = measure(fitted.trained, data.part("test"), config.alpha, judge)
         metrics |= {
             "epochs": fitted.epochs,
@@ -148,6 +151,7 @@ class Cores:
         }
         counts = fitted.trained.calibration.class_counts
         self.metrics_ = metrics | {"verdicts": sentences(metrics, config, counts)}
+        self._card = model_card(config, self.metrics_, DataFacts.of(data))
         return self._take(fitted.trained)
 
     def predict(self, graphs: Graphs) -> NDArray[Any]:
@@ -203,7 +207,7 @@ class Cores:
         return float(np.mean([a == b for a, b in zip(predicted, labels, strict=True)]))
 
     def save(self, folder: str | Path) -> None:
-        """Write the model into a new folder, which ``Cores.load`` reads."""
+        """Write the model into a new folder, which ``Cores.load`` reads, with a model card."""
         trained = self._trained
         out = Path(folder)
         if out.exists() and not out.is_dir():
@@ -224,6 +228,7 @@ class Cores:
                 "split": config.split,
                 "seed": config.seed,
             }
+            write_card(out, self._card or model_card(config, self.metrics_, None))
             write_json(out / METRICS, identity | self.metrics_)
 
     @classmethod
@@ -244,6 +249,7 @@ class Cores:
         )
         metrics = read_json(out / METRICS) if (out / METRICS).exists() else {}
         model.metrics_ = metrics if isinstance(metrics, dict) else {}
+        model._card = read_card(out)  # what it was trained on, nobody else knows
         trained.model.to(choose_device(device))
         return model._take(trained)
 

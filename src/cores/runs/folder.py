@@ -16,6 +16,7 @@ from cores.errors import UserError
 from cores.files import LOCK, is_leftover, read_json, write_json
 
 CONFIG, MODEL, METRICS = "config.json", "model.safetensors", "metrics.json"
+CARD = "README.md"
 
 
 FORMAT = 2

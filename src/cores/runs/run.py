@@ -15,6 +15,7 @@ from cores.errors import UserError
 from cores.files import locked, read_json, write_json
 from cores.graphs.store import GraphStore
 from cores.models.sparse import SparseClassifier
+from cores.runs.card import DataFacts, model_card, write_card
 from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.fit import PreparedData, fit_model, measure
 from cores.runs.folder import (
@@ -41,6 +42,7 @@ def train_run(
     device: str = "auto",
     resume: bool = False,
     report: Report = no_report,
+    judge_report: Report = no_report,
     warm_ups: Path | None = None,
 ) -> dict[str, Any]:
     """Train one configuration into a run folder and return its metrics.
@@ -48,14 +50,19 @@ def train_run(
     Everything that can be wrong with the input is found before the folder is made. With
     ``resume``, an interrupted run goes on, a finished one is left as it is, and where there is none
     yet it starts. In ``warm_ups``, runs that differ in the reward alone share the part of their
-    training that does not depend on it.
+    training that does not depend on it. ``report`` is called after every epoch of the training,
+    ``judge_report`` after every one of the judge's; if the judge is in the cache, once, with its
+    last epoch, before the training.
     """
     if is_finished(out, config, resume):
         return _metrics(out)
     chosen_device = choose_device(device)
     dataset = load_dataset(config.dataset, data_root)
-    if config.spec.removes is not None:  # the judge divides the graphs in its own way
+    removes = config.spec.removes
+    if removes is not None:  # the judge divides the graphs in its own way
         split_graphs(dataset.graphs.y, config.split, judges.PARTS, dataset.class_names)
+        if judges.is_kept(dataset, config.split, config.conv, removes, chosen_device):
+            judge_report(judges.EPOCHS, {})
     data = PreparedData.of(dataset, config, chosen_device)
 
     with locked(out):
@@ -70,7 +77,7 @@ def train_run(
 
         fitted = fit_model(config, data, folder=out, report=report, warm_ups=warm_ups, begin=begin)
         fitted.trained.save(out)
-        judge = _judge(config, dataset, chosen_device)
+        judge = _judge(config, dataset, chosen_device, judge_report)
         metrics = {
             "dataset": dataset.name,
             "model": config.model,
@@ -84,6 +91,7 @@ def train_run(
             "seconds": round(fitted.seconds, 3),
         }
         metrics["verdicts"] = sentences(metrics, config, fitted.trained.calibration.class_counts)
+        write_card(out, model_card(config, metrics, DataFacts.of(data)))
         write_json(out / METRICS, metrics)
     return metrics
 
@@ -146,11 +154,13 @@ def evaluate_run(
     }
 
 
-def _judge(config: RunConfig, dataset: Dataset, device: torch.device) -> Judge | None:
+def _judge(
+    config: RunConfig, dataset: Dataset, device: torch.device, report: Report = no_report
+) -> Judge | None:
     """The judge of a model that removes something."""
     if config.spec.removes is None:
         return None
-    return judge_of(dataset, config.split, config.conv, config.spec.removes, device)
+    return judge_of(dataset, config.split, config.conv, config.spec.removes, device, report)
 
 
 def _metrics(out: Path) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from cores.graphs.subgraphs import Elements
 from cores.models.classifier import Classifier
 from cores.training.schedule import Cosine
 from cores.training.state import forked_rng, load_state, save_state
-from cores.training.supervised import fit_epoch, fit_scaler
+from cores.training.supervised import Report, fit_epoch, fit_scaler, no_report
 
 NETWORK = NetworkConfig()
 PARTS = PartsConfig()
@@ -75,12 +75,24 @@ class Judge:
 
 
 def judge_of(
-    dataset: Dataset, split: int, conv: str, removal: Removal, device: torch.device
+    dataset: Dataset,
+    split: int,
+    conv: str,
+    removal: Removal,
+    device: torch.device,
+    report: Report = no_report,
 ) -> Judge:
     """The judge of a dataset's split: from the cache, or trained now and kept there."""
     path = _cached(dataset, split, conv, removal, device)
     parts = split_graphs(dataset.graphs.y, split, PARTS, dataset.class_names)
-    return train_judge(dataset, parts, conv, removal, device, path)
+    return train_judge(dataset, parts, conv, removal, device, path, report)
+
+
+def is_kept(
+    dataset: Dataset, split: int, conv: str, removal: Removal, device: torch.device
+) -> bool:
+    """Whether the judge of a dataset's split is in the cache."""
+    return _cached(dataset, split, conv, removal, device).exists()
 
 
 def train_judge(
@@ -90,13 +102,15 @@ def train_judge(
     removal: Removal,
     device: torch.device,
     cache: Path | None = None,
+    report: Report = no_report,
 ) -> Judge:
     """Train a judge on the training and policy parts, or take it from a file that keeps it."""
     with forked_rng(device):
         torch.manual_seed(SEED)
         judge = Judge(Classifier(dataset.dims, NETWORK, conv).to(device), removal)
         if cache is None or not _restored(judge, cache):
-            _train(judge, dataset, torch.cat([parts.train, parts.policy]).sort().values)
+            index = torch.cat([parts.train, parts.policy]).sort().values
+            _train(judge, dataset, index, report)
             if cache is not None:
                 _keep(judge, cache)
     return judge
@@ -143,7 +157,7 @@ def _keep(judge: Judge, path: Path) -> None:
         warnings.warn(f"the judge is not kept for the next run: {error}", stacklevel=2)
 
 
-def _train(judge: Judge, dataset: Dataset, index: Tensor) -> None:
+def _train(judge: Judge, dataset: Dataset, index: Tensor, report: Report) -> None:
     """Train on random masks of the given graphs; the last weights are kept."""
     classifier = judge.classifier
     device = next(classifier.parameters()).device
@@ -154,7 +168,8 @@ def _train(judge: Judge, dataset: Dataset, index: Tensor) -> None:
     )
     schedule = Cosine(optimizer, EPOCHS, FINAL_RATE)
     order = torch.Generator().manual_seed(SEED)
-    for _ in range(EPOCHS):
+    for epoch in range(1, EPOCHS + 1):
         batches = masked(graphs.batches(BATCH_SIZE, order), judge.removal)
-        fit_epoch(classifier, batches, optimizer)
+        loss = fit_epoch(classifier, batches, optimizer)
         schedule.step(0.0)
+        report(epoch, {"loss": loss})
