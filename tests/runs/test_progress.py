@@ -89,7 +89,6 @@ def test_a_terminal_gets_a_bar_for_every_phase_that_begins(
 
 
 def test_nothing_is_shown_before_the_first_epoch(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(ValueError, match="no data"), training_progress("mine", PHASES) as reports:
+    with training_progress("mine", PHASES) as reports:
         reports.judge(100, {})
-        raise ValueError("no data")
     assert capsys.readouterr().err == ""
