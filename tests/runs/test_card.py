@@ -14,9 +14,12 @@ from cores.runs.run import train_run
 FACTS = DataFacts("toy.zip", {"no": 8, "yes": 4}, ("carbon", "weight"), (), {"train": 9, "test": 3})
 METRICS: dict[str, Any] = {
     "accuracy": 0.98765,
+    "judge_accuracy": 0.9,
     "node_auc": None,
     "verdicts": ["Accuracy 0.99 from 31 % of the nodes."],
 }
+
+UNJUDGED = {"judge_accuracy": None}
 
 
 def small(dataset: Path | str) -> RunConfig:
@@ -45,8 +48,10 @@ def test_a_card_holds_data_metrics_verdicts_settings_and_versions() -> None:
         assert line in card.splitlines(), line
     assert "node_auc" not in card
     assert "cores predict FOLDER INPUT" in card
-    assert "the judge, a classifier that never saw the policy" in card
-    assert "the judge" not in model_card(RunConfig(model="gnn"), METRICS, FACTS)
+    assert "the judge, a classifier that never saw this model" in card
+    assert "No judge has checked" in model_card(config, METRICS | UNJUDGED, FACTS)
+    assert "judge" not in model_card(RunConfig(model="gnn"), METRICS | UNJUDGED, FACTS)
+    assert "nothing but the kept" not in model_card(RunConfig(model="sagpool"), METRICS, FACTS)
 
 
 def test_edge_features_are_used_or_not() -> None:

@@ -82,7 +82,7 @@ def model_card(config: RunConfig, metrics: Mapping[str, Any], data: DataFacts | 
         "## How to use it",
         _USE,
         "## What the numbers promise",
-        _limits(config),
+        _limits(config, judged=metrics.get("judge_accuracy") is not None),
         "## How it was made",
         _table(("setting", "value", "default"), _settings(config)),
         _table(("made with", "version"), _versions()),
@@ -119,10 +119,13 @@ def _what(config: RunConfig) -> str:
     layers = f" ({escaped(conv_spec(config.conv).title)} layers)" if config.spec.uses_conv else ""
     if config.spec.removes is None:
         return f"A graph classifier{layers} that sees full graphs."
-    return (
-        f"A graph classifier{layers} that removes {removes[config.spec.removes]} and decides from "
-        "the subgraph that is left."
-    )
+    removed = removes[config.spec.removes]
+    if config.spec.has_policy:
+        return (
+            f"A graph classifier{layers} that removes {removed} and decides from the subgraph that "
+            "is left."
+        )
+    return f"A graph classifier{layers} that leaves out a part of the {removed}."
 
 
 def _data(data: DataFacts, config: RunConfig) -> list[str]:
@@ -151,7 +154,7 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(map(escaped, names[:MOST_NAMES])) + more
 
 
-def _limits(config: RunConfig) -> str:
+def _limits(config: RunConfig, judged: bool) -> str:
     sets = (
         "A prediction set misses the true label at most a share alpha of the time, on average over "
         "draws of calibration and new graphs, if the new graphs are like those of the calibration "
@@ -159,16 +162,23 @@ def _limits(config: RunConfig) -> str:
     )
     if config.parts.calibration == 0:
         sets = "There was no calibration part, so there are no prediction sets."
+    faithful = " The prediction depends on nothing but the kept subgraph."
     judge = (
-        " The prediction depends on nothing but the kept subgraph. That does not make the subgraph "
-        "the reason for the label: the judge, a classifier that never saw the policy, shows "
-        "whether others can read it, and its accuracy on random subgraphs what choosing added."
+        " That a subgraph was kept does not make it the reason for the label: the judge, a "
+        "classifier that never saw this model, shows whether others can read it, and its accuracy "
+        "on random subgraphs what choosing added."
     )
+    if not judged:
+        judge = " No judge has checked whether the kept subgraph can be read as a reason."
+    if not config.spec.has_policy:
+        faithful = ""
+    if config.spec.removes is None:
+        judge = ""
     licence = (
         " The program is under the MIT licence. Whether the weights may be passed on is decided by "
         "the licence of the data."
     )
-    return sets + ("" if config.spec.removes is None else judge) + licence
+    return sets + faithful + judge + licence
 
 
 def _settings(config: RunConfig) -> list[tuple[str, str, str]]:
