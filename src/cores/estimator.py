@@ -37,15 +37,16 @@ from cores.models.classifier import Classifier
 from cores.models.network import GraphModel
 from cores.models.policy import Policy
 from cores.models.sparse import SparseClassifier
+from cores.runs.card import DataFacts, model_card, read_card, write_card
 from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.fit import PreparedData, fit_model, measure
 from cores.runs.folder import CONFIG, METRICS, write_identity
 from cores.runs.inputs import encoded_graphs, input_rows, labelled_graphs
-from cores.runs.progress import training_progress
+from cores.runs.progress import Reports, phases_of, training_progress
 from cores.runs.trained import DataSchema, TrainedModel
-from cores.training.judge import train_judge
+from cores.runs.verdict import sentences
+from cores.training.judge import JudgeKind, train_judge
 from cores.training.state import forked_rng
-from cores.training.supervised import no_report
 
 Graphs = Any
 """PyG ``Data``, networkx graphs or SMILES strings in a list, loader or dataset; a
@@ -78,7 +79,7 @@ class Cores:
         seed: Of the weights, the order of batches and the division of the graphs. On a CPU, the
             same seed gives the same numbers.
         device: ``"cpu"``, ``"cuda"``, or ``"auto"``, which takes a GPU where there is one.
-        progress: Whether to show a bar on standard error.
+        progress: Whether to show the phases of the training on standard error.
         desired_ratio: d, the share to keep at which the sparsity reward is nearly full.
         lam: Lambda, the weight of accuracy against sparsity in the reward.
         judge: Whether to train an independent classifier that checks the kept subgraphs; it takes
@@ -88,12 +89,14 @@ class Cores:
 
     Attributes:
         classes_: The labels, as they were given.
-        metrics_: What was measured on the test part that ``fit`` sets aside.
+        metrics_: What was measured on the test part that ``fit`` sets aside, and what that says, in
+            sentences (``"verdicts"``).
         network_: The trained PyTorch module; it takes PyG graphs with unscaled features.
         n_features_in_: Columns of the node features.
     """
 
     _estimator_type = "classifier"
+    _card: str | None
 
     def __init__(
         self,
@@ -141,25 +144,26 @@ class Cores:
         config = self._config(len(dataset))
         device = choose_device(self.device)
         data = PreparedData.of(dataset, config, device, selection)
-        bar = training_progress(config.model, config.training.epochs)
+        shown = training_progress(config.model, phases_of(config, self.judge))
         with (
             tuned_cpu(),
             forked_rng(device),  # the user's random numbers are not ours to move
-            bar if self.progress else nullcontext(no_report) as report,
+            shown if self.progress else nullcontext(Reports()) as reports,
         ):
-            fitted = fit_model(config, data, report=report)
-            removes = config.spec.removes
+            fitted = fit_model(config, data, report=reports.training)
+            kind = JudgeKind.of(config)
             judge = None
-            if self.judge and removes is not None:
-                judge = train_judge(
-                    dataset, data.split, config.conv, removes, device, config.network.edge_features
-                )
+            if self.judge and kind is not None:
+                judge = train_judge(dataset, data.split, kind, device, report=reports.judge)
             metrics = measure(fitted.trained, data.part("test"), config.alpha, judge)
-        self.metrics_ = metrics | {
+        metrics |= {
             "epochs": fitted.epochs,
             "best_epoch": fitted.best_epoch,
             "seconds": round(fitted.seconds, 3),
         }
+        counts = fitted.trained.calibration.class_counts
+        self.metrics_ = metrics | {"verdicts": sentences(metrics, config, counts)}
+        self._card = model_card(config, self.metrics_, DataFacts.of(data))
         return self._take(fitted.trained)
 
     def predict(self, graphs: Graphs) -> NDArray[Any]:
@@ -217,7 +221,7 @@ class Cores:
         return float(np.mean([a == b for a, b in zip(predicted, labels, strict=True)]))
 
     def save(self, folder: str | Path) -> None:
-        """Write the model into a new folder, which ``Cores.load`` reads."""
+        """Write the model into a new folder, which ``Cores.load`` reads, with a model card."""
         trained = self._trained
         out = Path(folder)
         if out.exists() and not out.is_dir():
@@ -238,6 +242,7 @@ class Cores:
                 "split": config.split,
                 "seed": config.seed,
             }
+            write_card(out, self._card or model_card(config, self.metrics_, None))
             write_json(out / METRICS, identity | self.metrics_)
 
     @classmethod
@@ -258,6 +263,7 @@ class Cores:
         )
         metrics = read_json(out / METRICS) if (out / METRICS).exists() else {}
         model.metrics_ = metrics if isinstance(metrics, dict) else {}
+        model._card = read_card(out)  # what it was trained on, nobody else knows
         trained.model.to(choose_device(device))
         return model._take(trained)
 

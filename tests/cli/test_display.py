@@ -4,7 +4,8 @@ import sys
 
 import pytest
 
-from cores.cli.display import MEANINGS, print_metrics, runs_progress
+from cores.cli.display import print_metrics, runs_progress
+from cores.runs.rows import MEANINGS
 
 
 def test_a_log_gets_a_line_for_every_run_that_ends(capsys: pytest.CaptureFixture[str]) -> None:
@@ -48,10 +49,20 @@ def test_a_runs_metrics_fit_80_columns(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     run = {"model": "cores-node", "conv": "gin", "dataset": "motifs", "seconds": 1234.567}
-    print_metrics(dict.fromkeys(MEANINGS, 0.5) | run, "runs/mine")
+    print_metrics(dict.fromkeys(MEANINGS, 0.5) | run, "runs/mine", {})
     title, head, rule, *rows = capsys.readouterr().out.splitlines()
     assert title.split() == ["cores-node", "(gin)", "on", "motifs"]
     assert head.split()[::2] == ["metric", "value", "meaning"]
     assert rule.startswith("━")
     assert len(rows) == len(MEANINGS) + 1, "a line each, and the folder"
     assert rows[6].endswith("an independent classifier on the same subgraphs")
+
+
+def test_verdicts_come_after_the_table_and_name_options(capsys: pytest.CaptureFixture[str]) -> None:
+    run = {"model": "cores-node", "conv": "gin", "dataset": "motifs", "accuracy": 0.5}
+    verdicts = ["Keeps all: lower `lam`.", "[b]Measured[/b] on 14 test graphs."]
+    print_metrics(run | {"verdicts": verdicts}, "runs/mine", {"lam": "--lam"})
+    *_, row, first, second, folder = capsys.readouterr().out.splitlines()
+    assert row.startswith("accuracy")
+    assert (first, second) == ("Keeps all: lower --lam.", verdicts[1])
+    assert folder == "Run folder: runs/mine"

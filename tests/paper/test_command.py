@@ -41,6 +41,9 @@ def test_a_table_is_made_once_and_not_again(ask: Ask, tmp_path: Path, data_root:
     _, out, _ = ask(*arguments)
     assert "MUTAG" in out
     assert "GIN: All three hold in" in out
+    for suffix in (".md", ".tex"):
+        text = (tmp_path / f"comparison-gin{suffix}").read_text()
+        assert "(quick: 20 epochs, not for reading)" in text
     for suffix, word in ((".md", "| MUTAG | 2 |"), (".tex", r"\begin{tabular}")):
         assert word in (tmp_path / f"comparison-gin{suffix}").read_text()
     elsewhere = tmp_path / "elsewhere"  # as if on another machine, with the rows at hand

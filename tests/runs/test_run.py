@@ -244,3 +244,30 @@ def test_gin_solves_the_generated_motifs_with_the_default_settings(tmp_path: Pat
     """Constant features, learnt from structure alone."""
     wanted = RunConfig.from_settings({"model": "gnn", "training": {"epochs": 80}})
     assert train_run(wanted, tmp_path / "run", device="cpu")["accuracy"] >= 0.99
+
+
+def test_a_run_folder_travels_and_asks_for_data_that_have_gone(
+    tmp_path: Path, tu_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tu_folder.parent)
+    trained = train_run(config(f"./{tu_folder.name}"), Path("run"), device="cpu")
+    (tmp_path / "far" / "away").mkdir(parents=True)
+    moved = (tmp_path / "run").rename(tmp_path / "far" / "moved")
+    monkeypatch.chdir(tmp_path / "far" / "away")
+    assert evaluate_run(Path("../moved"), device="cpu")["accuracy"] == trained["accuracy"]
+    data = tu_folder.rename(tmp_path / "far" / "data")
+    with pytest.raises(UserError, match=r"no longer at .*toy; say where with `dataset`") as told:
+        evaluate_run(moved, device="cpu")
+    assert "\n" not in str(told.value)
+    found = evaluate_run(moved, dataset=str(data), device="cpu")
+    assert found["accuracy"] == trained["accuracy"]
+    assert found["test_graphs"] == trained["test_graphs"], "still its own test part"
+
+
+def test_a_run_on_a_dataset_that_is_not_known_here_asks_for_it(tmp_path: Path) -> None:
+    train_run(config(), tmp_path / "run", device="cpu")
+    identity = json.loads((tmp_path / "run" / "config.json").read_text())
+    identity["config"]["dataset"] = "graphs"  # what an estimator's graphs are called
+    (tmp_path / "run" / "config.json").write_text(json.dumps(identity))
+    with pytest.raises(UserError, match=r"'graphs' is no known dataset; give a `dataset`"):
+        evaluate_run(tmp_path / "run", device="cpu")

@@ -101,3 +101,20 @@ def test_it_looks_at_the_subgraphs_at_the_full_graphs_and_at_random_ones(
     if removal != "both":
         assert metrics["judge_random_accuracy"] == metrics["judge_full_accuracy"]
     assert judge.metrics(everything, graphs) == metrics  # seeded
+
+
+def test_a_judge_reports_the_epochs_of_its_training_and_none_from_the_cache(
+    small: Callable[..., Dataset],
+) -> None:
+    reported: list[int] = []
+
+    def report(epoch: int, metrics: dict[str, float]) -> None:
+        assert metrics["loss"] > 0
+        reported.append(epoch)
+
+    assert not judges.is_kept(small(), 1, "gin", "node", CPU)
+    judge_of(small(), 1, "gin", "node", CPU, report)
+    assert reported == [1, 2]
+    assert judges.is_kept(small(), 1, "gin", "node", CPU)
+    judge_of(small(), 1, "gin", "node", CPU, report)
+    assert reported == [1, 2]

@@ -19,49 +19,25 @@ from rich.table import Table
 from rich.text import Text
 
 from cores.cli.words import with_flags
+from cores.runs.rows import shown_metrics
 
 if TYPE_CHECKING:
     from cores.runs.search import Tried
 
-MEANINGS = {
-    "accuracy": "share of test graphs classified correctly",
-    "balanced_accuracy": "mean accuracy over the classes",
-    "majority_rate": "accuracy of predicting the largest class",
-    "node_ratio": "share of nodes kept in the subgraphs",
-    "edge_ratio": "share of edges kept in the subgraphs",
-    "full_accuracy": "the classifier on the full graphs",
-    "judge_accuracy": "an independent classifier on the same subgraphs",
-    "judge_full_accuracy": "that classifier on the full graphs",
-    "judge_random_accuracy": "that classifier on random subgraphs as small",
-    "node_auc": "ROC-AUC of the node scores, ground truth",
-    "node_precision": "share of kept nodes in the ground truth",
-    "node_recall": "share of ground-truth nodes kept",
-    "edge_auc": "ROC-AUC of the edge scores, ground truth",
-    "coverage": "share of prediction sets with the true label",
-    "set_size": "mean number of labels per prediction set",
-    "alpha": "error rate of the prediction sets",
-    "test_graphs": "number of test graphs",
-    "epochs": "epochs trained",
-    "seconds": "training time",
-}
-"""What each metric measures, in a line."""
 
-
-def print_metrics(metrics: Mapping[str, Any], folder: str) -> None:
-    """A run's metrics with their meaning."""
+def print_metrics(metrics: Mapping[str, Any], folder: str, flags: Mapping[str, str]) -> None:
+    """A run's metrics with their meaning, and what they say, with the command's options."""
     title = f"{metrics['model']} ({metrics['conv']}) on {metrics['dataset']}"
     table = Table(title=Text(title), title_justify="left", show_edge=False, pad_edge=False)
     table.add_column("metric")
     table.add_column("value", justify="right")
     table.add_column("meaning")
-    for name, meaning in MEANINGS.items():
-        value = metrics.get(name)
-        if value is not None:
-            decimals = 1 if name == "seconds" else 3
-            shown = f"{value:.{decimals}f}" if isinstance(value, float) else str(value)
-            table.add_row(name, shown, meaning)
+    for row in shown_metrics(metrics):
+        table.add_row(*row)
     console = Console()
     console.print(table)
+    for line in metrics.get("verdicts", ()):
+        console.print(Text(with_flags(line, flags)))
     console.print(Text(f"Run folder: {folder}"), soft_wrap=True)
 
 

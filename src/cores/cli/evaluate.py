@@ -52,7 +52,7 @@ def _evaluate(options: Namespace) -> dict[str, Any]:
         on_unknown=options.on_unknown,
     )
     if not options.json:
-        display.print_metrics(metrics, options.run)
+        display.print_metrics(metrics, options.run, options.flags)
     return metrics
 
 

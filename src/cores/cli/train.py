@@ -61,11 +61,11 @@ def _train(options: Namespace) -> dict[str, Any]:
     if not 0 <= options.pictures <= 100:
         raise UserError(f"--pictures must lie in [0, 100], got {options.pictures}")
     folder = Path(out) if out else _default_folder(config)
-    from cores.runs.progress import training_progress
+    from cores.runs.progress import phases_of, training_progress
     from cores.runs.run import train_run
 
     title = f"{config.model} on {config.dataset}"
-    with training_progress(title, config.training.epochs) as report:
+    with training_progress(title, phases_of(config)) as reports:
         metrics = train_run(
             config,
             folder,
@@ -74,7 +74,8 @@ def _train(options: Namespace) -> dict[str, Any]:
             dataset=dataset,
             device=options.device,
             resume=options.resume,
-            report=report,
+            report=reports.training,
+            judge_report=reports.judge,
         )
     if options.pictures:
         from cores.explain.pictures import draw_subgraphs
@@ -85,7 +86,7 @@ def _train(options: Namespace) -> dict[str, Any]:
         )
         draw_subgraphs(*explained, folder / "subgraphs.png")
     if not options.json:
-        display.print_metrics(metrics, str(folder))
+        display.print_metrics(metrics, str(folder), options.flags)
     return metrics
 
 

@@ -29,8 +29,8 @@ def from_graphs(graphs: Any, y: Any = None) -> Dataset:
 
     Args:
         graphs: PyG ``Data``, networkx graphs, SMILES strings, or a dataset. A graph without node
-            features gets a constant one. Of a networkx graph, the node attribute ``x`` holds the features and the
-            edge attribute ``edge_attr`` those of the edges.
+            features gets a constant one. Of a networkx graph, the node attribute ``x`` holds the
+            features and the edge attribute ``edge_attr`` those of the edges.
         y: A label per graph, whole numbers or text; if not given, each graph's own ``y`` (of a
             networkx graph, ``graph["y"]`` or ``graph["label"]``).
     """

@@ -59,6 +59,12 @@ class Calibration:
     def __len__(self) -> int:
         return len(self.labels)
 
+    @property
+    def class_counts(self) -> list[int]:
+        """Number of graphs of every class."""
+        counts: list[int] = self.labels.bincount(minlength=self.probs.size(-1)).tolist()
+        return counts
+
     def sets(
         self, probs: Float[Tensor, "graphs classes"], alpha: float, config: SetsConfig
     ) -> Bool[Tensor, "graphs classes"]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from cores.explain.drawing import KEPT, TRUTH, legend
 from cores.explain.explanation import Explanation
-from cores.explain.plotting import figure_bytes, pyplot, save_figure
+from cores.explain.plotting import figure_bytes, pyplot, save_figure, write_note
 from cores.files import write_atomically
 
 FULL, LINE, GHOST = "#5A5A5A", "#8A8A8A", "#E6E6E6"
@@ -43,10 +43,12 @@ def draw_pipeline(
     class_names: Sequence[str],
     symbols: Sequence[str],
     stem: Path,
+    note: str = "",
 ) -> list[Path]:
     """A graph of every class, what is kept of it, and the prediction from that (Fig. 1).
 
-    The first of each; the last class on top, as the paper has the mutagenic molecule.
+    The first of each; the last class on top, as the paper has the mutagenic molecule. A note is
+    written below.
 
     Returns the files, a PNG and an SVG.
     """
@@ -78,6 +80,7 @@ def draw_pipeline(
             axis.set_axis_off()
             drawing.labels(axis, names, shown)
         _bars(right, explanation.probabilities.tolist(), class_names, labels[index])
+    write_note(figure, note)
     return save_figure(figure, stem)
 
 

@@ -30,6 +30,12 @@ def figure_bytes(figure: Any, kind: str, dpi: int) -> bytes:
     return buffer.getvalue()
 
 
+def write_note(figure: Any, note: str) -> None:
+    """Write a note below a figure with a constrained layout; an empty one changes nothing."""
+    if note:
+        figure.supxlabel(note, fontsize=9)
+
+
 def save_figure(figure: Any, stem: Path) -> list[Path]:
     """Write a figure as PNG and SVG; returns the files."""
     from matplotlib import pyplot as plt

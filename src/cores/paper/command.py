@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 ALL = "all"
 QUICK_EPOCHS, QUICK_SPLITS = 20, 2
+NOT_FOR_READING = "not for reading"
+"""In the captions of what --quick makes: it shows that all works, not how well."""
 
 Result = dict[str, Any]
 
@@ -178,11 +180,13 @@ def _runs(options: Namespace, target: str) -> Result:
         seeds=numbers(options.seeds, "--seeds", first=0),
     )
     rows, failures = _measured(options, target, configs)
-    tables, claims = tables_of(rows, target, options.preset), claims_of(rows, target)
+    mark = _quick_mark(options, f"{QUICK_EPOCHS} epochs")
+    tables = _marked(tables_of(rows, target, options.preset), mark)
+    claims = [f"{claim}{mark}" for claim in claims_of(rows, target)]
     stem = Path(options.out) / target
     files = write_tables(tables, claims, stem) if rows else []
     if rows and target in ABLATIONS:
-        files += ablation_figure(rows, target, stem)
+        files += ablation_figure(rows, target, stem, note=mark.strip())
     measured = [as_measured(row) for row in rows]
     result = _shown(options, target, tables if rows else {}, files, measured, claims)
     if failures:
@@ -299,6 +303,7 @@ def _picture(options: Namespace, target: str) -> Result:
         picture.classes or class_names,
         picture.symbols,
         Path(options.out) / target,
+        note=_quick_mark(options, f"{QUICK_EPOCHS} epochs").strip(),
     )
     return _shown(options, target, {}, files, [as_measured(row)])
 
@@ -347,7 +352,10 @@ def _times(options: Namespace, target: str) -> Result:
         for timing in timings
         if timing.dataset in datasets and (timing.action, timing.repeats, timing.machine) == setting
     ]
-    tables = {"Times, as ratios to the plain GNN's": timing_table(asked_for, action)}
+    tables = _marked(
+        {"Times, as ratios to the plain GNN's": timing_table(asked_for, action)},
+        _quick_mark(options, "1 repeat"),
+    )
     files = write_tables(tables, [], Path(options.out) / target)
     return _shown(options, target, tables, files, [asdict(timing) for timing in asked_for])
 
@@ -367,6 +375,15 @@ _UNUSED = {
     **dict.fromkeys(PICTURES, ("datasets", "rows")),
 }
 """Options that a target does not read; using one prints a note."""
+
+
+def _quick_mark(options: Namespace, what: str) -> str:
+    """What follows the caption of a table or figure that --quick made."""
+    return f" (quick: {what}, {NOT_FOR_READING})" if options.quick else ""
+
+
+def _marked(tables: Mapping[str, "Table"], mark: str) -> dict[str, "Table"]:
+    return {f"{caption}{mark}": table for caption, table in tables.items()}
 
 
 def _shown(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from cores.explain.plotting import pyplot, save_figure
+from cores.explain.plotting import pyplot, save_figure, write_note
 from cores.paper.style import ordered_models, removal_titles
 from cores.paper.targets import ABLATIONS
 from cores.runs.rows import Row, Spread, kept_metric, matching, spread
@@ -44,11 +44,11 @@ def sparsity_reward_figure(stem: Path) -> list[Path]:
     return save_figure(figure, stem)
 
 
-def ablation_figure(rows: Sequence[Row], target: str, stem: Path) -> list[Path]:
+def ablation_figure(rows: Sequence[Row], target: str, stem: Path, note: str = "") -> list[Path]:
     """Accuracy and kept ratio over a setting, and against each other (Figures 3 and 4).
 
     A row of panels per model, a line per dataset. Error bars are one standard deviation over the
-    splits; those of different datasets are drawn side by side.
+    splits; those of different datasets are drawn side by side. A note is written below.
     """
     plt = pyplot()
     setting, values = ABLATIONS[target].setting, ABLATIONS[target].values
@@ -94,6 +94,7 @@ def ablation_figure(rows: Sequence[Row], target: str, stem: Path) -> list[Path]:
         left.set_title(titles[model], loc="left", fontsize=11)
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False)
+    write_note(figure, note)
     return save_figure(figure, stem)
 
 

@@ -202,6 +202,7 @@ def measure(
         "majority_rate": majority_rate(labels),
         "node_ratio": float(predictions.node_ratio.mean()),
         "edge_ratio": float(predictions.edge_ratio.mean()),
+        "predicted_classes": len(probs.argmax(-1).unique()),
         "full_accuracy": accuracy(predict_full(model, graphs), labels),
         **(_UNJUDGED if judge is None else judge.metrics(predictions, graphs)),
         "coverage": coverage,

@@ -12,10 +12,12 @@ import torch
 
 from cores import __version__
 from cores.config import RunConfig
+from cores.data.catalogue import DATASETS, REGISTERED
 from cores.errors import UserError
 from cores.files import LOCK, is_leftover, read_json, write_json
 
 CONFIG, MODEL, METRICS = "config.json", "model.safetensors", "metrics.json"
+CARD = "README.md"
 
 
 FORMAT = 2
@@ -117,13 +119,34 @@ def read_identity(out: Path) -> tuple[RunConfig, dict[str, Any]]:
 
 
 def read_source(out: Path) -> tuple[str, dict[str, Any]]:
-    """The dataset of a run, its name or the path that it was read from, and the columns."""
+    """The dataset of a run, its name or the path that it was read from, and the columns.
+
+    The folder may have been moved, or the data; the path is the whole one, so that it does not
+    depend on the working directory.
+    """
     identity = _identity(out)
-    source = identity.get("source") or identity["config"].get("dataset")
-    columns = identity.get("columns") or {}
-    if not isinstance(source, str) or not isinstance(columns, dict):
+    source, columns = identity.get("source"), identity.get("columns") or {}
+    if not isinstance(source, str | None) or not isinstance(columns, dict):
         raise UserError(f"{out / CONFIG} does not name its dataset")
+    if source is None:
+        return _dataset_name(out, identity["config"].get("dataset")), columns
+    if not Path(source).exists():
+        raise UserError(
+            f"the data of the run in {out} are no longer at {source}; say where with `dataset`"
+        )
     return source, columns
+
+
+def _dataset_name(out: Path, name: Any) -> str:
+    """The name of a dataset that is known by name."""
+    if not isinstance(name, str):
+        raise UserError(f"{out / CONFIG} does not name its dataset")
+    if name not in (*DATASETS, *REGISTERED):
+        raise UserError(
+            f"the run in {out} does not say where its data are, and {name!r} is no known dataset; "
+            "give a `dataset`, or import what registers it"
+        )
+    return name
 
 
 def _identity(out: Path) -> dict[str, Any]:

@@ -21,6 +21,28 @@ METRICS = (
     *("coverage", "set_size", "alpha", "lam", "desired_ratio", "test_graphs"),
     *("epochs", "best_epoch", "seconds"),
 )
+MEANINGS = {
+    "accuracy": "share of test graphs classified correctly",
+    "balanced_accuracy": "mean accuracy over the classes",
+    "majority_rate": "accuracy of predicting the largest class",
+    "node_ratio": "share of nodes kept in the subgraphs",
+    "edge_ratio": "share of edges kept in the subgraphs",
+    "full_accuracy": "the classifier on the full graphs",
+    "judge_accuracy": "an independent classifier on the same subgraphs",
+    "judge_full_accuracy": "that classifier on the full graphs",
+    "judge_random_accuracy": "that classifier on random subgraphs as small",
+    "node_auc": "ROC-AUC of the node scores, ground truth",
+    "node_precision": "share of kept nodes in the ground truth",
+    "node_recall": "share of ground-truth nodes kept",
+    "edge_auc": "ROC-AUC of the edge scores, ground truth",
+    "coverage": "share of prediction sets with the true label",
+    "set_size": "mean number of labels per prediction set",
+    "alpha": "error rate of the prediction sets",
+    "test_graphs": "number of test graphs",
+    "epochs": "epochs trained",
+    "seconds": "training time",
+}
+"""What each metric measures, in a line."""
 COLUMNS = (
     *("dataset", "model", "conv", "preset", "split", "seed", *METRICS),
     *("key", "version", "commit", "machine"),
@@ -55,6 +77,23 @@ def run_row(folder: Path) -> Row | None:
     except (AttributeError, LookupError, TypeError, ValueError):
         raise UserError(f"the run in {folder} is damaged; remove it to run it again") from None
     return row
+
+
+def shown_metrics(metrics: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """The metrics that apply, for people: name, value and meaning.
+
+    >>> shown_metrics({"accuracy": 0.9666, "node_auc": None, "seconds": 12.34})[1]
+    ('seconds', '12.3', 'training time')
+    """
+    return [
+        (name, _shown(value, 1 if name == "seconds" else 3), meaning)
+        for name, meaning in MEANINGS.items()
+        if (value := metrics.get(name)) is not None
+    ]
+
+
+def _shown(value: Any, decimals: int) -> str:
+    return f"{value:.{decimals}f}" if isinstance(value, float) else str(value)
 
 
 def _text(value: Any) -> str:

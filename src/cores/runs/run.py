@@ -16,6 +16,7 @@ from cores.data.splits import split_graphs
 from cores.errors import UserError
 from cores.files import locked, read_json, write_json
 from cores.models.sparse import SparseClassifier
+from cores.runs.card import DataFacts, model_card, write_card
 from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.fit import PreparedData, fit_model, measure
 from cores.runs.folder import (
@@ -28,8 +29,9 @@ from cores.runs.folder import (
 )
 from cores.runs.inputs import OnUnknown, labelled_graphs
 from cores.runs.trained import DataSchema, TrainedModel
+from cores.runs.verdict import sentences
 from cores.training import judge as judges
-from cores.training.judge import Judge, judge_of
+from cores.training.judge import Judge, JudgeKind, judge_of
 from cores.training.state import forked_rng
 from cores.training.supervised import Report, no_report
 
@@ -45,6 +47,7 @@ def train_run(
     device: str = "auto",
     resume: bool = False,
     report: Report = no_report,
+    judge_report: Report = no_report,
     warm_ups: Path | None = None,
 ) -> dict[str, Any]:
     """Train one configuration into a run folder and return its metrics.
@@ -53,15 +56,20 @@ def train_run(
     ``resume``, an interrupted run goes on, a finished one is left as it is, and where there is none
     yet it starts. In ``warm_ups``, runs that differ in the reward alone share the part of their
     training that does not depend on it. ``columns`` names the columns of a file, and ``dataset``
-    is what was read from it, if that was done already.
+    is what was read from it, if that was done already. ``report`` is called after every epoch of
+    the training, ``judge_report`` after every one of the judge's; if the judge is in the cache,
+    once, with its last epoch, before the training.
     """
     if is_finished(out, config, resume):
         return _metrics(out)
     chosen_device = choose_device(device)
     if dataset is None:
         dataset = load_dataset(config.dataset, data_root, columns=columns)
-    if config.spec.removes is not None:  # the judge divides the graphs in its own way
+    kind = JudgeKind.of(config)
+    if kind is not None:  # the judge divides the graphs in its own way
         split_graphs(dataset.graphs.y, config.split, judges.PARTS, dataset.class_names)
+        if judges.is_kept(dataset, config.split, kind, chosen_device):
+            judge_report(judges.EPOCHS, {})
     data = PreparedData.of(dataset, config, chosen_device)
 
     with locked(out):
@@ -77,7 +85,7 @@ def train_run(
 
         fitted = fit_model(config, data, folder=out, report=report, warm_ups=warm_ups, begin=begin)
         fitted.trained.save(out)
-        judge = _judge(config, dataset, chosen_device)
+        judge = _judge(config, dataset, chosen_device, judge_report)
         metrics = {
             "dataset": dataset.name,
             "model": config.model,
@@ -90,6 +98,8 @@ def train_run(
             "best_epoch": fitted.best_epoch,
             "seconds": round(fitted.seconds, 3),
         }
+        metrics["verdicts"] = sentences(metrics, config, fitted.trained.calibration.class_counts)
+        write_card(out, model_card(config, metrics, DataFacts.of(data)))
         write_json(out / METRICS, metrics)
     return metrics
 
@@ -156,21 +166,16 @@ def evaluate_run(
         "split": config.split if own else None,
         "seed": config.seed,
         **metrics,
+        "verdicts": sentences(metrics, config, trained.calibration.class_counts),
     }
 
 
-def _judge(config: RunConfig, dataset: Dataset, device: torch.device) -> Judge | None:
+def _judge(
+    config: RunConfig, dataset: Dataset, device: torch.device, report: Report = no_report
+) -> Judge | None:
     """The judge of a model that removes something."""
-    if config.spec.removes is None:
-        return None
-    return judge_of(
-        dataset,
-        config.split,
-        config.conv,
-        config.spec.removes,
-        device,
-        config.network.edge_features,
-    )
+    kind = JudgeKind.of(config)
+    return None if kind is None else judge_of(dataset, config.split, kind, device, report)
 
 
 def _metrics(out: Path) -> dict[str, Any]:

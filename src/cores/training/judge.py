@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.optim import Adam
 from torch_geometric.data import Batch
 
-from cores.config import NetworkConfig, PartsConfig, Removal, to_dict
+from cores.config import NetworkConfig, PartsConfig, Removal, RunConfig, to_dict
 from cores.data.dataset import Dataset
 from cores.data.splits import Split, split_graphs
 from cores.errors import UserError
@@ -31,11 +31,13 @@ from cores.graphs.subgraphs import Elements
 from cores.models.classifier import Classifier
 from cores.training.schedule import Cosine
 from cores.training.state import forked_rng, load_state, save_state
-from cores.training.supervised import fit_epoch, fit_scaler
+from cores.training.supervised import Report, fit_epoch, fit_scaler, no_report
 
 PARTS = PartsConfig()
 """The parts by which the judge of a run divides the graphs, whatever the run's preset."""
 EPOCHS, BATCH_SIZE, LEARNING_RATE, FINAL_RATE, WEIGHT_DECAY, SEED = 150, 32, 3e-3, 0.05, 1e-4, 7919
+MANY_GRAPHS = 5000
+"""Above so many training graphs its batches are four times as large, for speed."""
 RANDOM_MASKS = 5
 """Random masks per graph behind ``judge_random_accuracy``."""
 
@@ -73,60 +75,76 @@ class Judge:
             yield elements.subgraph(removed).batch
 
 
+@dataclass(frozen=True)
+class JudgeKind:
+    """What a judge has in common with the model that it judges."""
+
+    conv: str
+    removal: Removal
+    edge_features: bool = True
+    """Whether it reads edge features."""
+
+    @classmethod
+    def of(cls, config: RunConfig) -> "JudgeKind | None":
+        """The judge of a run's model; None for one that removes nothing."""
+        if config.spec.removes is None:
+            return None
+        return cls(config.conv, config.spec.removes, config.network.edge_features)
+
+    @property
+    def network(self) -> NetworkConfig:
+        """Its shape, whatever the model's."""
+        return NetworkConfig(edge_features=self.edge_features)
+
+
 def judge_of(
     dataset: Dataset,
     split: int,
-    conv: str,
-    removal: Removal,
+    kind: JudgeKind,
     device: torch.device,
-    edge_features: bool = True,
+    report: Report = no_report,
 ) -> Judge:
     """The judge of a dataset's split: from the cache, or trained now and kept there."""
-    path = _cached(dataset, split, conv, removal, device, edge_features)
+    path = _cached(dataset, split, kind, device)
     parts = split_graphs(dataset.graphs.y, split, PARTS, dataset.class_names)
-    return train_judge(dataset, parts, conv, removal, device, edge_features, path)
+    return train_judge(dataset, parts, kind, device, path, report)
+
+
+def is_kept(dataset: Dataset, split: int, kind: JudgeKind, device: torch.device) -> bool:
+    """Whether the judge of a dataset's split is in the cache."""
+    return _cached(dataset, split, kind, device).exists()
 
 
 def train_judge(
     dataset: Dataset,
     parts: Split,
-    conv: str,
-    removal: Removal,
+    kind: JudgeKind,
     device: torch.device,
-    edge_features: bool = True,
     cache: Path | None = None,
+    report: Report = no_report,
 ) -> Judge:
-    """Train a judge on the training and policy parts, or take it from a file that keeps it.
-
-    It reads edge features where the model that it judges does.
-    """
-    network = NetworkConfig(edge_features=edge_features)
+    """Train a judge on the training and policy parts, or take it from a file that keeps it."""
     with forked_rng(device):
         torch.manual_seed(SEED)
-        judge = Judge(Classifier(dataset.dims, network, conv).to(device), removal)
+        classifier = Classifier(dataset.dims, kind.network, kind.conv).to(device)
+        judge = Judge(classifier, kind.removal)
         if cache is None or not _restored(judge, cache):
-            _train(judge, dataset, torch.cat([parts.train, parts.policy]).sort().values)
+            index = torch.cat([parts.train, parts.policy]).sort().values
+            _train(judge, dataset, index, report)
             if cache is not None:
                 _keep(judge, cache)
     return judge
 
 
-def _cached(
-    dataset: Dataset,
-    split: int,
-    conv: str,
-    removal: Removal,
-    device: torch.device,
-    edge_features: bool,
-) -> Path:
+def _cached(dataset: Dataset, split: int, kind: JudgeKind, device: torch.device) -> Path:
     """Where a judge is kept: named by all that decides its weights."""
     recipe = {
         "data": dataset.fingerprint,
         "split": split,
-        "conv": conv,
-        "removal": removal,
+        "conv": kind.conv,
+        "removal": kind.removal,
         "device": device.type,
-        "network": to_dict(NetworkConfig(edge_features=edge_features)),
+        "network": to_dict(kind.network),
         "parts": to_dict(PARTS),
         "training": [EPOCHS, BATCH_SIZE, LEARNING_RATE, FINAL_RATE, WEIGHT_DECAY, SEED],
         "scaler": [dataset.continuous, dataset.clipped],
@@ -134,7 +152,8 @@ def _cached(
         "layout": 2,  # of the file
     }
     key = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:16]
-    return cache_folder() / "judges" / f"{Path(dataset.name).stem}-{removal}-{key}.safetensors"
+    name = f"{Path(dataset.name).stem}-{kind.removal}-{key}.safetensors"
+    return cache_folder() / "judges" / name
 
 
 def _restored(judge: Judge, path: Path) -> bool:
@@ -157,7 +176,7 @@ def _keep(judge: Judge, path: Path) -> None:
         warnings.warn(f"the judge is not kept for the next run: {error}", stacklevel=2)
 
 
-def _train(judge: Judge, dataset: Dataset, index: Tensor) -> None:
+def _train(judge: Judge, dataset: Dataset, index: Tensor, report: Report) -> None:
     """Train on random masks of the given graphs; the last weights are kept."""
     classifier = judge.classifier
     device = next(classifier.parameters()).device
@@ -168,7 +187,9 @@ def _train(judge: Judge, dataset: Dataset, index: Tensor) -> None:
     )
     schedule = Cosine(optimizer, EPOCHS, FINAL_RATE)
     order = torch.Generator().manual_seed(SEED)
-    for _ in range(EPOCHS):
-        batches = masked(graphs.batches(BATCH_SIZE, order), judge.removal)
-        fit_epoch(classifier, batches, optimizer)
+    size = BATCH_SIZE if len(graphs) <= MANY_GRAPHS else 4 * BATCH_SIZE
+    for epoch in range(1, EPOCHS + 1):
+        batches = masked(graphs.batches(size, order), judge.removal)
+        loss = fit_epoch(classifier, batches, optimizer)
         schedule.step(0.0)
+        report(epoch, {"loss": loss})

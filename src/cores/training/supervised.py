@@ -24,7 +24,7 @@ from cores.training.state import RandomState
 from cores.training.stopping import EarlyStopping
 
 Report = Callable[[int, dict[str, float]], None]
-"""Called after every epoch with its number and its metrics."""
+"""Called after every epoch with its number, from 1, and its metrics."""
 
 
 def no_report(epoch: int, metrics: dict[str, float]) -> None:

@@ -1,0 +1,220 @@
+"""The model card: what a folder holds, for the person who finds it. ``README.md`` of a run."""
+
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from cores import __version__
+from cores.config import RunConfig
+from cores.config.models import conv_spec
+from cores.files import write_atomically
+from cores.runs.fit import PreparedData
+from cores.runs.folder import CARD
+from cores.runs.rows import shown_metrics
+
+MARK = "<!-- model card, written by cores -->"
+"""First line of a card; a README.md without it is the user's, and stays."""
+MOST_NAMES = 20
+"""Classes and columns that a card lists; data may have thousands."""
+_LENGTH = 80
+"""Of a name that comes from data."""
+_SPECIAL = set("\\`*_[]<>|~$&")
+"""What means something in the middle of a line of Markdown; no line of a card begins with data."""
+PARTS = ("train", "policy", "selection", "calibration", "test")
+
+
+@dataclass(frozen=True)
+class DataFacts:
+    """What a card says of the data."""
+
+    name: str
+    """Of the dataset, or of the file it was read from, without directories."""
+    class_counts: Mapping[str, int]
+    feature_names: Sequence[str]
+    edge_feature_names: Sequence[str]
+    parts: Mapping[str, int]
+    """Number of graphs by role."""
+
+    @classmethod
+    def of(cls, data: PreparedData) -> "DataFacts":
+        """The facts of a dataset that was divided."""
+        dataset = data.dataset
+        counts = dataset.graphs.y.bincount(minlength=dataset.num_classes).tolist()
+        return cls(
+            Path(dataset.name).name,
+            dict(zip(dataset.class_names, counts, strict=True)),
+            dataset.feature_names,
+            dataset.edge_feature_names,
+            {part: len(getattr(data.split, part)) for part in PARTS},
+        )
+
+
+def write_card(out: Path, text: str) -> None:
+    """Write the card of a folder, unless there is a README.md of the user's."""
+    path = out / CARD
+    if not path.exists() or read_card(out):
+        write_atomically(path, text.encode())
+
+
+def read_card(out: Path) -> str | None:
+    """The card of a folder; None where there is none, or a README.md of the user's."""
+    try:
+        text = (out / CARD).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+    return text if text.startswith(MARK) else None
+
+
+def model_card(config: RunConfig, metrics: Mapping[str, Any], data: DataFacts | None) -> str:
+    """The card of a trained model as Markdown; without the data's facts where nobody knows them."""
+    known = "" if data is None else f" on {escaped(data.name)}"
+    sections = [
+        MARK,
+        f"# {escaped(config.spec.title)}{known}",
+        _what(config),
+        "## What was measured",
+        "\n".join(f"- {line}" for line in metrics.get("verdicts", ())),
+        _table(("metric", "value", "meaning"), shown_metrics(metrics)),
+        *([] if data is None else ["## Data", *_data(data, config)]),
+        "## How to use it",
+        _USE,
+        "## What the numbers promise",
+        _limits(config, judged=metrics.get("judge_accuracy") is not None),
+        "## How it was made",
+        _table(("setting", "value", "default"), _settings(config)),
+        _table(("made with", "version"), _versions()),
+    ]
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def escaped(text: object) -> str:
+    r"""Text from data, on one line and with nothing in it that Markdown or HTML would read.
+
+    >>> print(escaped("a|b*c`<i>\n# d"))
+    a\|b\*c\`\<i\> # d
+    """
+    plain = "".join(mark if mark.isprintable() else " " for mark in str(text))
+    cut = plain if len(plain) <= _LENGTH else plain[: _LENGTH - 1] + "…"
+    return "".join(f"\\{mark}" if mark in _SPECIAL else mark for mark in cut)
+
+
+_USE = """From Python, on PyG or networkx graphs with the same features:
+
+```python
+from cores import Cores
+
+model = Cores.load("FOLDER")
+model.predict(graphs)
+```
+
+From the command line: `cores predict FOLDER INPUT` for new graphs, `cores evaluate FOLDER` to \
+measure it again."""
+
+
+def _what(config: RunConfig) -> str:
+    removes = {"node": "nodes", "edge": "edges", "both": "nodes and edges"}
+    layers = f" ({escaped(conv_spec(config.conv).title)} layers)" if config.spec.uses_conv else ""
+    if config.spec.removes is None:
+        return f"A graph classifier{layers} that sees full graphs."
+    removed = removes[config.spec.removes]
+    if config.spec.has_policy:
+        return (
+            f"A graph classifier{layers} that removes {removed} and decides from the subgraph that "
+            "is left."
+        )
+    return f"A graph classifier{layers} that leaves out a part of the {removed}."
+
+
+def _data(data: DataFacts, config: RunConfig) -> list[str]:
+    edges = "none"
+    if data.edge_feature_names:
+        used = "used" if config.network.edge_features else "not used"
+        edges = f"{len(data.edge_feature_names)}, {used}: {_listed(data.edge_feature_names)}"
+    counts = list(data.class_counts.items())
+    classes = [(escaped(name), str(count)) for name, count in counts[:MOST_NAMES]]
+    if len(counts) > MOST_NAMES:
+        rest = sum(count for _, count in counts[MOST_NAMES:])
+        classes.append((f"{len(counts) - MOST_NAMES} more", str(rest)))
+    features = data.feature_names
+    facts = [
+        ("graphs", str(sum(data.class_counts.values()))),
+        ("classes", str(len(counts))),
+        ("node features", f"{len(features)}: {_listed(features)}" if features else "none"),
+        ("edge features", edges),
+        *((f"{name} part", f"{count} graphs") for name, count in data.parts.items()),
+    ]
+    return [_table(("data", ""), facts), _table(("class", "graphs"), classes)]
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = ", …" if len(names) > MOST_NAMES else ""
+    return ", ".join(map(escaped, names[:MOST_NAMES])) + more
+
+
+def _limits(config: RunConfig, judged: bool) -> str:
+    sets = (
+        "A prediction set misses the true label at most a share alpha of the time, on average over "
+        "draws of calibration and new graphs, if the new graphs are like those of the calibration "
+        "part. It does not hold for each graph, nor for graphs from elsewhere."
+    )
+    if config.parts.calibration == 0:
+        sets = "There was no calibration part, so there are no prediction sets."
+    faithful = " The prediction depends on nothing but the kept subgraph."
+    judge = (
+        " That a subgraph was kept does not make it the reason for the label: the judge, a "
+        "classifier that never saw this model, shows whether others can read it, and its accuracy "
+        "on random subgraphs what choosing added."
+    )
+    if not judged:
+        judge = " No judge has checked whether the kept subgraph can be read as a reason."
+    if not config.spec.has_policy:
+        faithful = ""
+    if config.spec.removes is None:
+        judge = ""
+    licence = (
+        " The program is under the MIT licence. Whether the weights may be passed on is decided by "
+        "the licence of the data."
+    )
+    return sets + faithful + judge + licence
+
+
+def _settings(config: RunConfig) -> list[tuple[str, str, str]]:
+    """The settings that differ from the defaults, and those that every run has."""
+    defaults = RunConfig(model=config.model).settings
+    always = [
+        (name, escaped(getattr(config, name)), escaped(defaults[name]))
+        for name in ("model", "conv", "preset", "split", "seed")
+    ]
+    changed = [
+        (f"{group}.{name}", escaped(value), escaped(defaults[group][name]))
+        for group, values in config.changes.items()
+        if isinstance(values, Mapping)
+        for name, value in values.items()
+    ]
+    if config.alpha != defaults["alpha"]:
+        always.append(("alpha", f"{config.alpha:g}", f"{defaults['alpha']:g}"))
+    return always + changed
+
+
+def _versions() -> list[tuple[str, str]]:
+    def installed(package: str) -> str:
+        try:
+            return version(package)
+        except PackageNotFoundError:
+            return "unknown"
+
+    return [
+        ("cores", __version__),
+        ("torch", installed("torch")),
+        ("torch-geometric", installed("torch-geometric")),
+        ("Python", platform.python_version()),
+    ]
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table; its cells are Markdown already."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,0 +1,272 @@
+"""What a run's metrics say, in sentences: the headline first, what to be careful with after it.
+
+Pure functions of metrics and settings. Needs no torch.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from cores.config import RunConfig
+
+Kind = Literal[
+    "one-class",
+    "no-skill",
+    "code",
+    "random",
+    "dense",
+    "sparsity-cost",
+    "fine",
+    "sets",
+    "small-test",
+]
+
+STANDARD_ERRORS = 2.0
+"""A difference of more standard errors than this is no noise: about 95 % confidence."""
+JUDGE_GAP = 0.05
+"""Smallest gap between model and judge that is worth a warning, however many the test graphs: two
+networks trained apart differ by some points on the same graphs."""
+SPARSITY_COST = 0.02
+"""Smallest loss of accuracy by sparsity that is worth a sentence, however many the test graphs."""
+MUCH = 0.2
+"""A gap of this size between chosen and random subgraphs is called large."""
+DENSE = 0.9
+"""A policy that keeps more than this share has not chosen anything."""
+ENOUGH_POLICY_EPOCHS = 30
+"""The fewest epochs that ``Cores`` itself gives the policy, on the largest data; with fewer, a
+dense policy has hardly begun, and nothing is wrong with its reward."""
+IMBALANCED = 0.1
+"""Where the largest class is this far above its equal share, accuracy hides what happens to the
+others, and skill is read off the balanced accuracy."""
+SMALL_TEST = 100
+"""Below this, one graph is more than a point."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A sentence about a run, and what it is about."""
+
+    kind: Kind
+    text: str
+    """Names of arguments in it are in backticks."""
+
+
+def verdicts(
+    metrics: Mapping[str, Any], config: RunConfig, calibration: Sequence[int]
+) -> list[Verdict]:
+    """What the metrics of a run say.
+
+    Args:
+        metrics: As :func:`cores.runs.fit.measure` gives them, and ``epochs`` where they are known.
+        config: The run's settings.
+        calibration: Number of calibration graphs of every class.
+    """
+    num_classes = len(calibration)
+    found = [
+        *_skill(metrics, num_classes),
+        *_honesty(metrics, config),
+        *_density(metrics, config),
+        *_sparsity_cost(metrics, config),
+    ]
+    if not found:
+        found = [_fine(metrics, config)]
+    return [*found, *_sets(metrics, config, calibration), *_small_test(metrics)]
+
+
+def sentences(
+    metrics: Mapping[str, Any], config: RunConfig, calibration: Sequence[int]
+) -> list[str]:
+    """The texts of :func:`verdicts`, as ``metrics.json`` holds them."""
+    return [verdict.text for verdict in verdicts(metrics, config, calibration)]
+
+
+def noise(first: float, second: float, graphs: int) -> float:
+    """Differences of two accuracies on the same graphs that chance makes.
+
+    Their errors are taken as independent. Networks mostly err on the same graphs, so the truth is
+    rather less.
+
+    >>> round(noise(0.9, 0.9, 100), 3), round(noise(0.9, 0.9, 10_000), 3)
+    (0.089, 0.008)
+    """
+    return STANDARD_ERRORS * math.hypot(_error(first, graphs), _error(second, graphs))
+
+
+def _error(share: float, graphs: int | float) -> float:
+    """Standard error of a share, with two graphs more on either side (Agresti and Coull 1998).
+
+    As counted, the error of 10 right out of 10 would be zero.
+    """
+    count = graphs + 4
+    smoothed = (share * graphs + 2) / count
+    return math.sqrt(smoothed * (1 - smoothed) / count)
+
+
+def _skill(metrics: Mapping[str, Any], num_classes: int) -> Iterator[Verdict]:
+    """Whether the model has learnt anything."""
+    graphs, largest = metrics["test_graphs"], metrics["majority_rate"]
+    if largest == 1:  # graphs of one class cannot show it
+        return
+    if metrics["predicted_classes"] == 1:
+        yield Verdict(
+            "one-class",
+            "Predicts one class only: train longer (`epochs`), or give rare classes more weight "
+            "(`training.class_weights`).",
+        )
+        return
+    if largest > 1 / num_classes + IMBALANCED:
+        reached, guessed = metrics["balanced_accuracy"], 1 / num_classes
+        effective = _balanced_graphs(graphs, largest, num_classes)
+        measured = f"balanced accuracy {reached:.2f}, guessing has {guessed:.2f}"
+    else:
+        reached, guessed, effective = metrics["accuracy"], largest, graphs
+        measured = f"accuracy {reached:.2f}, that class has {guessed:.2f}"
+    if reached <= guessed + STANDARD_ERRORS * _error(reached, effective):
+        yield Verdict(
+            "no-skill", f"No better than always predicting the largest class: {measured}."
+        )
+
+
+def _balanced_graphs(graphs: int, largest: float, num_classes: int) -> float:
+    """How many graphs of equal classes would make the balanced accuracy as uncertain.
+
+    It is a mean over classes, and as uncertain as its smallest class makes it. The other classes
+    are taken as equally large.
+
+    >>> _balanced_graphs(100, 0.5, 2), round(_balanced_graphs(100, 0.9, 2), 3)
+    (100.0, 36.0)
+    """
+    others = num_classes - 1
+    return graphs * num_classes**2 / (1 / largest + others**2 / (1 - largest))
+
+
+def _honesty(metrics: Mapping[str, Any], config: RunConfig) -> Iterator[Verdict]:
+    """Whether the subgraph can be read as a reason, by the independent classifier."""
+    judged, random = metrics["judge_accuracy"], metrics["judge_random_accuracy"]
+    if judged is None:
+        return
+    graphs, gap = metrics["test_graphs"], metrics["accuracy"] - judged
+    if gap > max(JUDGE_GAP, noise(metrics["accuracy"], judged, graphs)):
+        below = f"The judge is {_points(gap)} below the model"
+        on_full = metrics["judge_full_accuracy"]
+        if on_full - judged > noise(on_full, judged, graphs):
+            text = f"{below}: the subgraph may be a code, not a reason."
+        else:  # it does not know the task, so it cannot say
+            text = (
+                f"{below}, and no better on full graphs ({on_full:.2f}): it cannot tell whether "
+                "the subgraph is a reason."
+            )
+        yield Verdict("code", text)
+    elif _kept(metrics, config)[0] <= DENSE and judged - random <= noise(judged, random, graphs):
+        yield Verdict(
+            "random",
+            f"A random part of the same size is as good ({random:.2f}, the chosen one "
+            f"{judged:.2f}): do not read the subgraph as a reason.",
+        )
+
+
+def _density(metrics: Mapping[str, Any], config: RunConfig) -> Iterator[Verdict]:
+    """Whether the policy removes anything."""
+    kept, what = _kept(metrics, config)
+    if not config.spec.has_policy or kept <= DENSE:
+        return
+    epochs = max(0, metrics.get("epochs", config.training.epochs) - config.warm_up_epochs)
+    if epochs < ENOUGH_POLICY_EPOCHS:
+        reason = f": the policy had {_count(epochs, 'epoch')}; train longer (`epochs`)"
+    else:
+        reason = f" after {epochs} epochs of the policy: lower `lam` or `desired_ratio`"
+    yield Verdict("dense", f"Keeps {_percent(kept)} of the {what}{reason}.")
+
+
+def _sparsity_cost(metrics: Mapping[str, Any], config: RunConfig) -> Iterator[Verdict]:
+    """What accuracy the removed part costs."""
+    if config.spec.removes is None:
+        return
+    kept, full = metrics["accuracy"], metrics["full_accuracy"]
+    if full - kept > max(SPARSITY_COST, noise(full, kept, metrics["test_graphs"])):
+        remedy = "; raise `lam` or `desired_ratio` to keep more" if config.spec.has_policy else ""
+        yield Verdict(
+            "sparsity-cost",
+            f"Sparsity costs {_points(full - kept)}: the classifier has {full:.2f} on full graphs, "
+            f"{kept:.2f} on what is kept{remedy}.",
+        )
+
+
+def _fine(metrics: Mapping[str, Any], config: RunConfig) -> Verdict:
+    """The headline of a run with nothing to complain of."""
+    accuracy, judged = metrics["accuracy"], metrics["judge_accuracy"]
+    if config.spec.removes is None:
+        largest = metrics["majority_rate"]
+        text = f"Accuracy {accuracy:.2f}; always predicting the largest class has {largest:.2f}."
+        return Verdict("fine", text)
+    kept, what = _kept(metrics, config)
+    headline = f"Accuracy {accuracy:.2f} from {_percent(kept)} of the {what}"
+    if judged is None:
+        return Verdict("fine", f"{headline}; no judge has checked the subgraphs.")
+    random = metrics["judge_random_accuracy"]
+    worse = "much worse" if judged - random >= MUCH else "worse"
+    return Verdict(
+        "fine",
+        f"{headline}; an independent classifier agrees on the same subgraphs ({judged:.2f}), and "
+        f"does {worse} on random ones ({random:.2f}).",
+    )
+
+
+def _sets(
+    metrics: Mapping[str, Any], config: RunConfig, calibration: Sequence[int]
+) -> Iterator[Verdict]:
+    """Whether there were enough calibration graphs for sets that leave a label out."""
+    size, alpha = metrics["set_size"], metrics["alpha"]
+    if size is None:
+        return
+    needed = math.ceil(1 / Fraction(str(alpha))) - 1
+    counts = list(calibration) if config.sets.per_class else [sum(calibration)] * len(calibration)
+    short = [count for count in counts if count < needed]
+    if short:
+        held = "every label"
+        if len(short) < len(counts):
+            held = f"{len(short)} of the {len(counts)} labels always"
+        few = _count(min(short), "calibration graph")
+        of_a_class = " of a class" if config.sets.per_class else ""
+        verb = "is" if min(short) == 1 else "are"
+        reason = f"{few}{of_a_class} {verb} too few for alpha = {alpha:g} (needs {needed})"
+        yield Verdict("sets", f"Prediction sets hold {held}: {reason}.")
+    elif size >= len(counts):
+        yield Verdict(
+            "sets",
+            f"Prediction sets hold every label: the model is too unsure for alpha = {alpha:g}.",
+        )
+
+
+def _small_test(metrics: Mapping[str, Any]) -> Iterator[Verdict]:
+    """How far the numbers can be trusted."""
+    graphs, accuracy = metrics["test_graphs"], metrics["accuracy"]
+    if graphs < SMALL_TEST:
+        chance = _points(noise(accuracy, accuracy, graphs))
+        yield Verdict(
+            "small-test",
+            f"Measured on {_count(graphs, 'test graph')}: read differences below {chance} as "
+            "noise.",
+        )
+
+
+def _kept(metrics: Mapping[str, Any], config: RunConfig) -> tuple[float, str]:
+    """The share of what the model removes that is kept; the smaller one where it removes both."""
+    nodes, edges = (metrics["node_ratio"], "nodes"), (metrics["edge_ratio"], "edges")
+    if config.spec.removes == "both":
+        return min(nodes, edges)
+    return edges if config.spec.removes == "edge" else nodes
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _points(share: float) -> str:
+    return _count(round(100 * share), "point")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

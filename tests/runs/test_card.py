@@ -1,0 +1,121 @@
+"""The model card says what a folder holds, and nothing in the data can break it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cores import Cores
+from cores.config import RunConfig
+from cores.data.datasets import load_dataset
+from cores.runs.card import MARK, MOST_NAMES, DataFacts, escaped, model_card, write_card
+from cores.runs.run import train_run
+
+FACTS = DataFacts("toy.zip", {"no": 8, "yes": 4}, ("carbon", "weight"), (), {"train": 9, "test": 3})
+METRICS: dict[str, Any] = {
+    "accuracy": 0.98765,
+    "judge_accuracy": 0.9,
+    "node_auc": None,
+    "verdicts": ["Accuracy 0.99 from 31 % of the nodes."],
+}
+
+UNJUDGED = {"judge_accuracy": None}
+
+
+def small(dataset: Path | str) -> RunConfig:
+    network = {"hidden_dim": 8, "num_layers": 1}
+    training = {"epochs": 2}
+    return RunConfig.from_settings(
+        {"dataset": str(dataset), "model": "gnn", "network": network, "training": training}
+    )
+
+
+def test_a_card_holds_data_metrics_verdicts_settings_and_versions() -> None:
+    config = RunConfig.from_settings({"seed": 3, "training": {"epochs": 12}})
+    card = model_card(config, METRICS, FACTS)
+    for line in (
+        "# CORES nodes on toy.zip",
+        "- Accuracy 0.99 from 31 % of the nodes.",
+        "| accuracy | 0.988 | share of test graphs classified correctly |",
+        "| graphs | 12 |",
+        "| yes | 4 |",
+        "| node features | 2: carbon, weight |",
+        "| test part | 3 graphs |",
+        "| seed | 3 | 0 |",
+        "| training.epochs | 12 | 240 |",
+        'model = Cores.load("FOLDER")',
+    ):
+        assert line in card.splitlines(), line
+    assert "node_auc" not in card
+    assert "cores predict FOLDER INPUT" in card
+    assert "the judge, a classifier that never saw this model" in card
+    assert "No judge has checked" in model_card(config, METRICS | UNJUDGED, FACTS)
+    assert "judge" not in model_card(RunConfig(model="gnn"), METRICS | UNJUDGED, FACTS)
+    assert "nothing but the kept" not in model_card(RunConfig(model="sagpool"), METRICS, FACTS)
+
+
+def test_edge_features_are_used_or_not() -> None:
+    facts = DataFacts("toy", {"no": 8}, (), ("bond",), {})
+    assert "| edge features | 1, not used: bond |" in model_card(RunConfig(), METRICS, facts)
+    used = RunConfig.from_settings({"network": {"edge_features": True}})
+    assert "| edge features | 1, used: bond |" in model_card(used, METRICS, facts)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a|b", "**bold**", "two\nlines\r\n## head", "`code`", "<script>", "[x](y)", "a\u2028b", "\\|"],
+)
+def test_names_from_data_are_text_and_nothing_else(name: str) -> None:
+    facts = DataFacts(name, {name: 8}, (name,), (name,), {})
+    lines = model_card(RunConfig(), METRICS, facts).splitlines()
+    plain = model_card(RunConfig(), METRICS, DataFacts("x", {"x": 8}, ("x",), ("x",), {}))
+    assert len(lines) == len(plain.splitlines()), "no line more"
+    assert f"| {escaped(name)} | 8 |" in lines
+    bare = escaped(name).replace("\\\\", "")
+    for mark in "|*`<[":
+        assert bare.count(mark) == bare.count(f"\\{mark}"), mark
+
+
+def test_a_card_of_many_classes_stays_short() -> None:
+    facts = DataFacts("many", {f"c{n}": 2 for n in range(1000)}, ("f" * 500,) * 999, (), {})
+    card = model_card(RunConfig(), METRICS, facts)
+    assert f"| {1000 - MOST_NAMES} more | {2 * (1000 - MOST_NAMES)} |" in card
+    assert len(card) < 10_000
+
+
+def test_a_run_folder_has_a_card_without_paths_and_one_without_still_loads(
+    tmp_path: Path, tu_folder: Path
+) -> None:
+    run = tmp_path / "run"
+    metrics = train_run(small(tu_folder), run, device="cpu")
+    card = (run / "README.md").read_text()
+    assert card.startswith(MARK)
+    assert f"# GNN on {tu_folder.name}" in card
+    assert str(tmp_path) not in card
+    assert metrics["verdicts"]
+    assert all(line in card for line in metrics["verdicts"])
+    assert train_run(small(tu_folder), run, device="cpu", resume=True) == metrics
+    model = Cores.load(run)
+    (run / "README.md").unlink()
+    without = Cores.load(run)
+    model.save(tmp_path / "again")
+    without.save(tmp_path / "bare")
+    assert (tmp_path / "again" / "README.md").read_text() == card, "it is the same model"
+    assert "## Data" not in (tmp_path / "bare" / "README.md").read_text()
+
+
+def test_a_readme_of_the_users_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("my notes")
+    write_card(tmp_path, model_card(RunConfig(), METRICS, FACTS))
+    assert (tmp_path / "README.md").read_text() == "my notes"
+    (tmp_path / "README.md").write_text(f"{MARK}\nof a run that was killed\n")
+    write_card(tmp_path, model_card(RunConfig(), METRICS, FACTS))
+    assert "toy.zip" in (tmp_path / "README.md").read_text()
+
+
+def test_an_estimator_saves_a_card(tmp_path: Path) -> None:
+    model = Cores(removal=None, epochs=1, progress=False, judge=False)
+    model.fit(load_dataset("motifs")[:60]).save(tmp_path / "model")
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert "| graphs | 60 |" in card
+    assert "## What was measured\n\n- " in card

@@ -1,0 +1,165 @@
+"""What the metrics of a run say in words: each sentence on both sides of its threshold."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from cores.config import RunConfig, SetsConfig
+from cores.runs.verdict import DENSE, ENOUGH_POLICY_EPOCHS, JUDGE_GAP, SMALL_TEST, verdicts
+
+GOOD: dict[str, Any] = {
+    "accuracy": 0.98,
+    "balanced_accuracy": 0.98,
+    "majority_rate": 0.5,
+    "predicted_classes": 2,
+    "node_ratio": 0.31,
+    "edge_ratio": 0.25,
+    "full_accuracy": 0.98,
+    "judge_accuracy": 0.97,
+    "judge_full_accuracy": 0.99,
+    "judge_random_accuracy": 0.62,
+    "coverage": 0.93,
+    "set_size": 1.0,
+    "alpha": 0.1,
+    "test_graphs": 200,
+    "epochs": 240,
+}
+CALIBRATION = (50, 50)
+
+
+def said(
+    config: RunConfig | None = None, calibration: tuple[int, ...] = CALIBRATION, **changes: Any
+) -> dict[str, str]:
+    """The sentences by kind."""
+    found = verdicts(GOOD | changes, config or RunConfig(), calibration)
+    return {verdict.kind: verdict.text for verdict in found}
+
+
+def test_a_good_run_gets_one_good_sentence() -> None:
+    assert said() == {
+        "fine": "Accuracy 0.98 from 31 % of the nodes; an independent classifier agrees on the "
+        "same subgraphs (0.97), and does much worse on random ones (0.62)."
+    }
+    assert "does worse on random ones (0.85)" in said(judge_random_accuracy=0.85)["fine"]
+
+
+def test_a_plain_network_and_one_without_a_judge_have_their_own_good_sentence() -> None:
+    unjudged = dict.fromkeys(("judge_accuracy", "judge_full_accuracy", "judge_random_accuracy"))
+    assert said(RunConfig(model="gnn"), **unjudged, node_ratio=1.0, edge_ratio=1.0) == {
+        "fine": "Accuracy 0.98; always predicting the largest class has 0.50."
+    }
+    assert said(**unjudged)["fine"].endswith("no judge has checked the subgraphs.")
+
+
+def test_a_model_with_one_answer_is_told() -> None:
+    told = said(predicted_classes=1, accuracy=0.5, full_accuracy=0.5)
+    assert told["one-class"].startswith("Predicts one class only")
+    assert "no-skill" not in told, "the same thing is said once"
+    assert "fine" not in told
+    assert "one-class" not in said(predicted_classes=2)
+    assert "one-class" not in said(predicted_classes=1, majority_rate=1.0), "there is only one"
+
+
+@pytest.mark.parametrize(("accuracy", "told"), [(0.56, True), (0.58, False)])
+def test_skill_is_measured_against_the_largest_class(accuracy: float, told: bool) -> None:
+    found = said(accuracy=accuracy, balanced_accuracy=accuracy, full_accuracy=accuracy)
+    assert ("no-skill" in found) is told
+
+
+@pytest.mark.parametrize(("balanced", "told"), [(0.6, True), (0.75, False)])
+def test_with_unequal_classes_the_balanced_accuracy_decides(balanced: float, told: bool) -> None:
+    found = said(accuracy=0.91, majority_rate=0.9, balanced_accuracy=balanced)
+    assert ("no-skill" in found) is told
+
+
+@pytest.mark.parametrize(("below", "told"), [(JUDGE_GAP + 0.01, True), (JUDGE_GAP - 0.01, False)])
+def test_a_judge_far_below_the_model_suspects_a_code(below: float, told: bool) -> None:
+    found = said(judge_accuracy=0.98 - below, test_graphs=2000)
+    assert found.get("code", "").startswith("The judge is 6 points below the model") is told
+    assert ("fine" in found) is not told
+
+
+def test_on_few_graphs_the_gap_must_be_larger() -> None:
+    assert "code" not in said(judge_accuracy=0.9, test_graphs=30)
+    assert "a code, not a reason" in said(judge_accuracy=0.6, test_graphs=30)["code"]
+
+
+def test_a_judge_that_does_not_know_the_task_cannot_tell() -> None:
+    assert "cannot tell" in said(judge_accuracy=0.7, judge_full_accuracy=0.71)["code"]
+
+
+@pytest.mark.parametrize(("random", "told"), [(0.94, True), (0.9, False)])
+def test_a_random_part_as_good_is_no_reason(random: float, told: bool) -> None:
+    found = said(judge_random_accuracy=random)
+    assert ("random" in found) is told
+    # Where all is kept, a random part of that size is the same graph.
+    assert "random" not in said(judge_random_accuracy=0.97, node_ratio=0.99)
+
+
+def test_a_policy_that_keeps_all_is_told_why() -> None:
+    assert "dense" not in said(node_ratio=DENSE)
+    few = said(node_ratio=0.97, epochs=130)["dense"]
+    assert few == "Keeps 97 % of the nodes: the policy had 10 epochs; train longer (`epochs`)."
+    enough = said(node_ratio=0.97, epochs=120 + ENOUGH_POLICY_EPOCHS)["dense"]
+    assert "after 30 epochs of the policy: lower `lam` or `desired_ratio`." in enough
+    assert "dense" not in said(RunConfig(model="sagpool"), node_ratio=0.97), "its ratio is set"
+    measured_again = {name: value for name, value in GOOD.items() if name != "epochs"}
+    found = verdicts(measured_again | {"node_ratio": 0.97}, RunConfig(), CALIBRATION)
+    assert "after 120 epochs" in found[0].text
+
+
+@pytest.mark.parametrize(
+    ("model", "nodes", "edges", "words"),
+    [
+        ("cores-edge", 1.0, 0.97, "97 % of the edges"),
+        ("cores-both", 0.99, 0.95, "95 % of the edges"),
+        ("cores-both", 0.95, 0.3, None),
+    ],
+)
+def test_what_is_kept_is_what_could_be_removed(
+    model: str, nodes: float, edges: float, words: str | None
+) -> None:
+    found = said(RunConfig(model=model), node_ratio=nodes, edge_ratio=edges)
+    assert ("dense" in found) is (words is not None)
+    assert words is None or words in found["dense"]
+
+
+@pytest.mark.parametrize(("full", "told"), [(0.99, True), (0.92, False)])
+def test_the_price_of_sparsity_is_told(full: float, told: bool) -> None:
+    found = said(accuracy=0.9, judge_accuracy=0.9, full_accuracy=full)
+    assert ("sparsity-cost" in found) is told
+    assert not told or found["sparsity-cost"].startswith("Sparsity costs 9 points: ")
+
+
+def test_too_few_calibration_graphs_are_told_and_how_many_it_needs() -> None:
+    told = said(calibration=(6, 6), alpha=0.05, set_size=2.0)
+    assert told["sets"] == (
+        "Prediction sets hold every label: 12 calibration graphs are too few for alpha = 0.05 "
+        "(needs 19)."
+    )
+    assert "fine" in told, "it does not concern the headline"
+    assert "sets" not in said(calibration=(10, 9), alpha=0.05)
+    assert "(needs 19)" in said(calibration=(9, 9), alpha=0.05, set_size=2.0)["sets"]
+
+
+def test_with_a_quantile_per_class_the_rarest_class_decides() -> None:
+    config = replace(RunConfig(), sets=SetsConfig(per_class=True))
+    assert "sets" not in said(config, calibration=(50, 9))
+    told = said(config, calibration=(50, 8))["sets"]
+    assert "hold 1 of the 2 labels always: 8 calibration graphs of a class" in told
+    assert "hold every label" in said(config, calibration=(5, 1))["sets"]
+
+
+def test_full_sets_of_an_unsure_model_are_told() -> None:
+    assert "too unsure for alpha = 0.1" in said(set_size=2.0)["sets"]
+    assert "sets" not in said(set_size=None, coverage=None, calibration=(0, 0))
+
+
+def test_a_small_test_part_is_told_after_the_headline() -> None:
+    assert "small-test" not in said(test_graphs=SMALL_TEST)
+    found = said(test_graphs=14)
+    assert list(found) == ["fine", "small-test"]
+    assert found["small-test"] == (
+        "Measured on 14 test graphs: read differences below 22 points as noise."
+    )
