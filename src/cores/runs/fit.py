@@ -1,7 +1,7 @@
 """A model trained on a dataset as its configuration asks for: what every run and estimator does."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from cores.models.network import GraphModel
 from cores.models.sparse import SparseClassifier
 from cores.runs.trained import DataSchema, TrainedModel, calibrate
 from cores.training import bilevel, supervised
+from cores.training.balance import settled
 from cores.training.bilevel import BilevelState
 from cores.training.journal import Journal, SharedState
 from cores.training.judge import Judge
@@ -114,6 +115,8 @@ def fit(
 ) -> tuple[Journal, EarlyStopping]:
     """Train a model: by Algorithm 1 if it has a policy, else supervised."""
     index = training_graphs(config, data.split)
+    training = settled(config.training, data.dataset.graphs.y[index])  # Deviation D15
+    asked, config = config, replace(config, training=training)
     fit_scaler(model, data.dataset.graphs.subset(index), data.dataset)
     if not isinstance(model, SparseClassifier):
         train, selection = data.graphs.subset(index), data.part("selection")
@@ -129,7 +132,7 @@ def fit(
         config,
         random,
     )
-    journal = Journal(folder, state.parts, _shared_warm_up(config, data, warm_ups))
+    journal = Journal(folder, state.parts, _shared_warm_up(asked, data, warm_ups))
     bilevel.train(state, journal, report)
     return journal, state.stopping
 

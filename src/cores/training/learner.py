@@ -13,9 +13,10 @@ from cores.graphs.masks import masked
 from cores.graphs.store import GraphStore
 from cores.models.classifier import Classifier
 from cores.models.sparse import SparseClassifier
+from cores.training.balance import inverse_frequencies
 from cores.training.schedule import Cosine, Schedule, plateau
 from cores.training.state import RandomState
-from cores.training.supervised import fit_epoch, inverse_frequencies
+from cores.training.supervised import fit_epoch
 
 FINAL_RATE = 0.05
 """Final learning rate of the cosine schedule, as a share of the initial one."""
@@ -37,7 +38,7 @@ class Learner:
         self.policy_graphs = policy_graphs
         self.class_weights = (
             inverse_frequencies(train_graphs.y, classifier.num_classes)
-            if settings.class_weights
+            if settings.class_weights or settings.balanced
             else None
         )
         self.optimizer = Adam(

@@ -13,11 +13,12 @@ from torch_geometric.data import Batch
 from cores.config import TrainingConfig
 from cores.data.dataset import Dataset
 from cores.errors import UserError
-from cores.evaluation.metrics import accuracy
+from cores.evaluation.metrics import accuracy, balanced_accuracy
 from cores.evaluation.predictions import EVALUATION_BATCH, predict_proba
 from cores.graphs.store import GraphStore
 from cores.models.network import GraphModel, Network
 from cores.models.scaler import FeatureScaler
+from cores.training.balance import class_mean, inverse_frequencies
 from cores.training.journal import Journal, Stateful
 from cores.training.schedule import plateau
 from cores.training.state import RandomState
@@ -67,7 +68,8 @@ def train(
 ) -> tuple[Journal, EarlyStopping]:
     """Train until patience runs out, then restore the selected weights.
 
-    An epoch is better than another by selection accuracy, then by a lower selection loss.
+    An epoch is better than another by selection accuracy, then by a lower selection loss; where
+    classes are balanced, by their means over the classes.
     With a folder, the run is recorded there and resumes from where it was killed.
     """
     optimizer = Adam(
@@ -89,7 +91,7 @@ def train(
     }
     journal = Journal(folder, state)
     weights = None
-    if config.class_weights:
+    if config.class_weights or config.balanced:
         weights = inverse_frequencies(train_graphs.y, model.num_classes)
     selection_batches = list(selection_graphs.batches(EVALUATION_BATCH))
 
@@ -101,7 +103,8 @@ def train(
         loss = fit_epoch(model, batches, optimizer, weights)
         probs = predict_proba(model, selection_batches)
         selection_accuracy = accuracy(probs, selection_graphs.y)
-        selection_loss = float(F.nll_loss(probs.clamp_min(1e-12).log(), selection_graphs.y))
+        log_probs = probs.clamp_min(1e-12).log()
+        selection_loss = float(F.nll_loss(log_probs, selection_graphs.y))
         if not (math.isfinite(loss) and math.isfinite(selection_loss)):
             raise UserError(f"the loss is {loss} in epoch {epoch}; lower training.learning_rate")
         metrics = {
@@ -110,9 +113,17 @@ def train(
             "selection_loss": selection_loss,
             "learning_rate": optimizer.param_groups[0]["lr"],
         }
-        schedule.step(selection_accuracy)
+        score = (selection_accuracy, -selection_loss)
+        if config.balanced:
+            losses = F.nll_loss(log_probs, selection_graphs.y, reduction="none")
+            score = (
+                balanced_accuracy(probs, selection_graphs.y),
+                -class_mean(losses, selection_graphs.y),
+            )
+            metrics["selection_balanced_accuracy"] = score[0]
+        schedule.step(score[0])
         if model.selectable:
-            stopping.step((selection_accuracy, -selection_loss), epoch)
+            stopping.step(score, epoch)
         journal.record(**metrics)
         report(epoch, metrics)
 
@@ -120,13 +131,3 @@ def train(
     if config.weights == "best":
         stopping.restore_best()
     return journal, stopping
-
-
-def inverse_frequencies(labels: Tensor, num_classes: int) -> Tensor:
-    """Weight of every class so that all classes weigh the same in sum, 1 on average.
-
-    >>> inverse_frequencies(torch.tensor([0, 0, 0, 1]), num_classes=2)
-    tensor([0.6667, 2.0000])
-    """
-    counts = torch.bincount(labels, minlength=num_classes)
-    return len(labels) / (num_classes * counts.clamp(min=1).float())

@@ -1,0 +1,73 @@
+"""Rare classes: all classes count as equally frequent, where one has nearly all the graphs.
+
+Deviation D15: the reward of Eq. (7) is a mean over graphs. Where guessing the frequent class is
+right nine times out of ten, removing nearly everything pays, and the rare class is lost.
+"""
+
+from dataclasses import replace
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from cores.config import TrainingConfig
+from cores.evaluation.metrics import majority_rate
+
+MAJORITY = 0.8
+"""``auto`` balances where one class has more than this share of the training part."""
+
+
+def settled(config: TrainingConfig, labels: Int[Tensor, " graphs"]) -> TrainingConfig:
+    """The settings with "auto" replaced by what it means for these training graphs."""
+    if config.balance != "auto":
+        return config
+    balance = "always" if majority_rate(labels) > MAJORITY else "never"
+    return replace(config, balance=balance)
+
+
+def inverse_frequencies(
+    labels: Int[Tensor, " graphs"], num_classes: int
+) -> Float[Tensor, " classes"]:
+    """Weight of every class so that all classes weigh the same in sum, 1 on average.
+
+    >>> inverse_frequencies(torch.tensor([0, 0, 0, 1]), num_classes=2)
+    tensor([0.6667, 2.0000])
+    """
+    counts = torch.bincount(labels, minlength=num_classes)
+    return len(labels) / (num_classes * counts.clamp(min=1).float())
+
+
+def balanced_order(
+    labels: Int[Tensor, " graphs"], size: int, generator: torch.Generator
+) -> Int[Tensor, " size"]:
+    """So many graphs in random order, every class as often (to one graph).
+
+    A class with fewer graphs than its share has each of them several times, as evenly as possible.
+
+    >>> order = balanced_order(torch.tensor([0] * 9 + [1]), 6, torch.Generator().manual_seed(0))
+    >>> (order == 9).sum()
+    tensor(3)
+    """
+    labels = labels.cpu()
+    classes = labels.unique()
+    classes = classes[torch.randperm(len(classes), generator=generator)]  # who gets the odd one
+    chosen = []
+    for place, label in enumerate(classes):
+        graphs = (labels == label).nonzero().squeeze(1)
+        share = (size - place + len(classes) - 1) // len(classes)
+        rounds = -(-share // len(graphs))
+        drawn = [graphs[torch.randperm(len(graphs), generator=generator)] for _ in range(rounds)]
+        chosen.append(torch.cat([graphs[:0], *drawn])[:share])
+    joined = torch.cat(chosen)
+    return joined[torch.randperm(len(joined), generator=generator)]
+
+
+def class_mean(values: Float[Tensor, " graphs"], labels: Int[Tensor, " graphs"]) -> float:
+    """Mean over the classes of the mean over their graphs.
+
+    >>> class_mean(torch.tensor([1.0, 1.0, 1.0, 0.0]), torch.tensor([0, 0, 0, 1]))
+    0.5
+    """
+    counts = torch.bincount(labels)
+    sums = torch.bincount(labels, weights=values.double())
+    return float((sums / counts)[counts > 0].mean())
