@@ -36,6 +36,13 @@ def _parser() -> CommandParser:
         metavar="N",
         help="Draw the subgraphs of N test graphs to subgraphs.png in the run folder.",
     )
+    parser.add_argument(
+        "--folds",
+        type=int,
+        default=0,
+        metavar="K",
+        help="Cross-validate: K runs, in RUN/fold1 and so on; finished ones are kept.",
+    )
     add_data_root(parser)
     add_import(parser)
     add_settings(parser)
@@ -46,6 +53,8 @@ def _train(options: Namespace) -> dict[str, Any]:
     config, out = run_config(options), options.out
     if not 0 <= options.pictures <= 100:
         raise UserError(f"--pictures must lie in [0, 100], got {options.pictures}")
+    if options.folds:
+        return _train_folds(options, config)
     folder = Path(out) if out else _default_folder(config)
     from cores.runs.progress import training_progress
     from cores.runs.run import train_run
@@ -73,11 +82,33 @@ def _train(options: Namespace) -> dict[str, Any]:
     return metrics
 
 
-def _default_folder(config: RunConfig) -> Path:
+def _train_folds(options: Namespace, config: RunConfig) -> dict[str, Any]:
+    from cores.runs.folds import folds_table, train_folds
+    from cores.runs.progress import training_progress
+
+    if options.pictures:
+        raise UserError("--pictures is for one run; leave it out with --folds")
+    folder = Path(options.out) if options.out else _default_folder(config, options.folds)
+    title = f"{config.model} on {config.dataset}, {options.folds} folds"
+    with training_progress(title, options.folds * config.training.epochs) as report:
+        found = train_folds(
+            config,
+            options.folds,
+            folder,
+            data_root=path_or_none(options.data_root),
+            device=options.device,
+            report=report,
+        )
+    if not options.json:
+        display.print_table(f"{title}, in percent", folds_table(found).markdown())
+        display.print_lines([f"Run folders: {folder}"])
+    return found
+
+
+def _default_folder(config: RunConfig, folds: int = 0) -> Path:
     dataset = Path(config.dataset).stem
-    return Path("runs") / (
-        f"{dataset}-{config.model}-{config.conv}-split{config.split}-seed{config.seed}"
-    )
+    division = f"{folds}folds" if folds else f"split{config.split}"
+    return Path("runs") / f"{dataset}-{config.model}-{config.conv}-{division}-seed{config.seed}"
 
 
 TRAIN = Command(

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from cores.data.datasets import load_dataset
-from cores.data.splits import split_graphs
+from cores.data.splits import split_dataset
 from cores.evaluation.predictions import predict
 from cores.explain.explanation import Explanation, explanations
 from cores.runs.device import tuned_cpu
@@ -20,7 +20,7 @@ def explain_test_graphs(
     config = trained.config
     dataset = load_dataset(read_source(out), data_root)
     check_data(out, dataset.fingerprint)
-    test = split_graphs(dataset.graphs.y, config.split, config.parts).test
+    test = split_dataset(dataset, config.split, config.parts).test
     graphs = dataset.graphs.subset(test[:count])
     predictions = predict(trained.model, graphs)
     sets = None

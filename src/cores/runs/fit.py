@@ -10,10 +10,18 @@ from torch import Tensor
 
 from cores.config import RunConfig
 from cores.data.dataset import Dataset
-from cores.data.splits import Split, split_graphs
+from cores.data.splits import Split, split_dataset
 from cores.errors import UserError
 from cores.evaluation.explanations import ground_truth_metrics
-from cores.evaluation.metrics import accuracy, balanced_accuracy, majority_rate
+from cores.evaluation.metrics import (
+    accuracy,
+    average_precision,
+    balanced_accuracy,
+    f1,
+    majority_rate,
+    mcc,
+    roc_auc,
+)
 from cores.evaluation.predictions import predict, predict_full
 from cores.evaluation.sets import coverage_and_size
 from cores.graphs.masks import RECIPE
@@ -55,8 +63,7 @@ class PreparedData:
                 f"no graph of {dataset.name} has an edge to remove; remove nodes instead "
                 '(model="cores-node")'
             )
-        labels, names = dataset.graphs.y, dataset.class_names
-        split = split_graphs(labels, config.split, config.parts, names, selection)
+        split = split_dataset(dataset, config.split, config.parts, selection)
         return cls(dataset, dataset.graphs.to(device), split)
 
     def part(self, name: str) -> GraphStore:
@@ -203,6 +210,10 @@ def measure(
         "accuracy": accuracy(probs, labels),
         "balanced_accuracy": balanced_accuracy(probs, labels),
         "majority_rate": majority_rate(labels),
+        "roc_auc": roc_auc(probs, labels),
+        "average_precision": average_precision(probs, labels),
+        "f1": f1(probs, labels),
+        "mcc": mcc(probs, labels),
         "node_ratio": float(predictions.node_ratio.mean()),
         "edge_ratio": float(predictions.edge_ratio.mean()),
         "full_accuracy": accuracy(predict_full(model, graphs), labels),

@@ -10,7 +10,7 @@ from cores.config import RunConfig
 from cores.data.catalogue import DATASETS, REGISTERED
 from cores.data.dataset import Dataset
 from cores.data.datasets import load_dataset
-from cores.data.splits import split_graphs
+from cores.data.splits import split_dataset
 from cores.errors import UserError
 from cores.files import locked, read_json, write_json
 from cores.graphs.store import GraphStore
@@ -54,7 +54,7 @@ def train_run(
     chosen_device = choose_device(device)
     dataset = load_dataset(config.dataset, data_root)
     if config.spec.removes is not None:  # the judge divides the graphs in its own way
-        split_graphs(dataset.graphs.y, config.split, judges.PARTS, dataset.class_names)
+        split_dataset(dataset, config.split, judges.parts_like(config.parts))
     data = PreparedData.of(dataset, config, chosen_device)
 
     with locked(out):
@@ -124,7 +124,7 @@ def evaluate_run(
     own = data.fingerprint == trained.schema.fingerprint  # then only its test part was held out
     judge = None
     if own:
-        graphs = graphs.subset(split_graphs(graphs.y, config.split, config.parts).test)
+        graphs = graphs.subset(split_dataset(data, config.split, config.parts).test)
         judge = _judge(config, data, chosen_device)
     graphs = _relabelled(data, graphs, trained.schema, out)
     trained.model.to(chosen_device)
@@ -147,7 +147,7 @@ def _judge(config: RunConfig, dataset: Dataset, device: torch.device) -> Judge |
     """The judge of a model that removes something."""
     if config.spec.removes is None:
         return None
-    return judge_of(dataset, config.split, config.conv, config.spec.removes, device)
+    return judge_of(dataset, config.split, config.conv, config.spec.removes, device, config.parts)
 
 
 def _metrics(out: Path) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -20,7 +20,7 @@ from torch_geometric.data import Batch
 
 from cores.config import NetworkConfig, PartsConfig, Removal, to_dict
 from cores.data.dataset import Dataset
-from cores.data.splits import Split, split_graphs
+from cores.data.splits import Split, split_dataset
 from cores.errors import UserError
 from cores.evaluation.metrics import accuracy
 from cores.evaluation.predictions import EVALUATION_BATCH, Predictions, predict_proba
@@ -35,7 +35,7 @@ from cores.training.supervised import fit_epoch, fit_scaler
 
 NETWORK = NetworkConfig()
 PARTS = PartsConfig()
-"""The parts by which the judge of a run divides the graphs, whatever the run's preset."""
+"""The shares by which the judge of a run divides the graphs, whatever the run's preset."""
 EPOCHS, BATCH_SIZE, LEARNING_RATE, FINAL_RATE, WEIGHT_DECAY, SEED = 150, 32, 3e-3, 0.05, 1e-4, 7919
 RANDOM_MASKS = 5
 """Random masks per graph behind ``judge_random_accuracy``."""
@@ -75,12 +75,27 @@ class Judge:
 
 
 def judge_of(
-    dataset: Dataset, split: int, conv: str, removal: Removal, device: torch.device
+    dataset: Dataset,
+    split: int,
+    conv: str,
+    removal: Removal,
+    device: torch.device,
+    parts: PartsConfig = PARTS,
 ) -> Judge:
-    """The judge of a dataset's split: from the cache, or trained now and kept there."""
-    path = _cached(dataset, split, conv, removal, device)
-    parts = split_graphs(dataset.graphs.y, split, PARTS, dataset.class_names)
-    return train_judge(dataset, parts, conv, removal, device, path)
+    """The judge of a dataset's split: from the cache, or trained now and kept there.
+
+    Of a run's ``parts`` it takes how the graphs are divided, so that both have the same test part.
+    """
+    own_parts = parts_like(parts)
+    divided = split_dataset(dataset, split, own_parts)
+    plain = own_parts == PARTS and not dataset.given_parts
+    path = _cached(dataset, split, conv, removal, device, None if plain else divided)
+    return train_judge(dataset, divided, conv, removal, device, path)
+
+
+def parts_like(parts: PartsConfig) -> PartsConfig:
+    """The judge's own shares of graphs that are divided in the same way."""
+    return replace(PARTS, kind=parts.kind, folds=parts.folds)
 
 
 def train_judge(
@@ -103,9 +118,17 @@ def train_judge(
 
 
 def _cached(
-    dataset: Dataset, split: int, conv: str, removal: Removal, device: torch.device
+    dataset: Dataset,
+    split: int,
+    conv: str,
+    removal: Removal,
+    device: torch.device,
+    parts: Split | None,
 ) -> Path:
-    """Where a judge is kept: named by all that decides its weights."""
+    """Where a judge is kept: named by all that decides its weights.
+
+    The split's number stands for stratified parts; others (``parts``) are named by their graphs.
+    """
     recipe = {
         "data": dataset.fingerprint,
         "split": split,
@@ -113,12 +136,14 @@ def _cached(
         "removal": removal,
         "device": device.type,
         "network": to_dict(NETWORK),
-        "parts": to_dict(PARTS),
+        "parts": {name: to_dict(PARTS)[name] for name in ("policy", "selection", "calibration")},
         "training": [EPOCHS, BATCH_SIZE, LEARNING_RATE, FINAL_RATE, WEIGHT_DECAY, SEED],
         "scaler": [dataset.continuous, dataset.clipped],
         "masks": RECIPE,
         "layout": 2,  # of the file
     }
+    if parts is not None:
+        recipe["graphs"] = torch.cat([parts.train, parts.policy]).sort().values.tolist()
     key = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:16]
     return cache_folder() / "judges" / f"{Path(dataset.name).stem}-{removal}-{key}.safetensors"
 
