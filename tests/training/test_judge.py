@@ -1,14 +1,18 @@
 """The judge knows the task, not the policy; it is made once and kept."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
+from cores.config import PartsConfig
 from cores.data.dataset import Dataset
 from cores.data.datasets import load_dataset
+from cores.data.splits import split_dataset
 from cores.evaluation.predictions import Predictions
+from cores.graphs.store import GraphStore
 from cores.training import judge as judges
 from cores.training.judge import judge_of
 
@@ -101,3 +105,30 @@ def test_it_looks_at_the_subgraphs_at_the_full_graphs_and_at_random_ones(
     if removal != "both":
         assert metrics["judge_random_accuracy"] == metrics["judge_full_accuracy"]
     assert judge.metrics(everything, graphs) == metrics  # seeded
+
+
+def test_a_judge_has_the_test_part_of_its_run(small: Callable[..., Dataset]) -> None:
+    """Otherwise it would have learnt from graphs that it judges."""
+    dataset = replace(small(), graphs=twice(small()))
+    for parts in (PartsConfig(folds=2), PartsConfig(policy=0.4, selection=0.0, folds=3)):
+        run = split_dataset(dataset, 2, parts)
+        own = split_dataset(dataset, 2, judges.parts_like(parts))
+        assert torch.equal(run.test, own.test)
+
+
+def test_judges_of_other_parts_are_others(small: Callable[..., Dataset], tmp_path: Path) -> None:
+    judge_of(small(), 1, "gin", "node", CPU)
+    judge_of(small(), 1, "gin", "node", CPU, PartsConfig(policy=0.3))  # shares are its own
+    assert len(cached(tmp_path)) == 1
+    dataset = small()
+    graphs = 12
+    judge_of(replace(dataset, graphs=twice(dataset)), 1, "gin", "node", CPU, PartsConfig(folds=2))
+    assert len(cached(tmp_path)) == 2
+    given = ("train",) * (2 * graphs - 4) + ("test",) * 4
+    judge_of(replace(dataset, graphs=twice(dataset), given_parts=given), 1, "gin", "node", CPU)
+    assert len(cached(tmp_path)) == 3
+
+
+def twice(dataset: Dataset) -> GraphStore:
+    """Enough graphs for folds."""
+    return dataset.graphs.subset(torch.arange(12).repeat(2))

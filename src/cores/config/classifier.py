@@ -131,17 +131,23 @@ class TrainingConfig:
     weight_decay: float = 1e-4
     """Adam's L2 penalty."""
     class_weights: bool = False
-    """Weight the loss inversely to class frequency in the training part, whatever balance says."""
+    """Weight the loss inversely to class frequency in the training part; without effect where
+    classes are balanced."""
     balance: Literal["auto", "always", "never"] = "auto"
-    """Treat all classes as equally frequent, in the classifier's training, the policy's rollouts
-    and the choice of weights; auto: where one class has more than 80 % of the training part."""
+    """Treat all classes as equally frequent, in the classifier's batches, the policy's rollouts and
+    the choice of weights; auto: where one class has more than 80 % of the training part."""
     weights: Literal["best", "last"] = "best"
     """Which epoch's weights are kept: best on the selection part, or the last (the paper)."""
 
     @property
     def balanced(self) -> bool:
-        """Whether classes count as equally frequent; "auto" is settled before (see fit)."""
+        """Whether classes count as equally frequent; "auto" is settled by the data before."""
         return self.balance == "always"
+
+    @property
+    def weighs_classes(self) -> bool:
+        """Whether the loss has class weights; in balanced batches they would count twice."""
+        return self.class_weights and not self.balanced
 
     def __post_init__(self) -> None:
         for name in ("epochs", "patience", "batch_size", "learning_rate"):

@@ -210,7 +210,7 @@ def _stratified(
         name = class_names[rare] if class_names else rare
         raise UserError(
             f"class {name} has {fewest} graphs, but each of the {len(shares) + 1} parts "
-            f"(train, {', '.join(reversed(shares))}) needs one of every class; "
+            f"(train, {', '.join(reversed(list(shares)))}) needs one of every class; "
             "add graphs of that class or leave it out"
         )
     left = [

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cores.config import RunConfig
+from cores.config import RunConfig, TrainingConfig
 from cores.data.dataset import Dataset
 from cores.data.splits import Split, split_dataset
 from cores.errors import UserError
@@ -122,8 +122,7 @@ def fit(
 ) -> tuple[Journal, EarlyStopping]:
     """Train a model: by Algorithm 1 if it has a policy, else supervised."""
     index = training_graphs(config, data.split)
-    training = settled(config.training, data.dataset.graphs.y[index])  # Deviation D15
-    asked, config = config, replace(config, training=training)
+    asked, config = config, replace(config, training=training_settings(config, data))
     fit_scaler(model, data.dataset.graphs.subset(index), data.dataset)
     if not isinstance(model, SparseClassifier):
         train, selection = data.graphs.subset(index), data.part("selection")
@@ -142,6 +141,12 @@ def fit(
     journal = Journal(folder, state.parts, _shared_warm_up(asked, data, warm_ups))
     bilevel.train(state, journal, report)
     return journal, state.stopping
+
+
+def training_settings(config: RunConfig, data: PreparedData) -> TrainingConfig:
+    """The settings of training, with "auto" settled by the classes of the training graphs."""
+    index = training_graphs(config, data.split)
+    return settled(config.training, data.dataset.graphs.y[index])  # Deviation D15
 
 
 def _shared_warm_up(

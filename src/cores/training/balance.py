@@ -4,14 +4,17 @@ Deviation D15: the reward of Eq. (7) is a mean over graphs. Where guessing the f
 right nine times out of ten, removing nearly everything pays, and the rare class is lost.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch_geometric.data import Batch
 
 from cores.config import TrainingConfig
 from cores.evaluation.metrics import majority_rate
+from cores.graphs.store import GraphStore
 
 MAJORITY = 0.8
 """``auto`` balances where one class has more than this share of the training part."""
@@ -23,18 +26,6 @@ def settled(config: TrainingConfig, labels: Int[Tensor, " graphs"]) -> TrainingC
         return config
     balance = "always" if majority_rate(labels) > MAJORITY else "never"
     return replace(config, balance=balance)
-
-
-def inverse_frequencies(
-    labels: Int[Tensor, " graphs"], num_classes: int
-) -> Float[Tensor, " classes"]:
-    """Weight of every class so that all classes weigh the same in sum, 1 on average.
-
-    >>> inverse_frequencies(torch.tensor([0, 0, 0, 1]), num_classes=2)
-    tensor([0.6667, 2.0000])
-    """
-    counts = torch.bincount(labels, minlength=num_classes)
-    return len(labels) / (num_classes * counts.clamp(min=1).float())
 
 
 def balanced_order(
@@ -60,6 +51,21 @@ def balanced_order(
         chosen.append(torch.cat([graphs[:0], *drawn])[:share])
     joined = torch.cat(chosen)
     return joined[torch.randperm(len(joined), generator=generator)]
+
+
+def shuffled_batches(
+    graphs: GraphStore, batch_size: int, generator: torch.Generator, balanced: bool
+) -> Iterator[Batch]:
+    """An epoch of training batches: every graph once; balanced, as many, every class as often.
+
+    Drawn rather than weighted in the loss: weights of 10 make single batches loud, and a student
+    that learns from its referees' predictions would apply them a second time.
+    """
+    if not balanced:
+        yield from graphs.batches(batch_size, generator)
+        return
+    for index in balanced_order(graphs.y, len(graphs), generator).split(batch_size):
+        yield graphs.batch(index)
 
 
 def class_mean(values: Float[Tensor, " graphs"], labels: Int[Tensor, " graphs"]) -> float:

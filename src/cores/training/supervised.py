@@ -18,7 +18,7 @@ from cores.evaluation.predictions import EVALUATION_BATCH, predict_proba
 from cores.graphs.store import GraphStore
 from cores.models.network import GraphModel, Network
 from cores.models.scaler import FeatureScaler
-from cores.training.balance import class_mean, inverse_frequencies
+from cores.training.balance import class_mean, shuffled_batches
 from cores.training.journal import Journal, Stateful
 from cores.training.schedule import plateau
 from cores.training.state import RandomState
@@ -91,7 +91,7 @@ def train(
     }
     journal = Journal(folder, state)
     weights = None
-    if config.class_weights or config.balanced:
+    if config.weighs_classes:
         weights = inverse_frequencies(train_graphs.y, model.num_classes)
     selection_batches = list(selection_graphs.batches(EVALUATION_BATCH))
 
@@ -99,7 +99,7 @@ def train(
         if stopping.exhausted:
             break
         model.begin_epoch(epoch / config.epochs)
-        batches = train_graphs.batches(config.batch_size, random.batches)
+        batches = shuffled_batches(train_graphs, config.batch_size, random.batches, config.balanced)
         loss = fit_epoch(model, batches, optimizer, weights)
         probs = predict_proba(model, selection_batches)
         selection_accuracy = accuracy(probs, selection_graphs.y)
@@ -131,3 +131,13 @@ def train(
     if config.weights == "best":
         stopping.restore_best()
     return journal, stopping
+
+
+def inverse_frequencies(labels: Tensor, num_classes: int) -> Tensor:
+    """Weight of every class so that all classes weigh the same in sum, 1 on average.
+
+    >>> inverse_frequencies(torch.tensor([0, 0, 0, 1]), num_classes=2)
+    tensor([0.6667, 2.0000])
+    """
+    counts = torch.bincount(labels, minlength=num_classes)
+    return len(labels) / (num_classes * counts.clamp(min=1).float())
