@@ -24,8 +24,7 @@ def settled(config: TrainingConfig, labels: Int[Tensor, " graphs"]) -> TrainingC
     """The settings with "auto" replaced by what it means for these training graphs."""
     if config.balance != "auto":
         return config
-    balance = "always" if majority_rate(labels) > MAJORITY else "never"
-    return replace(config, balance=balance)
+    return replace(config, balance="always" if majority_rate(labels) > MAJORITY else "never")
 
 
 def balanced_order(
