@@ -45,7 +45,7 @@ from cores.runs.inputs import encoded_graphs, input_rows, labelled_graphs
 from cores.runs.progress import Reports, phases_of, training_progress
 from cores.runs.trained import DataSchema, TrainedModel
 from cores.runs.verdict import sentences
-from cores.training.judge import JudgeKind, train_judge
+from cores.training.judge import train_judge
 from cores.training.state import forked_rng
 
 Graphs = Any
@@ -151,10 +151,9 @@ class Cores:
             shown if self.progress else nullcontext(Reports()) as reports,
         ):
             fitted = fit_model(config, data, report=reports.training)
-            kind = JudgeKind.of(config)
             judge = None
-            if self.judge and kind is not None:
-                judge = train_judge(dataset, data.split, kind, device, report=reports.judge)
+            if self.judge and config.spec.removes is not None:
+                judge = train_judge(dataset, data.split, config, device, reports.judge)
             metrics = measure(fitted.trained, data.part("test"), config.alpha, judge)
         metrics |= {
             "epochs": fitted.epochs,

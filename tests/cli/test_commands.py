@@ -260,3 +260,35 @@ def test_a_full_disk_is_told_in_one_line(
     assert "No space left on device" in err
     shutil.rmtree(tmp_path / "run")
     assert ask(*arguments)[0] == 0
+
+
+def test_folds_train_a_run_each_and_tell_their_mean(ask: Ask, tmp_path: Path) -> None:
+    arguments = ["train", *QUICK, "--folds", 2, "--out", tmp_path / "folds"]
+    status, out, err = ask(*arguments, "--json")
+    assert status == 0, err
+    found = json.loads(out)
+    assert len(found["folds"]) == 2
+    accuracies = [fold["accuracy"] for fold in found["folds"]]
+    assert found["mean"]["accuracy"] == pytest.approx(sum(accuracies) / 2)
+    assert found["std"]["accuracy"] is not None
+    status, out, _ = ask(*arguments)  # both are there already
+    assert status == 0
+    assert "±" in out
+    assert ask("evaluate", tmp_path / "folds" / "fold2", "--device", "cpu")[0] == 0
+    assert ask("train", *QUICK, "--folds", 1)[2] == (
+        "cores: --folds must be 0 or lie in [2, 1000], got 1\n"
+    )
+
+
+def test_short_options_choose_the_split_and_the_balance(ask: Ask, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert ask("train", *QUICK, "--class-weights", "--out", run)[0] == 0
+    config = json.loads((run / "config.json").read_text())["config"]
+    assert config["training"]["balance"] == "always"
+    history = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
+    assert all("selection_balanced_accuracy" in epoch for epoch in history)
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert {"roc_auc", "average_precision", "f1", "mcc"} <= set(metrics)
+    status, _, err = ask("train", *QUICK, "--split-type", "scaffold", "--out", tmp_path / "other")
+    assert status == 2
+    assert err.startswith("cores: motifs has no SMILES to find scaffolds in")

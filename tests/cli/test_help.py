@@ -18,7 +18,7 @@ from cores.config.names import INTRODUCED_AS
 SHOWN = (
     *("dataset", "model", "conv", "preset", "split", "seed", "epochs", "desired-ratio", "lam"),
     *("alpha", "mix", "score", "per-class", "out", "settings", "data-root", "device", "json"),
-    *("import", "help-all"),
+    *("import", "split-type", "class-weights", "help-all"),
 )
 
 Printed = Callable[..., str]

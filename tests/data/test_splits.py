@@ -1,13 +1,19 @@
 """Who may look at which graphs."""
 
+import sys
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cores.config import PartsConfig
-from cores.data.splits import split_graphs
+from cores.data.dataset import Dataset
+from cores.data.scaffolds import scaffold
+from cores.data.splits import Split, split_dataset, split_graphs
 from cores.errors import UserError
+from cores.graphs.store import GraphStore
 
 ROLES = ("train", "policy", "selection", "calibration", "test")
 PAPER = PartsConfig(policy=0.5, selection=0.0, calibration=0.0)
@@ -71,3 +77,169 @@ def test_a_class_too_small_for_the_parts_is_named() -> None:
     labels = torch.tensor([0] * 50 + [1] * 4)
     with pytest.raises(UserError, match="class 1 has 4 graphs, but each of the 5 parts"):
         split_graphs(labels, 1, PartsConfig())
+
+
+def dataset_of(labels: torch.Tensor, **known: tuple[str, ...]) -> Dataset:
+    """Graphs of one node each."""
+    count = len(labels)
+    ends = torch.arange(count + 1)
+    graphs = GraphStore(
+        torch.ones(count, 1), torch.zeros(2, 0).long(), labels.long(), ends, torch.zeros_like(ends)
+    )
+    names = tuple("abcdef"[: int(labels.max()) + 1])
+    return Dataset("some", graphs, names, ("one",), **known)
+
+
+def test_a_dataset_is_split_by_its_labels_as_ever() -> None:
+    labels = (torch.arange(300) % 3 == 0).long()
+    by_labels = split_graphs(labels, 4, PartsConfig())
+    of_dataset = split_dataset(dataset_of(labels), 4, PartsConfig())
+    for role in ROLES:
+        assert torch.equal(getattr(by_labels, role), getattr(of_dataset, role))
+    assert by_labels.test[:8].tolist() == PINNED  # numbers of splits are promises
+
+
+PINNED = [5, 6, 20, 30, 37, 41, 42, 60]
+
+
+def drawn_once(split: Split, count: int) -> None:
+    drawn = torch.cat([getattr(split, role) for role in ROLES])
+    assert drawn.sort().values.tolist() == list(range(count))
+
+
+@pytest.mark.parametrize("folds", [2, 5, 10])
+def test_every_graph_is_tested_in_exactly_one_fold(folds: int) -> None:
+    labels = (torch.arange(203) % 4 == 0).long()
+    splits = [
+        split_dataset(dataset_of(labels), number, PartsConfig(folds=folds))
+        for number in range(1, folds + 1)
+    ]
+    tested = torch.cat([split.test for split in splits])
+    assert tested.sort().values.tolist() == list(range(203))
+    for split in splits:
+        drawn_once(split, 203)
+        assert labels[split.test].float().mean() == pytest.approx(0.25, abs=0.05)
+        assert len(split.policy) == pytest.approx(2 / 9 * (203 - len(split.test)), abs=2)
+
+
+def test_folds_are_the_same_under_every_preset() -> None:
+    labels = torch.arange(100) % 2
+    paper = replace(PAPER, folds=5)
+    default = PartsConfig(folds=5)
+    one, other = (split_dataset(dataset_of(labels), 3, parts) for parts in (default, paper))
+    assert torch.equal(one.test, other.test)
+    assert torch.equal(other.selection, other.policy)
+
+
+def test_a_class_with_fewer_graphs_than_folds_is_named() -> None:
+    labels = torch.tensor([0] * 50 + [1] * 7)
+    with pytest.raises(UserError, match="class b has 7 graphs, but each of the 10 folds"):
+        split_dataset(dataset_of(labels), 1, PartsConfig(folds=10))
+
+
+RINGS = ("c1ccccc1", "C1CCCCC1", "c1ccncc1", "C1CCNCC1", "c1ccsc1", "C1CCOC1", "c1ccc2ccccc2c1")
+
+
+def molecules(count: int = 420) -> Dataset:
+    """Chains on 70 scaffolds of unlike sizes, and some without a ring."""
+    cores = [f"{first}CC{'C' * link}{second}" for first in RINGS for link, second in PAIRS]
+    smiles = ["C" * (1 + n % 9) + cores[(n * n) % len(cores)] for n in range(count)]
+    smiles[::10] = ["C" * (2 + n) for n in range(len(smiles[::10]))]
+    return dataset_of((torch.arange(count) % 3 == 0).long(), smiles=tuple(smiles))
+
+
+PAIRS = [(link, ring.replace("1", "3").replace("2", "4")) for link in (0, 1) for ring in RINGS[:5]]
+
+
+@pytest.mark.parametrize("folds", [0, 3])
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_no_scaffold_is_in_two_parts(folds: int, number: int) -> None:
+    pytest.importorskip("rdkit")
+    dataset = molecules()
+    parts = PartsConfig(kind="scaffold", folds=folds)
+    split = split_dataset(dataset, number, parts)
+    drawn_once(split, len(dataset))
+    scaffolds = [
+        {scaffold(dataset.smiles[graph]) for graph in getattr(split, role).tolist()}
+        for role in ROLES
+    ]
+    assert sum(map(len, scaffolds)) == len(set.union(*scaffolds))
+    for role in ROLES:
+        assert set(dataset.graphs.y[getattr(split, role)].tolist()) == {0, 1}, role
+    again = split_dataset(dataset, number, parts)
+    assert all(torch.equal(getattr(split, role), getattr(again, role)) for role in ROLES)
+
+
+def test_scaffold_parts_have_about_their_shares_and_depend_on_the_split() -> None:
+    pytest.importorskip("rdkit")
+    dataset = molecules()
+    splits = [split_dataset(dataset, number, PartsConfig(kind="scaffold")) for number in (1, 2)]
+    for split in splits:
+        assert len(split.test) / len(dataset) == pytest.approx(0.1, abs=0.04)
+        assert len(split.train) / len(dataset) == pytest.approx(0.5, abs=0.06)
+    assert not torch.equal(splits[0].test, splits[1].test)
+    paper = replace(PAPER, kind="scaffold")
+    assert torch.equal(split_dataset(dataset, 1, paper).test, splits[0].test)
+
+
+def test_scaffold_folds_test_every_graph_once() -> None:
+    pytest.importorskip("rdkit")
+    parts = PartsConfig(kind="scaffold", folds=4)
+    tested = torch.cat([split_dataset(molecules(), number, parts).test for number in (1, 2, 3, 4)])
+    assert tested.sort().values.tolist() == list(range(420))
+
+
+def test_scaffolds_that_cannot_be_divided_are_told_in_a_line() -> None:
+    pytest.importorskip("rdkit")
+    parts = PartsConfig(kind="scaffold")
+    labels = torch.arange(60) % 2
+    with pytest.raises(UserError, match="has no SMILES to find scaffolds in"):
+        split_dataset(dataset_of(labels), 1, parts)
+    with pytest.raises(UserError, match="too few scaffolds to fill the"):
+        split_dataset(dataset_of(labels, smiles=("c1ccccc1",) * 60), 1, parts)
+
+
+def test_without_rdkit_a_scaffold_split_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "rdkit", None)
+    with pytest.raises(UserError, match=r"pip install 'cores-gnn\[chem\]'"):
+        split_dataset(molecules(), 1, PartsConfig(kind="scaffold"))
+
+
+@pytest.mark.parametrize("kind", ["random", "column"])
+def test_a_split_column_decides_and_train_is_divided_further(kind: str) -> None:
+    labels = torch.arange(100) % 2
+    given = ("Train",) * 70 + ("VALID",) * 10 + (" test ",) * 20
+    parts = PartsConfig(kind=kind)
+    split = split_dataset(dataset_of(labels, given_parts=given), 1, parts)
+    assert split.selection.tolist() == list(range(70, 80))
+    assert split.test.tolist() == list(range(80, 100))
+    drawn_once(split, 100)
+    assert len(split.calibration) == pytest.approx(70 * 0.1 / 0.8, abs=1)
+    assert len(split.policy) == pytest.approx(70 * 0.2 / 0.8, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        (("train",) * 50 + ("holdout",) * 10, "got 'holdout' for graph 50"),
+        (("train",) * 60, "puts no graph into test"),
+        (("test",) * 60, "puts no graph into train"),
+    ],
+)
+def test_a_split_column_that_says_something_else_is_refused(
+    given: tuple[str, ...], complaint: str
+) -> None:
+    with pytest.raises(UserError, match=complaint):
+        split_dataset(dataset_of(torch.arange(60) % 2, given_parts=given), 1, PartsConfig())
+
+
+def test_a_split_column_goes_with_no_other_way_of_dividing() -> None:
+    given = dataset_of(torch.arange(60) % 2, given_parts=("train",) * 60)
+    with pytest.raises(UserError, match="split column or from folds, not from both"):
+        split_dataset(given, 1, PartsConfig(folds=3))
+    with pytest.raises(UserError, match="split column or from folds, not from both"):
+        PartsConfig(kind="column", folds=3)
+    with pytest.raises(UserError, match="has no split column"):
+        split_dataset(dataset_of(torch.arange(60) % 2), 1, PartsConfig(kind="column"))

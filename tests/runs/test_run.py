@@ -25,7 +25,7 @@ CONTRACT = {
     *("accuracy", "balanced_accuracy", "majority_rate", "node_ratio", "edge_ratio"),
     *("full_accuracy", "judge_accuracy", "judge_full_accuracy", "judge_random_accuracy"),
     *("coverage", "set_size", "alpha", "dataset", "model", "conv", "split", "seed", "epochs"),
-    *("seconds", "test_graphs"),
+    *("seconds", "test_graphs", "roc_auc", "average_precision", "f1", "mcc"),
 }
 
 

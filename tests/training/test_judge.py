@@ -1,14 +1,18 @@
 """The judge knows the task, not the policy; it is made once and kept."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
+from cores.config import PartsConfig, RunConfig
 from cores.data.dataset import Dataset
 from cores.data.datasets import load_dataset
+from cores.data.splits import split_dataset
 from cores.evaluation.predictions import Predictions
+from cores.graphs.store import GraphStore
 from cores.training import judge as judges
 from cores.training.judge import judge_of
 
@@ -29,13 +33,19 @@ def cached(tmp_path: Path) -> list[Path]:
     return sorted((tmp_path / "cache" / "cores-gnn" / "judges").iterdir())
 
 
+def run(
+    split: int = 1, conv: str = "gin", removal: str = "node", parts: PartsConfig | None = None
+) -> RunConfig:
+    return RunConfig(model=f"cores-{removal}", conv=conv, split=split, parts=parts or PartsConfig())
+
+
 def test_a_judge_is_trained_once_and_then_read(
     small: Callable[..., Dataset], tmp_path: Path
 ) -> None:
-    first = judge_of(small(), 1, "gin", "node", CPU)
+    first = judge_of(small(), run(), CPU)
     (path,) = cached(tmp_path)
     written = path.stat().st_mtime_ns
-    again = judge_of(small(), 1, "gin", "node", CPU)
+    again = judge_of(small(), run(), CPU)
     assert path.stat().st_mtime_ns == written
     for one, other in zip(
         first.classifier.state_dict().values(), again.classifier.state_dict().values(), strict=True
@@ -47,8 +57,8 @@ def test_what_decides_its_weights_decides_its_name(
     small: Callable[..., Dataset], tmp_path: Path
 ) -> None:
     for split, conv, removal in ((1, "gin", "node"), (2, "gin", "node"), (1, "gcn", "node")):
-        judge_of(small(), split, conv, removal, CPU)
-    judge_of(small(), 1, "gin", "edge", CPU)
+        judge_of(small(), run(split, conv, removal), CPU)
+    judge_of(small(), run(1, "gin", "edge"), CPU)
     assert len(cached(tmp_path)) == 4
 
 
@@ -58,16 +68,16 @@ def test_making_a_judge_does_not_disturb_the_random_numbers_of_a_run(
     torch.manual_seed(3)
     expected = torch.rand(4)
     torch.manual_seed(3)
-    judge_of(small(), 1, "gin", "node", CPU)
+    judge_of(small(), run(), CPU)
     assert torch.equal(torch.rand(4), expected)
 
 
 def test_a_damaged_judge_is_trained_anew(small: Callable[..., Dataset], tmp_path: Path) -> None:
-    judge_of(small(), 1, "gin", "node", CPU)
+    judge_of(small(), run(), CPU)
     (path,) = cached(tmp_path)
     whole = path.read_bytes()
     path.write_bytes(b"not a judge")
-    judge_of(small(), 1, "gin", "node", CPU)
+    judge_of(small(), run(), CPU)
     assert path.read_bytes() == whole
 
 
@@ -76,7 +86,7 @@ def test_a_cache_that_cannot_be_written_does_not_cost_the_run(
 ) -> None:
     (tmp_path / "cache").write_text("a file where the folder should be")
     with pytest.warns(UserWarning, match="the judge is not kept"):
-        judge_of(small(), 1, "gin", "node", CPU)
+        judge_of(small(), run(), CPU)
 
 
 @pytest.mark.parametrize("removal", ["node", "edge", "both"])
@@ -85,7 +95,7 @@ def test_it_looks_at_the_subgraphs_at_the_full_graphs_and_at_random_ones(
 ) -> None:
     dataset = small()
     graphs = dataset.graphs
-    judge = judge_of(dataset, 1, "gin", removal, CPU)
+    judge = judge_of(dataset, run(1, "gin", removal), CPU)
     everything = Predictions(
         probs=torch.full((12, 2), 0.5),
         node_ratio=torch.ones(12),
@@ -112,9 +122,38 @@ def test_a_judge_reports_the_epochs_of_its_training_and_none_from_the_cache(
         assert metrics["loss"] > 0
         reported.append(epoch)
 
-    assert not judges.is_kept(small(), 1, "gin", "node", CPU)
-    judge_of(small(), 1, "gin", "node", CPU, report)
+    assert not judges.is_kept(small(), run(), CPU)
+    judge_of(small(), run(), CPU, report)
     assert reported == [1, 2]
-    assert judges.is_kept(small(), 1, "gin", "node", CPU)
-    judge_of(small(), 1, "gin", "node", CPU, report)
+    assert judges.is_kept(small(), run(), CPU)
+    judge_of(small(), run(), CPU, report)
     assert reported == [1, 2]
+
+
+def test_a_judge_has_the_test_part_of_its_run(small: Callable[..., Dataset]) -> None:
+    """Otherwise it would have learnt from graphs that it judges."""
+    dataset = replace(small(), graphs=twice(small()))
+    for parts in (PartsConfig(folds=2), PartsConfig(policy=0.4, selection=0.0, folds=3)):
+        theirs = split_dataset(dataset, 2, parts)
+        own = judges.judge_parts(dataset, run(2, "gin", "node", parts))
+        assert torch.equal(theirs.test, own.test)
+
+
+def test_judges_of_other_parts_are_others(small: Callable[..., Dataset], tmp_path: Path) -> None:
+    judge_of(small(), run(), CPU)
+    judge_of(small(), run(1, "gin", "node", PartsConfig(policy=0.3)), CPU)  # shares are its own
+    assert len(cached(tmp_path)) == 1
+    dataset = small()
+    graphs = 12
+    judge_of(
+        replace(dataset, graphs=twice(dataset)), run(1, "gin", "node", PartsConfig(folds=2)), CPU
+    )
+    assert len(cached(tmp_path)) == 2
+    given = ("train",) * (2 * graphs - 4) + ("test",) * 4
+    judge_of(replace(dataset, graphs=twice(dataset), given_parts=given), run(), CPU)
+    assert len(cached(tmp_path)) == 3
+
+
+def twice(dataset: Dataset) -> GraphStore:
+    """Enough graphs for folds."""
+    return dataset.graphs.subset(torch.arange(12).repeat(2))

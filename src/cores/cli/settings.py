@@ -30,8 +30,13 @@ SHORT = {
     "mix": "classifier_data.mix",
     "score": "sets.score",
     "per_class": "sets.per_class",
+    "split_type": "parts.kind",
 }
 """Settings of groups with a short option of their own."""
+FLAGS = {
+    "class_weights": ("training.balance", "always", "Let rare classes count as much as others")
+}
+"""Flags that give a setting one value: the setting, the value, and the help."""
 BRIEF = {
     "dataset": "Name (`cores datasets` lists them), or path: csv, tsv, parquet, sdf, jsonl, npz, "
     "pt, TU zip or folder",
@@ -45,6 +50,7 @@ BRIEF = {
     "mix": "Share of training batches with random masks",
     "score": "Conformal score of the prediction sets",
     "per_class": "One quantile per class",
+    "split_type": "How graphs are divided; scaffold: by Bemis-Murcko scaffolds",
 }
 """What ``--help`` says of the settings it shows; ``--help-all`` has the dataclasses' own texts."""
 FORMATS = {".toml": "TOML", ".json": "JSON", ".yaml": "YAML", ".yml": "YAML"}
@@ -74,6 +80,9 @@ def add_settings(parser: CommandParser) -> None:
         if option["type"] is bool:
             option |= {"action": ActionYesNo(no_prefix="no-"), "type": None, "metavar": None}
         parser.add_setting(shown, "--" + name.replace("_", "-"), BRIEF[name], **option)
+    for name, (_, _, text) in FLAGS.items():
+        flag = "--" + name.replace("_", "-")
+        shown.add_argument(flag, action="store_true", help=f"{text}.")
     shown.add_argument(
         "--settings",
         type=str,
@@ -171,6 +180,10 @@ def _given(options: Namespace) -> dict[str, Any]:
         if name in found:
             group, _, setting = path.partition(".")
             settings = merged(settings, {group: {setting: found[name]}})
+    for name, (path, value, _) in FLAGS.items():
+        if found.get(name):
+            group, _, setting = path.partition(".")
+            settings = merged(settings, {group: {setting: value}})
     return settings
 
 

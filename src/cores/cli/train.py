@@ -13,6 +13,7 @@ from cores.cli.values import path_or_none
 from cores.config import RunConfig
 from cores.config.presets import settings_by_size
 from cores.data.catalogue import DATASETS, REGISTERED
+from cores.data.inputs.columns import ColumnNames
 from cores.errors import UserError
 
 if TYPE_CHECKING:
@@ -42,7 +43,14 @@ def _parser() -> CommandParser:
         metavar="N",
         help="Draw the subgraphs of N test graphs to subgraphs.png in the run folder.",
     )
-    add_columns(parser)
+    parser.add_argument(
+        "--folds",
+        type=int,
+        default=0,
+        metavar="K",
+        help="Cross-validate: K runs, in RUN/fold1 and so on; finished ones are kept.",
+    )
+    add_columns(parser, split=True)
     add_data_root(parser)
     add_import(parser)
     add_settings(parser)
@@ -60,6 +68,8 @@ def _train(options: Namespace) -> dict[str, Any]:
         _note_data(dataset, config)
     if not 0 <= options.pictures <= 100:
         raise UserError(f"--pictures must lie in [0, 100], got {options.pictures}")
+    if options.folds:
+        return _train_folds(options, config, columns if dataset else None, dataset)
     folder = Path(out) if out else _default_folder(config)
     from cores.runs.progress import phases_of, training_progress
     from cores.runs.run import train_run
@@ -104,11 +114,39 @@ def _note_data(dataset: "Dataset", config: RunConfig) -> None:
         display.print_note(f"{count:,} rows could not be used: {dataset.unusable}")
 
 
-def _default_folder(config: RunConfig) -> Path:
-    dataset = Path(config.dataset).stem
-    return Path("runs") / (
-        f"{dataset}-{config.model}-{config.conv}-split{config.split}-seed{config.seed}"
+def _train_folds(
+    options: Namespace,
+    config: RunConfig,
+    columns: ColumnNames | None,
+    dataset: "Dataset | None",
+) -> dict[str, Any]:
+    from cores.runs.folds import folds_table, train_folds
+    from cores.runs.progress import phases_of, training_progress
+
+    if options.pictures:
+        raise UserError("--pictures is for one run; leave it out with --folds")
+    folder = Path(options.out) if options.out else _default_folder(config, options.folds)
+    title = f"{config.model} on {config.dataset}, {options.folds} folds"
+    found = train_folds(
+        config,
+        options.folds,
+        folder,
+        data_root=path_or_none(options.data_root),
+        columns=columns,
+        dataset=dataset,
+        device=options.device,
+        progress=lambda fold: training_progress(f"{title}: fold {fold.split}", phases_of(fold)),
     )
+    if not options.json:
+        display.print_table(f"{title}, in percent", folds_table(found).markdown())
+        display.print_lines([f"Run folders: {folder}"])
+    return found
+
+
+def _default_folder(config: RunConfig, folds: int = 0) -> Path:
+    dataset = Path(config.dataset).stem
+    division = f"{folds}folds" if folds else f"split{config.split}"
+    return Path("runs") / f"{dataset}-{config.model}-{config.conv}-{division}-seed{config.seed}"
 
 
 TRAIN = Command(

@@ -24,8 +24,22 @@ class PartsConfig:
     """Share for early stopping and choice of weights; 0: the policy part, as in the paper."""
     calibration: float = 0.1
     """Share that calibrates the prediction sets shown to users; 0: no such sets."""
+    kind: Literal["random", "scaffold", "column"] = "random"
+    """How graphs are divided: random: each class in proportion; scaffold: no Bemis-Murcko scaffold
+    is in two parts; column: as the file's split column says, where there is one."""
+    folds: int = 0
+    """Cross-validation: split k of so many tests on fold k, and every graph is tested once; 0:
+    every split draws its test part by itself."""
 
     def __post_init__(self) -> None:
+        require(
+            self.folds == 0 or 2 <= self.folds <= 1000,
+            f"`folds` must be 0 or lie in [2, 1000], got {self.folds}",
+        )
+        require(
+            self.kind != "column" or self.folds == 0,
+            "the parts come from a split column or from folds, not from both",
+        )
         for name in ("policy", "selection", "calibration"):
             share = getattr(self, name)
             require(0 <= share < 1, f"parts.{name} must lie in [0, 1), got {share}")
@@ -118,9 +132,23 @@ class TrainingConfig:
     weight_decay: float = 1e-4
     """Adam's L2 penalty."""
     class_weights: bool = False
-    """Weight the loss inversely to class frequency in the training part."""
+    """Weight the loss inversely to class frequency in the training part; without effect where
+    classes are balanced."""
+    balance: Literal["auto", "always", "never"] = "auto"
+    """Treat all classes as equally frequent, in the classifier's batches, the policy's rollouts and
+    the choice of weights; auto: where one class has more than 80 % of the training part."""
     weights: Literal["best", "last"] = "best"
     """Which epoch's weights are kept: best on the selection part, or the last (the paper)."""
+
+    @property
+    def balanced(self) -> bool:
+        """Whether classes count as equally frequent; "auto" is settled by the data before."""
+        return self.balance == "always"
+
+    @property
+    def weighs_classes(self) -> bool:
+        """Whether the loss has class weights; in balanced batches they would count twice."""
+        return self.class_weights and not self.balanced
 
     def __post_init__(self) -> None:
         for name in ("epochs", "patience", "batch_size", "learning_rate"):

@@ -62,6 +62,10 @@ class RunConfig:
         )
         require(self.split >= 1, f"`split` counts from 1, got {self.split}")
         require(self.split < 2**63, f"`split` must be below 2^63, got {self.split}")
+        require(
+            self.parts.folds == 0 or self.split <= self.parts.folds,
+            f"`split` is the number of one of {self.parts.folds} folds, got {self.split}",
+        )
         require(0 <= self.seed < 2**63, f"`seed` must lie in [0, 2^63), got {self.seed}")
         require(0 < self.alpha < 1, f"`alpha` must lie in (0, 1), got {self.alpha}")
         width, heads = self.network.hidden_dim, self.network.gat_heads

@@ -1,11 +1,11 @@
-"""Seeded stratified splits into five parts with a role each.
+"""Seeded splits into five parts with a role each: stratified, by scaffold, or as the file says.
 
 Deviation D3: the test graphs of a dataset and split number are drawn first and are the same for
 every model, conv and preset; :class:`~cores.config.PartsConfig` divides the rest.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +15,27 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cores.config import TEST_SHARE, PartsConfig
+from cores.data.dataset import Dataset
+from cores.data.scaffolds import scaffold_groups
 from cores.errors import UserError
+
+DRAWN = ("calibration", "selection", "policy")
+"""Parts that are drawn after the test part; train gets what is left."""
+GIVEN = {
+    "train": "train",
+    "val": "selection",
+    "valid": "selection",
+    "validation": "selection",
+    "selection": "selection",
+    "cal": "calibration",
+    "calibration": "calibration",
+    "test": "test",
+}
+"""What a split column may say, and the part that it means."""
+ATTEMPTS = 20
+"""Orders of the scaffolds that are tried until every part has every class."""
+
+Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -34,6 +54,44 @@ class Split:
     """Read once, for the reported numbers."""
 
 
+def split_dataset(
+    dataset: Dataset,
+    split: int,
+    parts: PartsConfig,
+    selection: Int[Tensor, " selection"] | None = None,
+) -> Split:
+    """Divide the graphs of a dataset by role, as its file says, by scaffold, or stratified.
+
+    Where the graphs of the selection part are given, the others are divided.
+    """
+    kind = _kind(dataset, parts)
+    if kind == "random" and not parts.folds:
+        return split_graphs(dataset.graphs.y, split, parts, dataset.class_names, selection)
+    classes = dataset.graphs.y.cpu().numpy()
+    free = np.ones(len(classes), dtype=bool)
+    drawn: dict[str, Indices] = {}
+    if selection is not None:
+        drawn["selection"] = selection.numpy()
+        free[drawn["selection"]] = False
+    groups = scaffold_groups(dataset.smiles) if kind == "scaffold" else None
+    if kind == "column":
+        drawn = _given(dataset, free) | drawn
+    elif groups is None:
+        drawn["test"] = _fold(classes, free, split, parts.folds, dataset.class_names)
+    else:
+        drawn["test"] = _scaffold_test(classes, groups, free, split, parts.folds)
+    for graphs in drawn.values():
+        free[graphs] = False
+    shares = _rest(parts, drawn)
+    random = np.random.default_rng(split)
+    if groups is None:
+        drawn |= _stratified(classes, free, shares, random, dataset.class_names)
+    else:
+        drawn |= _grouped(classes, groups, free, shares, random)
+        _check_scaffolds(classes, drawn, dataset)
+    return _split(drawn)
+
+
 def split_graphs(
     labels: Int[Tensor, " graphs"],
     split: int,
@@ -45,47 +103,128 @@ def split_graphs(
 
     Where the graphs of the selection part are given, the others are divided.
     """
-    random = np.random.default_rng(split)
     classes = labels.cpu().numpy()
     free = np.ones(len(classes), dtype=bool)
+    given: dict[str, Indices] = {}
     if selection is not None:
-        free[selection.numpy()] = False
+        given["selection"] = selection.numpy()
+        free[given["selection"]] = False
         parts = replace(parts, selection=0.0)
-    total = int(free.sum())
     shares = {"test": TEST_SHARE}  # drawn first, before any choice of the preset matters
-    shares |= {
-        name: share
-        for name in ("calibration", "selection", "policy")
-        if (share := getattr(parts, name)) > 0
-    }
+    shares |= {name: share for name in DRAWN if (share := getattr(parts, name)) > 0}
+    random = np.random.default_rng(split)
+    return _split(given | _stratified(classes, free, shares, random, class_names))
+
+
+def _kind(dataset: Dataset, parts: PartsConfig) -> str:
+    """How a dataset is divided; refuses what its file does not allow."""
+    if parts.kind == "scaffold" and not dataset.smiles:
+        raise UserError(
+            f'{dataset.name} has no SMILES to find scaffolds in; divide it with parts.kind "random"'
+        )
+    if parts.kind == "column" and not dataset.given_parts:
+        raise UserError(f'{dataset.name} has no split column, which parts.kind "column" needs')
+    if not dataset.given_parts:
+        return parts.kind
+    if parts.kind == "scaffold" or parts.folds:
+        asked = "scaffold splits" if parts.kind == "scaffold" else "folds"
+        raise UserError(f"the parts come from a split column or from {asked}, not from both")
+    return "column"
+
+
+def _given(dataset: Dataset, free: NDArray[np.bool_]) -> dict[str, Indices]:
+    """The parts that a split column gives; the graphs of train are yet to be divided."""
+    roles = []
+    for number, text in enumerate(dataset.given_parts):
+        role = GIVEN.get(text.strip().lower())
+        if role is None:
+            raise UserError(
+                f"the split column may say train, val, calibration or test, got {text!r} "
+                f"for graph {number}"
+            )
+        roles.append(role)
+    marked = np.array(roles)
+    for role in ("train", "test"):
+        if not (free & (marked == role)).any():
+            raise UserError(f"the split column of {dataset.name} puts no graph into {role}")
+    parts = {role: np.flatnonzero(free & (marked == role)) for role in set(GIVEN.values())}
+    return {role: graphs for role, graphs in parts.items() if role != "train" and len(graphs)}
+
+
+def _rest(parts: PartsConfig, drawn: Mapping[str, Indices]) -> dict[str, float]:
+    """Shares of the graphs left when some parts are there: as large to each other as usual."""
+    shares = {name: getattr(parts, name) for name in DRAWN}
+    train = 1 - TEST_SHARE - sum(shares.values())
+    wanted = {name: share for name, share in shares.items() if share > 0 and name not in drawn}
+    total = train + sum(wanted.values())
+    return {name: share / total for name, share in wanted.items()}
+
+
+def _fold(
+    classes: Indices,
+    free: NDArray[np.bool_],
+    number: int,
+    folds: int,
+    class_names: Sequence[str],
+) -> Indices:
+    """The graphs of one fold, each class in proportion; the folds together are all graphs."""
+    random = np.random.default_rng(folds)  # the same for every fold
+    counts = np.bincount(classes[free], minlength=len(class_names))
+    if (fewest := counts.min()) < folds:
+        name = class_names[int(counts.argmin())]
+        raise UserError(
+            f"class {name} has {fewest} graphs, but each of the {folds} folds needs one; "
+            "ask for fewer folds"
+        )
+    order = [
+        random.permutation(np.flatnonzero(free & (classes == label)))
+        for label in range(len(counts))
+    ]
+    return np.sort(np.concatenate(order)[number - 1 :: folds])
+
+
+def _scaffold_test(
+    classes: Indices, groups: Indices, free: NDArray[np.bool_], split: int, folds: int
+) -> Indices:
+    """The test part by scaffold: a tenth, or one of the folds."""
+    if not folds:
+        random = np.random.default_rng(split)
+        return _grouped(classes, groups, free, {"test": TEST_SHARE}, random)["test"]
+    shares = {str(fold): 1 / folds for fold in range(2, folds + 1)}  # the first gets what is left
+    found = _grouped(classes, groups, free, shares, np.random.default_rng(folds))
+    return found["train" if split == 1 else str(split)]
+
+
+def _stratified(
+    classes: Indices,
+    free: NDArray[np.bool_],
+    shares: Mapping[str, float],
+    random: np.random.Generator,
+    class_names: Sequence[str] | None,
+) -> dict[str, Indices]:
+    """Divide the free graphs, each class in proportion; train gets what the shares leave."""
+    total = int(free.sum())
     counts = np.bincount(classes[free], minlength=len(np.unique(classes)))
     if (fewest := counts.min()) < len(shares) + 1:
         rare = int(counts.argmin())
         name = class_names[rare] if class_names else rare
         raise UserError(
             f"class {name} has {fewest} graphs, but each of the {len(shares) + 1} parts "
-            f"(train, {', '.join(reversed(shares))}) needs one of every class; "
+            f"(train, {', '.join(reversed(list(shares)))}) needs one of every class; "
             "add graphs of that class or leave it out"
         )
     left = [
         random.permutation(np.flatnonzero(free & (classes == label)))
         for label in range(len(counts))
     ]
-    drawn: dict[str, Tensor] = {}
+    drawn: dict[str, Indices] = {}
     for waiting, (name, share) in enumerate(shares.items()):
         parts_left = len(shares) - waiting  # parts after this one, train included
         available = np.array([len(graphs) for graphs in left])
         taken = _apportion(math.ceil(round(share * total, 9)), available, available - parts_left)
-        drawn[name] = _sorted([graphs[:n] for graphs, n in zip(left, taken, strict=True)])
+        drawn[name] = np.concatenate([graphs[:n] for graphs, n in zip(left, taken, strict=True)])
         left = [graphs[n:] for graphs, n in zip(left, taken, strict=True)]
-    empty = torch.empty(0, dtype=torch.int64)
-    return Split(
-        train=_sorted(left),
-        policy=drawn["policy"],
-        selection=drawn.get("selection", drawn["policy"]) if selection is None else selection,
-        calibration=drawn.get("calibration", empty),
-        test=drawn["test"],
-    )
+    return drawn | {"train": np.concatenate(left)}
 
 
 def _apportion(
@@ -105,5 +244,86 @@ def _apportion(
     return seats
 
 
-def _sorted(pieces: list[NDArray[np.int64]]) -> Tensor:
-    return torch.from_numpy(np.sort(np.concatenate(pieces)).astype(np.int64))
+def _grouped(
+    classes: Indices,
+    groups: Indices,
+    free: NDArray[np.bool_],
+    shares: Mapping[str, float],
+    random: np.random.Generator,
+) -> dict[str, Indices]:
+    """Divide the free graphs so that no group is in two parts, about by shares and classes.
+
+    Of several random orders, the first in which every part sees every class, else the one in which
+    the fewest classes are missing from parts.
+    """
+    graphs = np.flatnonzero(free)
+    _, group = np.unique(groups[graphs], return_inverse=True)
+    counts = np.zeros((group.max(initial=-1) + 1, classes.max() + 1))  # [groups, classes]
+    np.add.at(counts, (group, classes[graphs]), 1)
+    names = [*shares, "train"]
+    wanted = np.array([*shares.values(), 1 - sum(shares.values())])
+    best, fewest = np.zeros(len(counts), dtype=np.int64), math.inf
+    for _ in range(ATTEMPTS):
+        place = _dealt(counts, wanted, random)
+        held = np.zeros((len(names), counts.shape[1]))
+        np.add.at(held, place, counts)
+        if (missing := int((held == 0).sum())) < fewest:
+            best, fewest = place, missing
+        if not missing:
+            break
+    return {name: graphs[best[group] == number] for number, name in enumerate(names)}
+
+
+def _dealt(
+    counts: NDArray[np.float64], shares: NDArray[np.float64], random: np.random.Generator
+) -> Indices:
+    """The part of every group: each goes where it brings the parts nearest to their shares.
+
+    Groups come in random order, but those that would fill more than half of the smallest part come
+    first, the largest first: the largest part takes them.
+    """
+    targets = np.maximum(np.outer(shares, counts.sum(axis=0)), 1e-9)  # [parts, classes]
+    sizes = counts.sum(axis=1)
+    order = random.permutation(len(counts))
+    large = sizes[order] > targets.sum(axis=1).min() / 2
+    order = np.concatenate(
+        [order[large][np.argsort(-sizes[order[large]], kind="stable")], order[~large]]
+    )
+    held = np.zeros_like(targets)
+    place = np.zeros(len(counts), dtype=np.int64)
+    for number in order:
+        new = counts[number]
+        # How the chi-square distance of every part from its target would change.
+        change = (new * (2 * (held - targets) + new) / targets).sum(axis=1)
+        place[number] = change.argmin()
+        held[place[number]] += new
+    return place
+
+
+def _check_scaffolds(classes: Indices, drawn: Mapping[str, Indices], dataset: Dataset) -> None:
+    """Refuse scaffold splits that leave a part empty, or a class without training graphs."""
+    for name, graphs in drawn.items():
+        if not len(graphs):
+            raise UserError(
+                f"{dataset.name} has too few scaffolds to fill the {name} part; divide it with "
+                'parts.kind "random"'
+            )
+    missing = set(range(dataset.num_classes)) - set(classes[drawn["train"]].tolist())
+    if missing:
+        raise UserError(
+            f"all scaffolds of class {dataset.class_names[min(missing)]} are outside of the "
+            'training part; take another `split`, or divide with parts.kind "random"'
+        )
+
+
+def _split(drawn: Mapping[str, Indices]) -> Split:
+    parts = {
+        name: torch.from_numpy(np.sort(graphs).astype(np.int64)) for name, graphs in drawn.items()
+    }
+    return Split(
+        train=parts["train"],
+        policy=parts["policy"],
+        selection=parts.get("selection", parts["policy"]),
+        calibration=parts.get("calibration", torch.empty(0, dtype=torch.int64)),
+        test=parts["test"],
+    )

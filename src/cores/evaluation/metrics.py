@@ -1,7 +1,13 @@
-"""Accuracy, balanced accuracy and majority rate; pure functions of tensors."""
+"""How good predictions are, as one number; pure functions of tensors.
+
+Where there are two classes, the second is the positive one. A metric is None where the labels are
+all of one class, which leaves it undefined.
+"""
+
+from collections.abc import Callable
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 
@@ -22,3 +28,97 @@ def balanced_accuracy(
 def majority_rate(labels: Int[Tensor, " graphs"]) -> float:
     """Share of the most frequent class: the accuracy of always guessing it."""
     return int(torch.bincount(labels).max()) / len(labels)
+
+
+def roc_auc(probs: Float[Tensor, "graphs classes"], labels: Int[Tensor, " graphs"]) -> float | None:
+    """Probability that a graph of the class scores above another, ties counting half.
+
+    With more than two classes, the mean over those in the labels, each against the rest.
+    """
+    return _one_against_rest(_binary_roc_auc, probs, labels)
+
+
+def average_precision(
+    probs: Float[Tensor, "graphs classes"], labels: Int[Tensor, " graphs"]
+) -> float | None:
+    """Area under the steps of precision over recall.
+
+    With more than two classes, the mean over those in the labels, each against the rest.
+    """
+    return _one_against_rest(_binary_average_precision, probs, labels)
+
+
+def f1(probs: Float[Tensor, "graphs classes"], labels: Int[Tensor, " graphs"]) -> float | None:
+    """Harmonic mean of precision and recall; with more than two classes, its mean over them.
+
+    Classes that are neither in the labels nor predicted do not count.
+    """
+    if _one_class(labels):
+        return None
+    table = _confusion(probs, labels)
+    doubled = 2 * table.diagonal()
+    found = table.sum(0) + table.sum(1)  # [K] predicted, and true
+    scores = doubled / found.clamp(min=1)
+    return float(scores[1] if len(scores) == 2 else scores[found > 0].mean())
+
+
+def mcc(probs: Float[Tensor, "graphs classes"], labels: Int[Tensor, " graphs"]) -> float | None:
+    """Matthews' correlation of labels and predictions; 0 where one class is always predicted."""
+    if _one_class(labels):
+        return None
+    table = _confusion(probs, labels)
+    total = table.sum()
+    true, predicted = table.sum(1), table.sum(0)
+    covariance = table.trace() * total - (true * predicted).sum()
+    spread = (total**2 - (true**2).sum()) * (total**2 - (predicted**2).sum())
+    return float(covariance / spread.sqrt()) if spread > 0 else 0.0
+
+
+def _one_class(labels: Int[Tensor, " graphs"]) -> bool:
+    return len(labels) == 0 or bool((labels == labels[0]).all())
+
+
+def _confusion(
+    probs: Float[Tensor, "graphs classes"], labels: Int[Tensor, " graphs"]
+) -> Float[Tensor, "classes classes"]:
+    """How many graphs of each class (rows) were taken for each class (columns)."""
+    classes = probs.size(-1)
+    cells = labels * classes + probs.argmax(-1)
+    return torch.bincount(cells, minlength=classes**2).view(classes, classes).double()
+
+
+def _one_against_rest(
+    binary: Callable[[Tensor, Tensor], float],
+    probs: Float[Tensor, "graphs classes"],
+    labels: Int[Tensor, " graphs"],
+) -> float | None:
+    if _one_class(labels):
+        return None
+    classes = [1] if probs.size(-1) == 2 else labels.unique().tolist()
+    values = [binary(probs[:, label], labels == label) for label in classes]
+    return sum(values) / len(values)
+
+
+def _binary_roc_auc(scores: Float[Tensor, " graphs"], truth: Bool[Tensor, " graphs"]) -> float:
+    true, false = _at_thresholds(scores, truth)
+    above = true.cumsum(0) - true  # [T] positives with a higher score
+    wins = (false * (above + true / 2)).sum()
+    return float(wins / (true.sum() * false.sum()))
+
+
+def _binary_average_precision(
+    scores: Float[Tensor, " graphs"], truth: Bool[Tensor, " graphs"]
+) -> float:
+    true, false = _at_thresholds(scores, truth)
+    precision = true.cumsum(0) / (true + false).cumsum(0)
+    return float((true * precision).sum() / true.sum())
+
+
+def _at_thresholds(
+    scores: Float[Tensor, " graphs"], truth: Bool[Tensor, " graphs"]
+) -> tuple[Float[Tensor, " thresholds"], Float[Tensor, " thresholds"]]:
+    """Positives and negatives at every distinct score, the highest first."""
+    values, place = scores.unique(return_inverse=True)
+    true = torch.bincount(place[truth], minlength=len(values))
+    false = torch.bincount(place[~truth], minlength=len(values))
+    return true.flip(0).double(), false.flip(0).double()

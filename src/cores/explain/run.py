@@ -4,7 +4,7 @@ from pathlib import Path
 
 from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ColumnNames
-from cores.data.splits import split_graphs
+from cores.data.splits import split_dataset
 from cores.evaluation.predictions import predict
 from cores.explain.explanation import Explanation, explanations
 from cores.runs.device import tuned_cpu
@@ -22,7 +22,7 @@ def explain_test_graphs(
     source, columns = read_source(out)
     dataset = load_dataset(source, data_root, columns=ColumnNames(**columns))
     check_data(out, dataset.fingerprint)
-    test = split_graphs(dataset.graphs.y, config.split, config.parts).test
+    test = split_dataset(dataset, config.split, config.parts).test
     graphs = dataset.graphs.subset(test[:count])
     predictions = predict(trained.model, graphs)
     sets = None

@@ -1,19 +1,27 @@
 """A model trained on a dataset as its configuration asks for: what every run and estimator does."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from cores.config import RunConfig
+from cores.config import RunConfig, TrainingConfig
 from cores.data.dataset import Dataset
-from cores.data.splits import Split, split_graphs
+from cores.data.splits import Split, split_dataset
 from cores.errors import UserError
 from cores.evaluation.explanations import ground_truth_metrics
-from cores.evaluation.metrics import accuracy, balanced_accuracy, majority_rate
+from cores.evaluation.metrics import (
+    accuracy,
+    average_precision,
+    balanced_accuracy,
+    f1,
+    majority_rate,
+    mcc,
+    roc_auc,
+)
 from cores.evaluation.predictions import predict, predict_full
 from cores.evaluation.sets import coverage_and_size
 from cores.graphs.masks import RECIPE
@@ -23,6 +31,7 @@ from cores.models.network import GraphModel
 from cores.models.sparse import SparseClassifier
 from cores.runs.trained import DataSchema, TrainedModel, calibrate
 from cores.training import bilevel, supervised
+from cores.training.balance import settled
 from cores.training.bilevel import BilevelState
 from cores.training.journal import Journal, SharedState
 from cores.training.judge import Judge
@@ -54,8 +63,7 @@ class PreparedData:
                 f"no graph of {dataset.name} has an edge to remove; remove nodes instead "
                 '(model="cores-node")'
             )
-        labels, names = dataset.graphs.y, dataset.class_names
-        split = split_graphs(labels, config.split, config.parts, names, selection)
+        split = split_dataset(dataset, config.split, config.parts, selection)
         return cls(dataset, dataset.graphs.to(device), split)
 
     def part(self, name: str) -> GraphStore:
@@ -114,6 +122,7 @@ def fit(
 ) -> tuple[Journal, EarlyStopping]:
     """Train a model: by Algorithm 1 if it has a policy, else supervised."""
     index = training_graphs(config, data.split)
+    asked, config = config, replace(config, training=training_settings(config, data))
     fit_scaler(model, data.dataset.graphs.subset(index), data.dataset)
     if not isinstance(model, SparseClassifier):
         train, selection = data.graphs.subset(index), data.part("selection")
@@ -129,9 +138,15 @@ def fit(
         config,
         random,
     )
-    journal = Journal(folder, state.parts, _shared_warm_up(config, data, warm_ups))
+    journal = Journal(folder, state.parts, _shared_warm_up(asked, data, warm_ups))
     bilevel.train(state, journal, report)
     return journal, state.stopping
+
+
+def training_settings(config: RunConfig, data: PreparedData) -> TrainingConfig:
+    """The settings of training, with "auto" settled by the classes of the training graphs."""
+    index = training_graphs(config, data.split)
+    return settled(config.training, data.dataset.graphs.y[index])  # Deviation D15
 
 
 def _shared_warm_up(
@@ -200,6 +215,10 @@ def measure(
         "accuracy": accuracy(probs, labels),
         "balanced_accuracy": balanced_accuracy(probs, labels),
         "majority_rate": majority_rate(labels),
+        "roc_auc": roc_auc(probs, labels),
+        "average_precision": average_precision(probs, labels),
+        "f1": f1(probs, labels),
+        "mcc": mcc(probs, labels),
         "node_ratio": float(predictions.node_ratio.mean()),
         "edge_ratio": float(predictions.edge_ratio.mean()),
         "predicted_classes": len(probs.argmax(-1).unique()),

@@ -12,7 +12,7 @@ from cores.data.dataset import Dataset
 from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ColumnNames
 from cores.data.inputs.labelled import OnError
-from cores.data.splits import split_graphs
+from cores.data.splits import split_dataset
 from cores.errors import UserError
 from cores.files import locked, read_json, write_json
 from cores.models.sparse import SparseClassifier
@@ -31,7 +31,7 @@ from cores.runs.inputs import OnUnknown, labelled_graphs
 from cores.runs.trained import DataSchema, TrainedModel
 from cores.runs.verdict import sentences
 from cores.training import judge as judges
-from cores.training.judge import Judge, JudgeKind, judge_of
+from cores.training.judge import Judge, judge_of
 from cores.training.state import forked_rng
 from cores.training.supervised import Report, no_report
 
@@ -65,10 +65,9 @@ def train_run(
     chosen_device = choose_device(device)
     if dataset is None:
         dataset = load_dataset(config.dataset, data_root, columns=columns)
-    kind = JudgeKind.of(config)
-    if kind is not None:  # the judge divides the graphs in its own way
-        split_graphs(dataset.graphs.y, config.split, judges.PARTS, dataset.class_names)
-        if judges.is_kept(dataset, config.split, kind, chosen_device):
+    if config.spec.removes is not None:
+        judges.judge_parts(dataset, config)  # the judge divides the graphs in its own way
+        if judges.is_kept(dataset, config, chosen_device):
             judge_report(judges.EPOCHS, {})
     data = PreparedData.of(dataset, config, chosen_device)
 
@@ -151,7 +150,7 @@ def evaluate_run(
     own = data.fingerprint == trained.schema.fingerprint  # then only its test part was held out
     judge = None
     if own:
-        graphs = graphs.subset(split_graphs(graphs.y, config.split, config.parts).test)
+        graphs = graphs.subset(split_dataset(data, config.split, config.parts).test)
         judge = _judge(config, data, chosen_device)
     trained.model.to(chosen_device)
     with forked_rng(chosen_device):
@@ -174,8 +173,7 @@ def _judge(
     config: RunConfig, dataset: Dataset, device: torch.device, report: Report = no_report
 ) -> Judge | None:
     """The judge of a model that removes something."""
-    kind = JudgeKind.of(config)
-    return None if kind is None else judge_of(dataset, config.split, kind, device, report)
+    return None if config.spec.removes is None else judge_of(dataset, config, device, report)
 
 
 def _metrics(out: Path) -> dict[str, Any]:

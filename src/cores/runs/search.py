@@ -14,13 +14,14 @@ from cores.config import RewardConfig, RunConfig, merged
 from cores.config.presets import preset_config, search_space
 from cores.data.datasets import load_dataset
 from cores.errors import UserError, failed
-from cores.evaluation.metrics import accuracy
+from cores.evaluation.metrics import accuracy, balanced_accuracy
 from cores.evaluation.predictions import predict
 from cores.files import in_turn, is_held, locked, make_folder, write_atomically
 from cores.runs.device import choose_device, tuned_cpu
-from cores.runs.fit import PreparedData
+from cores.runs.fit import PreparedData, training_settings
 from cores.runs.runner import has_fault, in_processes, run_folder, train_in_worker
 from cores.runs.trained import TrainedModel
+from cores.training.balance import class_mean
 from cores.training.rollouts import selection_reward
 
 if TYPE_CHECKING:
@@ -137,17 +138,20 @@ def selection_score(run: Path, reward: RewardConfig, data_root: Path | None = No
     """What a finished run is worth on its selection part.
 
     Accuracy; for a model with a policy the mean :func:`selection_reward`, by the same lambda and d
-    whatever it was trained with.
+    whatever it was trained with. Where classes are balanced, means over the classes.
     """
     trained = TrainedModel.load(run)
     config = trained.config
     dataset = load_dataset(config.dataset, data_root)
-    graphs = PreparedData.of(dataset, config, choose_device("cpu")).part("selection")
+    data = PreparedData.of(dataset, config, choose_device("cpu"))
+    balanced = training_settings(config, data).balanced
+    graphs = data.part("selection")
     predictions = predict(trained.model, graphs)
     if config.removal is None:
-        return accuracy(predictions.probs, graphs.y)
+        return (balanced_accuracy if balanced else accuracy)(predictions.probs, graphs.y)
     kept_ratio = predictions.kept_ratio(graphs, config.removal)
-    return float(selection_reward(predictions.probs, graphs.y, kept_ratio, reward).mean())
+    rewards = selection_reward(predictions.probs, graphs.y, kept_ratio, reward)
+    return class_mean(rewards, graphs.y) if balanced else float(rewards.mean())
 
 
 def _study(base: RunConfig, folder: Path) -> "Study":

@@ -14,12 +14,13 @@ from torch_geometric.data import Batch
 from cores import ppo
 from cores.config import PPOConfig, RewardConfig, RunConfig
 from cores.errors import UserError
-from cores.evaluation.metrics import accuracy
+from cores.evaluation.metrics import accuracy, balanced_accuracy
 from cores.evaluation.predictions import EVALUATION_BATCH
 from cores.graphs.store import GraphStore
 from cores.models.policy import Critic, Policy
 from cores.models.sparse import SparseClassifier
 from cores.ppo import Rollout
+from cores.training.balance import class_mean
 from cores.training.journal import Journal, Stateful
 from cores.training.learner import Learner, distilled, training_batches
 from cores.training.rollouts import (
@@ -50,7 +51,9 @@ def train(state: "BilevelState", journal: Journal, report: Report = no_report) -
         if state.trains_classifiers(epoch):  # lines 3-7, Eq. (6)
             metrics |= fit_classifiers(state, epoch)
         if state.trains_policy(epoch):
-            outcomes = roll_out(model, referees, config.ppo, state.random)  # lines 8-12
+            outcomes = roll_out(  # lines 8-12
+                model, referees, config.ppo, state.random, config.training.balanced
+            )
             q_hat = reward_quantile(model, student, referees, outcomes, config.reward)  # line 13
             rollouts = rewarded(outcomes, q_hat, config.reward, state.critic)  # line 14, Eq. (7)
             update_policy(state, rollouts, epoch)  # lines 15-19, Eq. (5)
@@ -140,9 +143,15 @@ class BilevelState:
         Epochs in the first half of the policy's training are not selectable: a policy that has
         hardly been trained keeps nearly everything.
         """
-        metrics = selection_metrics(self.selected, self.selection_batches, self.config.reward)
+        metrics = selection_metrics(
+            self.selected,
+            self.selection_batches,
+            self.config.reward,
+            self.config.training.balanced,
+        )
+        accuracy_now = metrics.get("selection_balanced_accuracy", metrics["selection_accuracy"])
         for learner in self.learners:
-            learner.schedule.step(metrics["selection_accuracy"])
+            learner.schedule.step(accuracy_now)
         if not self.trains_policy(epoch):
             del metrics["selection_reward"]  # there is no policy to reward yet
             return metrics
@@ -190,19 +199,30 @@ def update_policy(state: BilevelState, rollouts: Sequence[Rollout], epoch: int) 
 
 @torch.no_grad()
 def selection_metrics(
-    model: SparseClassifier, batches: Sequence[Batch], config: RewardConfig
+    model: SparseClassifier,
+    batches: Sequence[Batch],
+    config: RewardConfig,
+    balanced: bool = False,
 ) -> dict[str, float]:
-    """Accuracy, kept ratio and :func:`selection_reward` of the mode on the selection part."""
+    """Accuracy, kept ratio and :func:`selection_reward` of the mode on the selection part.
+
+    Where classes are balanced, the reward is the mean over the classes.
+    """
     model.eval()
     choices = [model.choose(batch) for batch in batches]
     probs = torch.cat([model.classifier(choice.subgraph.batch) for choice in choices]).softmax(-1)
     ratio = torch.cat([choice.elements.kept_ratio(choice.removed) for choice in choices])
     labels = torch.cat([batch.y for batch in batches])
-    return {
+    reward = selection_reward(probs, labels, ratio, config)
+    metrics = {
         "selection_accuracy": accuracy(probs, labels),
         "selection_ratio": float(ratio.mean()),
-        "selection_reward": float(selection_reward(probs, labels, ratio, config).mean()),
+        "selection_reward": float(reward.mean()),
     }
+    if balanced:
+        metrics["selection_balanced_accuracy"] = balanced_accuracy(probs, labels)
+        metrics["selection_reward"] = class_mean(reward, labels)
+    return metrics
 
 
 def rollout_metrics(

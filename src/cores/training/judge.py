@@ -10,7 +10,7 @@ import hashlib
 import json
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -20,7 +20,7 @@ from torch_geometric.data import Batch
 
 from cores.config import NetworkConfig, PartsConfig, Removal, RunConfig, to_dict
 from cores.data.dataset import Dataset
-from cores.data.splits import Split, split_graphs
+from cores.data.splits import Split, split_dataset
 from cores.errors import UserError
 from cores.evaluation.metrics import accuracy
 from cores.evaluation.predictions import EVALUATION_BATCH, Predictions, predict_proba
@@ -34,7 +34,7 @@ from cores.training.state import forked_rng, load_state, save_state
 from cores.training.supervised import Report, fit_epoch, fit_scaler, no_report
 
 PARTS = PartsConfig()
-"""The parts by which the judge of a run divides the graphs, whatever the run's preset."""
+"""The shares by which the judge of a run divides the graphs, whatever the run's preset."""
 EPOCHS, BATCH_SIZE, LEARNING_RATE, FINAL_RATE, WEIGHT_DECAY, SEED = 150, 32, 3e-3, 0.05, 1e-4, 7919
 MANY_GRAPHS = 5000
 """Above so many training graphs its batches are four times as large, for speed."""
@@ -75,85 +75,82 @@ class Judge:
             yield elements.subgraph(removed).batch
 
 
-@dataclass(frozen=True)
-class JudgeKind:
-    """What a judge has in common with the model that it judges."""
-
-    conv: str
-    removal: Removal
-    edge_features: bool = True
-    """Whether it reads edge features."""
-
-    @classmethod
-    def of(cls, config: RunConfig) -> "JudgeKind | None":
-        """The judge of a run's model; None for one that removes nothing."""
-        if config.spec.removes is None:
-            return None
-        return cls(config.conv, config.spec.removes, config.network.edge_features)
-
-    @property
-    def network(self) -> NetworkConfig:
-        """Its shape, whatever the model's."""
-        return NetworkConfig(edge_features=self.edge_features)
-
-
 def judge_of(
-    dataset: Dataset,
-    split: int,
-    kind: JudgeKind,
-    device: torch.device,
-    report: Report = no_report,
+    dataset: Dataset, config: RunConfig, device: torch.device, report: Report = no_report
 ) -> Judge:
-    """The judge of a dataset's split: from the cache, or trained now and kept there."""
-    path = _cached(dataset, split, kind, device)
-    parts = split_graphs(dataset.graphs.y, split, PARTS, dataset.class_names)
-    return train_judge(dataset, parts, kind, device, path, report)
+    """The judge of a run that removes something: from the cache, or trained now and kept there."""
+    parts = judge_parts(dataset, config)
+    return train_judge(dataset, parts, config, device, report, _cached(dataset, config, device))
 
 
-def is_kept(dataset: Dataset, split: int, kind: JudgeKind, device: torch.device) -> bool:
-    """Whether the judge of a dataset's split is in the cache."""
-    return _cached(dataset, split, kind, device).exists()
+def is_kept(dataset: Dataset, config: RunConfig, device: torch.device) -> bool:
+    """Whether the judge of a run is in the cache."""
+    return _cached(dataset, config, device).exists()
+
+
+def judge_parts(dataset: Dataset, config: RunConfig) -> Split:
+    """The parts of the graphs that a run's judge knows.
+
+    Its shares are its own, but the graphs are divided in the same way, so that its test part is
+    the run's.
+    """
+    parts = replace(PARTS, kind=config.parts.kind, folds=config.parts.folds)
+    return split_dataset(dataset, config.split, parts)
 
 
 def train_judge(
     dataset: Dataset,
     parts: Split,
-    kind: JudgeKind,
+    config: RunConfig,
     device: torch.device,
-    cache: Path | None = None,
     report: Report = no_report,
+    cache: Path | None = None,
 ) -> Judge:
     """Train a judge on the training and policy parts, or take it from a file that keeps it."""
     with forked_rng(device):
         torch.manual_seed(SEED)
-        classifier = Classifier(dataset.dims, kind.network, kind.conv).to(device)
-        judge = Judge(classifier, kind.removal)
+        classifier = Classifier(dataset.dims, _network(config), config.conv).to(device)
+        judge = Judge(classifier, _removal(config))
         if cache is None or not _restored(judge, cache):
-            index = torch.cat([parts.train, parts.policy]).sort().values
-            _train(judge, dataset, index, report)
+            _train(judge, dataset, _learnt(parts), report)
             if cache is not None:
                 _keep(judge, cache)
     return judge
 
 
-def _cached(dataset: Dataset, split: int, kind: JudgeKind, device: torch.device) -> Path:
+def _removal(config: RunConfig) -> Removal:
+    if config.spec.removes is None:
+        raise ValueError(f"{config.model} removes nothing to judge")
+    return config.spec.removes
+
+
+def _network(config: RunConfig) -> NetworkConfig:
+    """Of the same shape for all; it reads edge features where the model that it judges does."""
+    return NetworkConfig(edge_features=config.network.edge_features)
+
+
+def _learnt(parts: Split) -> Tensor:
+    """The graphs that a judge learns from."""
+    return torch.cat([parts.train, parts.policy]).sort().values
+
+
+def _cached(dataset: Dataset, config: RunConfig, device: torch.device) -> Path:
     """Where a judge is kept: named by all that decides its weights."""
+    removal = _removal(config)
     recipe = {
         "data": dataset.fingerprint,
-        "split": split,
-        "conv": kind.conv,
-        "removal": kind.removal,
+        "graphs": _learnt(judge_parts(dataset, config)).tolist(),
+        "conv": config.conv,
+        "removal": removal,
         "device": device.type,
-        "network": to_dict(kind.network),
-        "parts": to_dict(PARTS),
+        "network": to_dict(_network(config)),
         "training": [EPOCHS, BATCH_SIZE, LEARNING_RATE, FINAL_RATE, WEIGHT_DECAY, SEED],
         "scaler": [dataset.continuous, dataset.clipped],
         "masks": RECIPE,
-        "layout": 2,  # of the file
+        "layout": 3,  # of the file
     }
     key = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:16]
-    name = f"{Path(dataset.name).stem}-{kind.removal}-{key}.safetensors"
-    return cache_folder() / "judges" / name
+    return cache_folder() / "judges" / f"{Path(dataset.name).stem}-{removal}-{key}.safetensors"
 
 
 def _restored(judge: Judge, path: Path) -> bool:

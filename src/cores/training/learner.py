@@ -13,6 +13,7 @@ from cores.graphs.masks import masked
 from cores.graphs.store import GraphStore
 from cores.models.classifier import Classifier
 from cores.models.sparse import SparseClassifier
+from cores.training.balance import shuffled_batches
 from cores.training.schedule import Cosine, Schedule, plateau
 from cores.training.state import RandomState
 from cores.training.supervised import fit_epoch, inverse_frequencies
@@ -37,7 +38,7 @@ class Learner:
         self.policy_graphs = policy_graphs
         self.class_weights = (
             inverse_frequencies(train_graphs.y, classifier.num_classes)
-            if settings.class_weights
+            if settings.weighs_classes
             else None
         )
         self.optimizer = Adam(
@@ -90,7 +91,10 @@ def training_batches(
     The others are the policy's subgraphs, or full graphs while there is no policy yet.
     """
     mix = config.classifier_data.mix
-    batches = learner.train_graphs.batches(config.training.batch_size, random.batches)
+    settings = config.training
+    batches = shuffled_batches(
+        learner.train_graphs, settings.batch_size, random.batches, settings.balanced
+    )
     for batch in batches:
         if mix == 1 or torch.rand((), generator=random.batches) < mix:
             yield from masked([batch], model.policy.removal)

@@ -17,6 +17,7 @@ from cores.models.policy import Critic
 from cores.models.sparse import SparseClassifier
 from cores.ppo import Rollout
 from cores.reward import conformal_reward, performance_reward, sparsity_reward
+from cores.training.balance import balanced_order
 from cores.training.learner import Learner
 from cores.training.state import RandomState
 
@@ -36,19 +37,36 @@ class Outcome:
 
 @torch.no_grad()
 def roll_out(
-    model: SparseClassifier, referees: Sequence[Learner], config: PPOConfig, random: RandomState
+    model: SparseClassifier,
+    referees: Sequence[Learner],
+    config: PPOConfig,
+    random: RandomState,
+    balanced: bool = False,
 ) -> list[Outcome]:
-    """Sample actions on graphs that a referee was not trained on, and let it predict."""
+    """Sample actions on graphs that a referee was not trained on, and let it predict.
+
+    Where classes are balanced, the graphs are drawn so that every class is as frequent.
+    """
     return [
-        outcome for referee in referees for outcome in _outcomes(model, referee, config, random)
+        outcome
+        for referee in referees
+        for outcome in _outcomes(model, referee, config, random, balanced)
     ]
 
 
 def _outcomes(
-    model: SparseClassifier, referee: Learner, config: PPOConfig, random: RandomState
+    model: SparseClassifier,
+    referee: Learner,
+    config: PPOConfig,
+    random: RandomState,
+    balanced: bool,
 ) -> Iterator[Outcome]:
     graphs = referee.policy_graphs
-    chosen = torch.randperm(len(graphs), generator=random.batches)[: config.env_steps]
+    if balanced:  # Deviation D15
+        size = min(config.env_steps, len(graphs))
+        chosen = balanced_order(graphs.y, size, random.batches)
+    else:
+        chosen = torch.randperm(len(graphs), generator=random.batches)[: config.env_steps]
     for index in chosen.split(config.batch_size):
         rollout = ppo.collect(model.policy, graphs.batch(index), config.samples)
         removed, restored = rollout.elements.restored(rollout.removed)

@@ -13,11 +13,12 @@ from torch_geometric.data import Batch
 from cores.config import TrainingConfig
 from cores.data.dataset import Dataset
 from cores.errors import UserError
-from cores.evaluation.metrics import accuracy
+from cores.evaluation.metrics import accuracy, balanced_accuracy
 from cores.evaluation.predictions import EVALUATION_BATCH, predict_proba
 from cores.graphs.store import GraphStore
 from cores.models.network import GraphModel, Network
 from cores.models.scaler import FeatureScaler
+from cores.training.balance import class_mean, shuffled_batches
 from cores.training.journal import Journal, Stateful
 from cores.training.schedule import plateau
 from cores.training.state import RandomState
@@ -67,7 +68,8 @@ def train(
 ) -> tuple[Journal, EarlyStopping]:
     """Train until patience runs out, then restore the selected weights.
 
-    An epoch is better than another by selection accuracy, then by a lower selection loss.
+    An epoch is better than another by selection accuracy, then by a lower selection loss; where
+    classes are balanced, by their means over the classes.
     With a folder, the run is recorded there and resumes from where it was killed.
     """
     optimizer = Adam(
@@ -89,7 +91,7 @@ def train(
     }
     journal = Journal(folder, state)
     weights = None
-    if config.class_weights:
+    if config.weighs_classes:
         weights = inverse_frequencies(train_graphs.y, model.num_classes)
     selection_batches = list(selection_graphs.batches(EVALUATION_BATCH))
 
@@ -97,11 +99,12 @@ def train(
         if stopping.exhausted:
             break
         model.begin_epoch(epoch / config.epochs)
-        batches = train_graphs.batches(config.batch_size, random.batches)
+        batches = shuffled_batches(train_graphs, config.batch_size, random.batches, config.balanced)
         loss = fit_epoch(model, batches, optimizer, weights)
         probs = predict_proba(model, selection_batches)
         selection_accuracy = accuracy(probs, selection_graphs.y)
-        selection_loss = float(F.nll_loss(probs.clamp_min(1e-12).log(), selection_graphs.y))
+        log_probs = probs.clamp_min(1e-12).log()
+        selection_loss = float(F.nll_loss(log_probs, selection_graphs.y))
         if not (math.isfinite(loss) and math.isfinite(selection_loss)):
             raise UserError(f"the loss is {loss} in epoch {epoch}; lower training.learning_rate")
         metrics = {
@@ -110,9 +113,17 @@ def train(
             "selection_loss": selection_loss,
             "learning_rate": optimizer.param_groups[0]["lr"],
         }
-        schedule.step(selection_accuracy)
+        score = (selection_accuracy, -selection_loss)
+        if config.balanced:
+            losses = F.nll_loss(log_probs, selection_graphs.y, reduction="none")
+            score = (
+                balanced_accuracy(probs, selection_graphs.y),
+                -class_mean(losses, selection_graphs.y),
+            )
+            metrics["selection_balanced_accuracy"] = score[0]
+        schedule.step(score[0])
         if model.selectable:
-            stopping.step((selection_accuracy, -selection_loss), epoch)
+            stopping.step(score, epoch)
         journal.record(**metrics)
         report(epoch, metrics)
 

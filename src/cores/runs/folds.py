@@ -1,0 +1,135 @@
+"""Cross-validation: a run per fold, in folders of their own, and their mean and deviation."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+from cores.config import RunConfig
+from cores.data.dataset import Dataset
+from cores.data.datasets import load_dataset
+from cores.data.inputs.columns import ColumnNames
+from cores.data.splits import split_dataset
+from cores.errors import UserError
+from cores.files import make_folder, write_json
+from cores.runs.folder import CONFIG
+from cores.runs.progress import Reports
+from cores.runs.run import train_run
+from cores.runs.table import Table
+
+FOLDS = "folds.json"
+AVERAGED = (
+    *("accuracy", "balanced_accuracy", "majority_rate", "roc_auc", "average_precision", "f1"),
+    *("mcc", "node_ratio", "edge_ratio", "full_accuracy", "judge_accuracy", "judge_full_accuracy"),
+    *("judge_random_accuracy", "node_auc", "node_precision", "node_recall", "edge_auc"),
+    *("coverage", "set_size", "epochs", "seconds"),
+)
+"""Metrics whose mean and deviation over the folds are told."""
+SHOWN = {
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced",
+    "roc_auc": "ROC-AUC",
+    "f1": "F1",
+    "mcc": "MCC",
+    "node_ratio": "nodes",
+    "edge_ratio": "edges",
+    "judge_accuracy": "judge",
+    "coverage": "coverage",
+}
+"""Metrics in the table, and the heads of their columns; all are shares."""
+
+
+def fold_configs(config: RunConfig, folds: int) -> list[RunConfig]:
+    """The runs of a cross-validation: split k tests on fold k."""
+    parts = replace(config.parts, folds=folds)
+    return [replace(config, parts=parts, split=number) for number in range(1, folds + 1)]
+
+
+def train_folds(
+    config: RunConfig,
+    folds: int,
+    out: Path,
+    *,
+    data_root: Path | None = None,
+    columns: ColumnNames | None = None,
+    dataset: Dataset | None = None,
+    device: str = "auto",
+    progress: Callable[[RunConfig], AbstractContextManager[Reports]] = lambda fold: nullcontext(
+        Reports()
+    ),
+) -> dict[str, Any]:
+    """Train a run per fold into ``fold1``, ``fold2``, … of a folder, one after the other.
+
+    Runs that are there already are not repeated, and interrupted ones go on. The metrics of all,
+    and their means and deviations, are returned and written to ``folds.json``.
+
+    Args:
+        config: Of every fold, but for the split.
+        folds: How many.
+        out: Folder of the run folders.
+        data_root: Folder of the datasets.
+        columns: Of a file, which hold what.
+        dataset: What was read from it, if that was done already.
+        device: Of the runs.
+        progress: Shows the progress of a fold.
+    """
+    configs = fold_configs(config, folds)
+    if (out / CONFIG).exists():
+        raise UserError(f"{out} holds a run of its own; choose another `out`")
+    if dataset is None:
+        dataset = load_dataset(config.dataset, data_root, columns=columns)
+    for fold in configs:  # what is wrong with one fold is told before the first is trained
+        split_dataset(dataset, fold.split, fold.parts)
+    make_folder(out)
+    measured = []
+    for fold in configs:
+        with progress(fold) as reports:
+            metrics = train_run(
+                fold,
+                out / f"fold{fold.split}",
+                data_root=data_root,
+                columns=columns,
+                dataset=dataset,
+                device=device,
+                resume=True,
+                report=reports.training,
+                judge_report=reports.judge,
+            )
+        measured.append(metrics)
+    found = {"folds": measured, **spread_of(measured)}
+    write_json(out / FOLDS, found)
+    return found
+
+
+def spread_of(measured: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float | None]]:
+    """Mean and sample standard deviation of the metrics; None where no fold has one.
+
+    >>> spread_of([{"accuracy": 0.5, "mcc": None}, {"accuracy": 1.0, "mcc": None}])["mean"]
+    {'accuracy': 0.75, 'mcc': None}
+    """
+    means: dict[str, float | None] = {}
+    deviations: dict[str, float | None] = {}
+    for name in (name for name in AVERAGED if any(name in metrics for metrics in measured)):
+        values = [metrics[name] for metrics in measured if metrics.get(name) is not None]
+        means[name] = mean(values) if values else None
+        deviations[name] = stdev(values) if len(values) > 1 else None
+    return {"mean": means, "std": deviations}
+
+
+def folds_table(found: Mapping[str, Any]) -> Table:
+    """A line per fold, then mean ± deviation, in percent; metrics that no fold has are left out."""
+    names = [name for name in SHOWN if found["mean"].get(name) is not None]
+
+    def line(metrics: Mapping[str, Any]) -> Iterator[str]:
+        for name in names:
+            value = metrics.get(name)
+            yield "–" if value is None else f"{100 * value:.1f}"
+
+    rows = [[str(number), *line(fold)] for number, fold in enumerate(found["folds"], start=1)]
+    spread = [
+        f"{average} ± {deviation}"
+        for average, deviation in zip(line(found["mean"]), line(found["std"]), strict=True)
+    ]
+    return Table(["fold", *(SHOWN[name] for name in names)], [*rows, ["mean", *spread]])

@@ -1,0 +1,78 @@
+"""Rare classes: all classes count as equally frequent, where one has nearly all the graphs.
+
+Deviation D15: the reward of Eq. (7) is a mean over graphs. Where guessing the frequent class is
+right nine times out of ten, removing nearly everything pays, and the rare class is lost.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch_geometric.data import Batch
+
+from cores.config import TrainingConfig
+from cores.evaluation.metrics import majority_rate
+from cores.graphs.store import GraphStore
+
+MAJORITY = 0.8
+"""``auto`` balances where one class has more than this share of the training part."""
+
+
+def settled(config: TrainingConfig, labels: Int[Tensor, " graphs"]) -> TrainingConfig:
+    """The settings with "auto" replaced by what it means for these training graphs."""
+    if config.balance != "auto":
+        return config
+    return replace(config, balance="always" if majority_rate(labels) > MAJORITY else "never")
+
+
+def balanced_order(
+    labels: Int[Tensor, " graphs"], size: int, generator: torch.Generator
+) -> Int[Tensor, " size"]:
+    """So many graphs in random order, every class as often (to one graph).
+
+    A class with fewer graphs than its share has each of them several times, as evenly as possible.
+
+    >>> order = balanced_order(torch.tensor([0] * 9 + [1]), 6, torch.Generator().manual_seed(0))
+    >>> (order == 9).sum()
+    tensor(3)
+    """
+    labels = labels.cpu()
+    classes = labels.unique()
+    classes = classes[torch.randperm(len(classes), generator=generator)]  # who gets the odd one
+    chosen = []
+    for place, label in enumerate(classes):
+        graphs = (labels == label).nonzero().squeeze(1)
+        share = (size - place + len(classes) - 1) // len(classes)
+        rounds = -(-share // len(graphs))
+        drawn = [graphs[torch.randperm(len(graphs), generator=generator)] for _ in range(rounds)]
+        chosen.append(torch.cat([graphs[:0], *drawn])[:share])
+    joined = torch.cat(chosen)
+    return joined[torch.randperm(len(joined), generator=generator)]
+
+
+def shuffled_batches(
+    graphs: GraphStore, batch_size: int, generator: torch.Generator, balanced: bool
+) -> Iterator[Batch]:
+    """An epoch of training batches: every graph once; balanced, as many, every class as often.
+
+    Drawn rather than weighted in the loss: weights of 10 make single batches loud, and a student
+    that learns from its referees' predictions would apply them a second time.
+    """
+    if not balanced:
+        yield from graphs.batches(batch_size, generator)
+        return
+    for index in balanced_order(graphs.y, len(graphs), generator).split(batch_size):
+        yield graphs.batch(index)
+
+
+def class_mean(values: Float[Tensor, " graphs"], labels: Int[Tensor, " graphs"]) -> float:
+    """Mean over the classes of the mean over their graphs.
+
+    >>> class_mean(torch.tensor([1.0, 1.0, 1.0, 0.0]), torch.tensor([0, 0, 0, 1]))
+    0.5
+    """
+    counts = torch.bincount(labels)
+    sums = torch.bincount(labels, weights=values.double())
+    return float((sums / counts)[counts > 0].mean())

@@ -1,0 +1,72 @@
+"""Cross-validation: a run per fold."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from cores.config import NetworkConfig, RunConfig, TrainingConfig
+from cores.data.datasets import load_dataset
+from cores.data.splits import split_dataset
+from cores.errors import UserError
+from cores.runs.folder import read_identity
+from cores.runs.folds import folds_table, spread_of, train_folds
+
+QUICK = RunConfig(
+    model="gnn", training=TrainingConfig(epochs=1), network=NetworkConfig(hidden_dim=8)
+)
+
+
+def test_every_graph_is_tested_once_and_finished_folds_are_not_repeated(tmp_path: Path) -> None:
+    out, epochs = tmp_path / "folds", []
+    found = train_folds(
+        QUICK, 3, out, device="cpu", report=lambda epoch, metrics: epochs.append(epoch)
+    )
+    assert epochs == [1, 2, 3]
+    dataset = load_dataset("motifs")
+    configs = [read_identity(out / f"fold{number}")[0] for number in (1, 2, 3)]
+    tested = torch.cat([split_dataset(dataset, each.split, each.parts).test for each in configs])
+    assert tested.sort().values.tolist() == list(range(len(dataset)))
+    assert sum(fold["test_graphs"] for fold in found["folds"]) == len(dataset)
+    assert json.loads((out / "folds.json").read_text()) == found
+    again = train_folds(
+        QUICK, 3, out, device="cpu", report=lambda epoch, metrics: epochs.append(epoch)
+    )
+    assert epochs == [1, 2, 3]
+    assert again == found
+
+
+def test_the_table_has_a_line_per_fold_and_their_spread() -> None:
+    folds = [
+        {"accuracy": 0.5, "roc_auc": None, "judge_accuracy": None},
+        {"accuracy": 1.0, "roc_auc": 0.75, "judge_accuracy": None},
+    ]
+    found = {"folds": folds, **spread_of(folds)}
+    assert found["mean"] == {"accuracy": 0.75, "roc_auc": 0.75, "judge_accuracy": None}
+    assert found["std"]["accuracy"] == pytest.approx(0.5**0.5 / 2)
+    table = folds_table(found)
+    assert list(table.head) == ["fold", "accuracy", "ROC-AUC"]
+    assert [list(row) for row in table.rows] == [
+        ["1", "50.0", "–"],
+        ["2", "100.0", "75.0"],
+        ["mean", "75.0 ± 35.4", "75.0 ± –"],
+    ]
+
+
+def test_what_cannot_be_cross_validated_is_told_before_the_first_fold(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(UserError, match="but each of the 600 folds needs one"):
+        train_folds(QUICK, 600, out, device="cpu")
+    assert not out.exists()
+    with pytest.raises(UserError, match="`folds` must be 0 or lie in"):
+        train_folds(QUICK, 1, out, device="cpu")
+    out.mkdir()
+    (out / "config.json").write_text("{}")
+    with pytest.raises(UserError, match="holds a run of its own"):
+        train_folds(QUICK, 3, out, device="cpu")
+
+
+def test_a_split_counts_the_folds() -> None:
+    with pytest.raises(UserError, match="number of one of 3 folds, got 4"):
+        RunConfig.from_settings({"split": 4, "parts": {"folds": 3}})

@@ -1,0 +1,116 @@
+"""Rare classes count as often as frequent ones, where that is asked for or needed."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from cores.config import RunConfig, TrainingConfig
+from cores.data.dataset import Dataset
+from cores.data.datasets import load_dataset
+from cores.evaluation.metrics import balanced_accuracy
+from cores.evaluation.predictions import predict
+from cores.models.build import build_model
+from cores.runs.fit import PreparedData, _learners, fit_model, training_settings
+from cores.training.balance import balanced_order, class_mean, settled
+from cores.training.bilevel import selection_metrics
+from cores.training.learner import training_batches
+from cores.training.rollouts import roll_out
+from cores.training.state import RandomState
+
+CPU = torch.device("cpu")
+
+
+def thinned(rare: int, frequent: int) -> Dataset:
+    """Motifs with few houses."""
+    dataset = load_dataset("motifs")
+    labels = dataset.graphs.y
+    index = [(labels == label).nonzero()[:count, 0] for label, count in ((0, frequent), (1, rare))]
+    return dataset[torch.cat(index).sort().values]
+
+
+@pytest.mark.parametrize(
+    ("share", "balance", "balanced"),
+    [
+        *((79, "auto", False), (80, "auto", False), (81, "auto", True)),
+        *((99, "never", False), (50, "always", True)),
+    ],
+)
+def test_auto_balances_where_one_class_has_over_four_fifths(
+    share: int, balance: str, balanced: bool
+) -> None:
+    labels = (torch.arange(100) >= share).long()
+    assert settled(TrainingConfig(balance=balance), labels).balanced is balanced
+
+
+def test_the_training_part_decides() -> None:
+    config = RunConfig(model="gnn")
+    data = PreparedData.of(thinned(20, 180), config, CPU)
+    assert training_settings(config, data).balanced
+    data = PreparedData.of(thinned(50, 150), config, CPU)
+    assert not training_settings(config, data).balanced
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 30, 160])
+def test_every_class_is_drawn_as_often_and_its_graphs_evenly(size: int) -> None:
+    labels = torch.tensor([0] * 40 + [1] * 3 + [2] * 10)
+    order = balanced_order(labels, size, torch.Generator().manual_seed(size))
+    drawn = torch.bincount(labels[order], minlength=3)
+    assert len(order) == size
+    assert drawn.max() - drawn.min() <= 1
+    of_the_rare = torch.bincount(order, minlength=53)[40:43]
+    assert of_the_rare.max() - of_the_rare.min() <= 1
+
+
+def test_a_mean_over_classes_weighs_no_class_by_its_size() -> None:
+    values, labels = torch.tensor([1.0, 1.0, 1.0, 0.0]), torch.tensor([0, 0, 0, 2])
+    assert class_mean(values, labels) == 0.5
+
+
+def rolled_out(balance: str) -> torch.Tensor:
+    """The labels that a policy is rolled out on in an epoch."""
+    config = RunConfig(training=TrainingConfig(epochs=2, balance=balance))
+    data = PreparedData.of(thinned(20, 380), config, CPU)
+    config = replace(config, training=training_settings(config, data))
+    random = RandomState(0, CPU)
+    model = build_model(config, data.dataset.dims)
+    student, referees = _learners(model, config, data, random)
+    seen = training_batches(model, student, config, True, random)
+    trained_on = torch.cat([batch.y for batch in seen]).double().mean()
+    assert trained_on == pytest.approx(0.5 if config.training.balanced else 0.05, abs=0.01)
+    outcomes = roll_out(model, referees, config.ppo, random, config.training.balanced)
+    return torch.cat([outcome.rollout.elements.batch.y for outcome in outcomes])
+
+
+def test_classifier_and_policy_meet_every_class_as_often() -> None:
+    assert rolled_out("auto").double().mean() == pytest.approx(0.5, abs=0.01)
+    assert rolled_out("never").double().mean() == pytest.approx(0.05, abs=0.02)
+
+
+def test_selection_looks_at_the_classes_alike() -> None:
+    config = RunConfig()
+    dataset = thinned(4, 36)
+    model = build_model(config, dataset.dims)
+    batches = list(dataset.graphs.batches(40))
+    plain = selection_metrics(model, batches, config.reward)
+    balanced = selection_metrics(model, batches, config.reward, balanced=True)
+    assert "selection_balanced_accuracy" not in plain
+    # An untrained model guesses one class: right on 0.9 or 0.1 of the graphs, on half the classes.
+    assert plain["selection_accuracy"] == pytest.approx(0.5, abs=0.41)
+    assert balanced["selection_balanced_accuracy"] == 0.5
+    assert balanced["selection_reward"] != pytest.approx(plain["selection_reward"])
+
+
+@pytest.mark.slow
+def test_a_rare_class_is_found_that_a_mean_over_graphs_forgets() -> None:
+    """By few epochs, in which the frequent class alone would be learnt."""
+    dataset = thinned(20, 300)
+    found = {}
+    for balance in ("never", "auto"):
+        training = TrainingConfig(epochs=12, balance=balance)
+        config = RunConfig(model="gnn", training=training)
+        data = PreparedData.of(dataset, config, CPU)
+        model = fit_model(config, data).trained.model
+        rest = load_dataset("motifs").graphs.subset(torch.arange(600, 1000))
+        found[balance] = balanced_accuracy(predict(model, rest).probs, rest.y)
+    assert found["auto"] > found["never"]
