@@ -127,6 +127,14 @@ def test_an_infinite_quantile_is_one_at_which_sets_hold_every_class() -> None:
     assert json.loads(export.metadata(trained)["q_hat"]) == [1.0, 1.0]
 
 
+def test_a_number_that_is_none_is_no_agreement(node_run: Path) -> None:
+    trained = TrainedModel.load(node_run)
+    batch = random_batch(trained, (4,), seed=0)
+    batch["x"][0] = torch.nan
+    content = (node_run / "model.onnx").read_bytes()
+    assert not max_difference(content, tensor_model(trained), [batch]) <= TOLERANCE
+
+
 @pytest.mark.parametrize("model", ["sagpool", "mlp"])
 def test_other_models_are_refused(model: str, tmp_path: Path) -> None:
     run = saved(untrained(model, "gin"), tmp_path / "run")
