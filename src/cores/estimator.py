@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 from cores.config import RunConfig, merged
 from cores.config.models import MODELS
 from cores.config.names import with_current_names
-from cores.config.presets import settings_by_size
+from cores.config.presets import own_data_settings
 from cores.data.dataset import Dataset, checked, numbered
 from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ColumnNames
@@ -327,7 +327,7 @@ class Cores:
             "dataset": "graphs",
             "model": model,
             "split": seed + 1,
-            **settings_by_size(num_graphs),
+            **own_data_settings(num_graphs),
         }
         epochs = {"epochs": _python_number(self.epochs)}
         reward = {
