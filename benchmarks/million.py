@@ -13,7 +13,6 @@ import argparse
 import hashlib
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -180,9 +179,6 @@ def main() -> None:
             f"one of two workers killed after {done} of {FILES} files; output "
             f"{'identical' if same else 'DIFFERENT'} to that of one process."
         )
-    print(
-        f"\nPeak memory of this script: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MB"
-    )
 
 
 if __name__ == "__main__":
