@@ -201,10 +201,10 @@ def _matrix(
         if one_hot := _ONE_HOT.fullmatch(name):
             by_kind.setdefault(int(one_hot[1]), {})[one_hot[2]] = column
         elif number := _NUMBER.fullmatch(name):
-            columns[:, column] = numbers[:, int(number[1])]
+            columns[:, column] = numbers[:, int(number[1])] if len(columns) else 0
         else:
             columns[:, column] = 1  # the constant
-    for kind, places in by_kind.items():
+    for kind, places in by_kind.items() if len(columns) else ():
         distinct, which = np.unique(values[:, kind], return_inverse=True)
         place = np.array([places.get(str(value), -1) for value in distinct.tolist()])[which]
         rows = np.flatnonzero(place >= 0)
@@ -217,11 +217,11 @@ def _unknown(
 ) -> list[Unknown]:
     """The first value of every graph that no graph of the training had."""
     found: dict[int, Unknown] = {}
-    for kind, column in enumerate(values.T):
+    for kind, column in enumerate(values.T if len(values) else ()):
         distinct, which = np.unique(column, return_inverse=True)
         expected = {str(value) for value in known[kind]}
         strange = np.array([str(value) not in expected for value in distinct.tolist()], dtype=bool)
-        rows = np.flatnonzero(strange[which]) if len(distinct) else np.empty(0, dtype=np.int64)
+        rows = np.flatnonzero(strange[which])
         for row, graph in zip(rows, np.searchsorted(ptr, rows, side="right") - 1, strict=True):
             what = f"{word} label {column[row]!r}" if len(known) == 1 else (
                 f"{word} label {kind} = {column[row]!r}"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 
@@ -16,6 +16,7 @@ from cores.data.inputs.columns import ColumnNames
 from cores.data.inputs.labelled import OnError, class_numbers, parsed_rows
 from cores.data.inputs.sources import CHUNK, Rows, read_rows
 from cores.data.inputs.stored import dataset_graphs, stored_rows
+from cores.data.lists import plain_labels
 from cores.data.raw import Parsed
 from cores.errors import UserError
 from cores.graphs.store import GraphStore
@@ -32,15 +33,11 @@ def input_rows(
     name = canonical_name(source)
     if name in REGISTERED or (name in DATASETS and DATASETS[name].source == "code"):
         dataset = load_dataset(name, data_root)
-        return stored_rows(dataset_graphs(dataset), _labels(dataset), size)
+        return stored_rows(dataset_graphs(dataset), plain_labels(dataset), size)
     path = Path(name)
     if name in DATASETS:
         path = dataset_path(DATASETS[name], data_folder(data_root))
     return read_rows(path, columns, size)
-
-
-def _labels(dataset: Dataset) -> list[Any]:
-    return [dataset.labels[number] for number in dataset.graphs.y.tolist()]
 
 
 def encoded_graphs(parsed: Parsed, schema: DataSchema, on_unknown: OnUnknown) -> GraphStore:
@@ -78,7 +75,7 @@ def labelled_graphs(
     named = load_dataset(name, data_root) if name in (*DATASETS, *REGISTERED) else None
     if named is not None and named.feature_names == schema.feature_names:
         # Read as it is: it may know its ground truth.
-        graphs, labels, unusable = named.graphs, _labels(named), None
+        graphs, labels, unusable = named.graphs, plain_labels(named), None
     else:
         rows = input_rows(source, columns, data_root)
         parsed, unusable = parsed_rows(source, rows, on_error, schema.encoding.layout)
