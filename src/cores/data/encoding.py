@@ -222,9 +222,9 @@ def _unknown(
         expected = {str(value) for value in known[kind]}
         strange = np.array([str(value) not in expected for value in distinct.tolist()], dtype=bool)
         rows = np.flatnonzero(strange[which])
-        for row, graph in zip(rows, np.searchsorted(ptr, rows, side="right") - 1, strict=True):
-            what = f"{word} label {column[row]!r}" if len(known) == 1 else (
-                f"{word} label {kind} = {column[row]!r}"
-            )  # fmt: skip
-            found.setdefault(int(graph), Unknown(int(graph), what))
+        owner = np.searchsorted(ptr, rows, side="right") - 1
+        graphs, first = np.unique(owner, return_index=True)
+        name = f"{word} label" if len(known) == 1 else f"{word} label {kind} ="
+        for graph, value in zip(graphs.tolist(), column[rows[first]].tolist(), strict=True):
+            found.setdefault(graph, Unknown(graph, f"{name} {value!r}"))
     return list(found.values())

@@ -233,7 +233,9 @@ def kept_smiles(molecule: Any, kept_atoms: Sequence[int], kept_bonds: Sequence[i
     """
     chem = needs_rdkit()
     kept, cut = set(kept_atoms), set(range(molecule.GetNumBonds())) - set(kept_bonds)
-    if not cut:
+    if not kept:
+        return ""
+    if len(kept) == molecule.GetNumAtoms() and not cut:
         return chem.MolToSmiles(molecule)
     # Bonds between two atoms that are gone need no cut, and cutting one costs time.
     ends = {number: molecule.GetBondWithIdx(number) for number in cut}

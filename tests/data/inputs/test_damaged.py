@@ -32,14 +32,15 @@ JSON = (
 
 def parsed(path: Path) -> list[Parsed]:
     """Every row of a file: its graphs, or why there are none; nothing else may come of it."""
-    found = []
+    found, complaint = [], "none"
     try:
         for rows in read_rows(path, ColumnNames(), size=3):
             found.append(rows.parse())
             assert len(found[-1].graphs) + len(found[-1].rejected) == len(rows)
             check(found[-1])
     except UserError as error:
-        assert len(str(error).splitlines()) == 1, str(error)
+        complaint = str(error)
+    assert len(complaint.splitlines()) == 1, complaint
     return found
 
 
