@@ -124,8 +124,8 @@ def encode(
     if encoding.kind == "molecules":
         x, edge_attr = raw.node_numbers, raw.edge_numbers
     else:
-        x = _matrix(raw.node_numbers, raw.node_values, names)
-        edge_attr = _matrix(raw.edge_numbers, raw.edge_values, edge_names)
+        x = _matrix(raw.node_numbers, raw.node_values, names, encoding.node_values)
+        edge_attr = _matrix(raw.edge_numbers, raw.edge_values, edge_names, encoding.edge_values)
     store = GraphStore(
         x=torch.from_numpy(np.ascontiguousarray(x)),
         edge_index=torch.from_numpy(raw.edge_index),
@@ -192,9 +192,12 @@ def _known(values: NDArray[Any]) -> tuple[tuple[Value, ...], ...]:
 
 
 def _matrix(
-    numbers: NDArray[np.float32], values: NDArray[Any], names: Sequence[str]
+    numbers: NDArray[np.float32],
+    values: NDArray[Any],
+    names: Sequence[str],
+    known: tuple[tuple[Value, ...], ...],
 ) -> NDArray[np.float32]:
-    """The named columns, from numbers and from values."""
+    """The named columns, from numbers and from known values."""
     columns = np.zeros((len(numbers), len(names)), dtype=np.float32)
     by_kind: dict[int, dict[str, int]] = {}
     for column, name in enumerate(names):
@@ -206,7 +209,8 @@ def _matrix(
             columns[:, column] = 1  # the constant
     for kind, places in by_kind.items() if len(columns) else ():
         distinct, which = np.unique(values[:, kind], return_inverse=True)
-        place = np.array([places.get(str(value), -1) for value in distinct.tolist()])[which]
+        trained = {str(value): places.get(str(value), -1) for value in known[kind]}
+        place = np.array([trained.get(str(value), -1) for value in distinct.tolist()])[which]
         rows = np.flatnonzero(place >= 0)
         columns[rows, place[rows]] = 1
     return columns

@@ -157,7 +157,7 @@ def predict_records(
 ) -> Iterator[tuple[list[Record], tuple[str, ...]]]:
     """The records of an input, chunk by chunk, and the fields of each."""
     predictor = Predictor(run, options, device)
-    for rows in input_rows(source, options.columns, data_root):
+    for rows in input_rows(source, options.columns, data_root, CHUNK):
         yield predictor.records(rows), predictor.fields
 
 
@@ -187,7 +187,7 @@ def predict_file(
     with locked(pieces):
         _check_job(pieces, _job(run, source, options, kind))
         job = partial(_predict_piece, run.absolute(), options, device, pieces.absolute(), kind)
-        chunks = enumerate(input_rows(source, options.columns, data_root))
+        chunks = enumerate(input_rows(source, options.columns, data_root, CHUNK))
         try:
             _predict_pieces(pieces, chunks, job, workers, advance)
             summary = _summary(pieces)
