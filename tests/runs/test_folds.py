@@ -1,6 +1,9 @@
 """Cross-validation: a run per fold."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,10 +11,13 @@ import torch
 
 from cores.config import NetworkConfig, RunConfig, TrainingConfig
 from cores.data.datasets import load_dataset
+from cores.data.inputs.columns import ColumnNames
 from cores.data.splits import split_dataset
 from cores.errors import UserError
 from cores.runs.folder import read_identity
 from cores.runs.folds import folds_table, spread_of, train_folds
+from cores.runs.progress import Reports
+from cores.runs.run import evaluate_run, train_run
 
 QUICK = RunConfig(
     model="gnn", training=TrainingConfig(epochs=1), network=NetworkConfig(hidden_dim=8)
@@ -20,20 +26,21 @@ QUICK = RunConfig(
 
 def test_every_graph_is_tested_once_and_finished_folds_are_not_repeated(tmp_path: Path) -> None:
     out, epochs = tmp_path / "folds", []
-    found = train_folds(
-        QUICK, 3, out, device="cpu", report=lambda epoch, metrics: epochs.append(epoch)
-    )
-    assert epochs == [1, 2, 3]
+
+    @contextmanager
+    def progress(fold: RunConfig) -> Iterator[Reports]:
+        yield Reports(lambda epoch, metrics: epochs.append((fold.split, epoch)))
+
+    found = train_folds(QUICK, 3, out, device="cpu", progress=progress)
+    assert epochs == [(1, 1), (2, 1), (3, 1)]
     dataset = load_dataset("motifs")
     configs = [read_identity(out / f"fold{number}")[0] for number in (1, 2, 3)]
     tested = torch.cat([split_dataset(dataset, each.split, each.parts).test for each in configs])
     assert tested.sort().values.tolist() == list(range(len(dataset)))
     assert sum(fold["test_graphs"] for fold in found["folds"]) == len(dataset)
     assert json.loads((out / "folds.json").read_text()) == found
-    again = train_folds(
-        QUICK, 3, out, device="cpu", report=lambda epoch, metrics: epochs.append(epoch)
-    )
-    assert epochs == [1, 2, 3]
+    again = train_folds(QUICK, 3, out, device="cpu", progress=progress)
+    assert len(epochs) == 3
     assert again == found
 
 
@@ -70,3 +77,20 @@ def test_what_cannot_be_cross_validated_is_told_before_the_first_fold(tmp_path: 
 def test_a_split_counts_the_folds() -> None:
     with pytest.raises(UserError, match="number of one of 3 folds, got 4"):
         RunConfig.from_settings({"split": 4, "parts": {"folds": 3}})
+
+
+def test_a_run_by_a_split_column_is_measured_on_that_columns_test_part(tmp_path: Path) -> None:
+    """Also where the file is named again, without the column: the rest was trained on."""
+    pytest.importorskip("rdkit")
+    rows = [
+        f"{'C' * (1 + n % 7)}{'N' if n % 2 else 'O'},{n % 2},{'test' if n % 5 == 0 else 'train'}"
+        for n in range(100)
+    ]
+    table = tmp_path / "molecules.csv"
+    table.write_text("\n".join(["smiles,label,fold", *rows]) + "\n")
+    columns = ColumnNames(split="fold")
+    out = tmp_path / "run"
+    trained = train_run(replace(QUICK, dataset=str(table)), out, columns=columns, device="cpu")
+    assert trained["test_graphs"] == 20
+    again = evaluate_run(out, dataset=str(table), device="cpu")
+    assert (again["test_graphs"], again["accuracy"]) == (20, trained["accuracy"])

@@ -13,11 +13,11 @@ def add_columns(parser: CommandParser, *, split: bool = False) -> None:
     group = parser.add_argument_group("files of molecules and graphs")
     options = {
         "smiles": "Column of the SMILES (default: found by name).",
-        "label": "Column of the labels, or property in an SD file (default: found by name).",
-        "id": "Column of the identifiers (default: found by name, else the row's number).",
+        "label": "Column or SD property of the labels (default: by name).",
+        "id": "Column of the identifiers (default: found by name).",
     }
     if split:
-        options["split"] = "Column that says train, val, calibration or test (default: none)."
+        options["split"] = "Column that says train, val, calibration or test."
     for name, text in options.items():
         group.add_argument(f"--{name}-column", type=str, default=None, metavar="NAME", help=text)
     group.add_argument(
@@ -25,7 +25,7 @@ def add_columns(parser: CommandParser, *, split: bool = False) -> None:
         type=Literal["skip", "fail"],
         default="skip",
         metavar="{skip,fail}",
-        help="Rows that are no graphs: report and skip them, or stop (default: skip).",
+        help="Rows that are no graphs (default: skip, and report).",
     )
 
 

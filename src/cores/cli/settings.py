@@ -47,10 +47,10 @@ BRIEF = {
     "epochs": "Most epochs",
     "desired_ratio": "d: kept ratio at which the sparsity reward reaches 0.95",
     "lam": "Lambda: weight of performance against sparsity",
-    "mix": "Share of training batches with random masks",
+    "mix": "Share of batches with random masks",
     "score": "Conformal score of the prediction sets",
     "per_class": "One quantile per class",
-    "split_type": "How graphs are divided; scaffold: by Bemis-Murcko scaffolds",
+    "split_type": "scaffold: none is in two parts",
 }
 """What ``--help`` says of the settings it shows; ``--help-all`` has the dataclasses' own texts."""
 FORMATS = {".toml": "TOML", ".json": "JSON", ".yaml": "YAML", ".yml": "YAML"}

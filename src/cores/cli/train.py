@@ -41,14 +41,14 @@ def _parser() -> CommandParser:
         type=int,
         default=0,
         metavar="N",
-        help="Draw the subgraphs of N test graphs to subgraphs.png in the run folder.",
+        help="Draw the subgraphs of N test graphs (subgraphs.png).",
     )
     parser.add_argument(
         "--folds",
         type=int,
         default=0,
         metavar="K",
-        help="Cross-validate: K runs, in RUN/fold1 and so on; finished ones are kept.",
+        help="Cross-validate: K runs, in RUN/fold1 and so on.",
     )
     add_columns(parser, split=True)
     add_data_root(parser)

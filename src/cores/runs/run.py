@@ -150,7 +150,10 @@ def evaluate_run(
     own = data.fingerprint == trained.schema.fingerprint  # then only its test part was held out
     judge = None
     if own:
-        graphs = graphs.subset(split_dataset(data, config.split, config.parts).test)
+        if dataset is not None:  # the parts may come from a column that is not named this time
+            known = read_source(out)[1]
+            data = load_dataset(dataset, data_root, columns=_column_names(known, out))
+        graphs = data.graphs.subset(split_dataset(data, config.split, config.parts).test)
         judge = _judge(config, data, chosen_device)
     trained.model.to(chosen_device)
     with forked_rng(chosen_device):

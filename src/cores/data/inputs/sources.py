@@ -3,7 +3,7 @@
 import gzip
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from cores.data.arrays import from_npz
 from cores.data.features import tu_graphs
@@ -20,6 +20,7 @@ CHUNK = 1024
 """Rows that are read, and predicted, at once."""
 
 
+@runtime_checkable
 class Rows(Protocol):
     """Rows that follow each other in a file; parsing them may be left to another process."""
 
