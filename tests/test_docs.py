@@ -99,7 +99,7 @@ def own_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 
 @pytest.mark.usefixtures("own_files")
-@pytest.mark.parametrize(("name", "line"), commands())
+@pytest.mark.parametrize(("name", "line"), list(commands()))
 def test_every_command_on_the_pages_is_understood(name: str, line: str) -> None:
     _, *arguments = shlex.split(line, comments=True)
     command, _ = parse(arguments, (*COMMANDS, REPRODUCE))
@@ -121,6 +121,16 @@ def test_the_blocks_of_the_python_tutorial_run_one_after_the_other(work: Path) -
         exec(shortened(code), names)
     assert (work / "kept.png").stat().st_size > 1000
     assert (work / "motifs-model" / "README.md").exists()
+
+
+@pytest.mark.slow
+def test_the_python_of_the_readme_runs(work: Path) -> None:
+    smiles = [start + end for start in ("CC", "CCC", "CO", "CN") for end in ("O", "N", "Cl", "F")]
+    rings = [text + "c1ccccc1" for text in smiles]
+    names = {"smiles": smiles + rings, "y": ["chain"] * 16 + ["ring"] * 16, "new": rings[:3]}
+    (code,) = blocks((ROOT / "README.md").read_text(), "python")
+    exec(code, names)
+    assert (work / "my-model").is_dir()
 
 
 @pytest.mark.slow
