@@ -111,7 +111,8 @@ def test_commands_stand_in_blocks_that_are_tested() -> None:
     assert len(list(commands())) > 30
     for path in PAGES:
         if path.name != "results.md":  # loops of the shell
-            assert not re.search(r"^cores ", "".join(blocks(path.read_text(), "")), re.MULTILINE)
+            plain = "".join(blocks(path.read_text(), ""))
+            assert not re.search(r"^cores ", plain, re.MULTILINE), f"{path.name}: write ```sh"
 
 
 @pytest.mark.slow
@@ -126,7 +127,7 @@ def test_the_blocks_of_the_python_tutorial_run_one_after_the_other(work: Path) -
 @pytest.mark.slow
 def test_the_python_of_the_readme_runs(work: Path) -> None:
     smiles = [start + end for start in ("CC", "CCC", "CO", "CN") for end in ("O", "N", "Cl", "F")]
-    rings = [text + "c1ccccc1" for text in smiles]
+    rings = ["c1ccccc1" + text for text in smiles]
     names = {"smiles": smiles + rings, "y": ["chain"] * 16 + ["ring"] * 16, "new": rings[:3]}
     (code,) = blocks((ROOT / "README.md").read_text(), "python")
     exec(code, names)
