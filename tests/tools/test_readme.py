@@ -1,8 +1,8 @@
-"""The README's table."""
+"""The README's claims, and the table that stands behind them."""
 
 from cores.paper.targets import runs_of
 from cores.runs.rows import COLUMNS
-from readme import readme_table
+from readme import readme_claims, summary_table
 
 METRICS = {"accuracy": "0.875", "node_ratio": "0.5", "judge_accuracy": "0.5"}
 ROWS = [
@@ -14,9 +14,14 @@ ROWS = [
 
 
 def test_the_table_has_a_line_per_dataset_and_the_papers_means_in_brackets() -> None:
-    table = readme_table(ROWS).splitlines()
+    table = summary_table(ROWS).splitlines()
     assert table[2] == "| BZR | – | – | – | – | – | – | – |"
     assert table[6] == (
         "| MUTAG | **87.5 ± 0.0** (82.9) | **50.0 ± 0.0** (52.4) | 50.0 ± 0.0 | – | – | – | – |"
     )
-    assert "Algorithm 1" not in table[-1]  # of which there is no row
+
+
+def test_the_claims_are_those_of_the_presets_that_have_rows() -> None:
+    claims = readme_claims(ROWS)
+    assert all(line.startswith("- ") for line in claims.splitlines())
+    assert "Algorithm 1" not in claims  # of which there is no row

@@ -1,0 +1,241 @@
+"""The pages: what they show runs, what they list is what the code has, and the site builds."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from cores import load_dataset
+from cores.cli.commands import COMMANDS
+from cores.cli.parse import parse
+from cores.config.models import CONVS, MODELS
+from cores.data.catalogue import REGISTERED
+from cores.data.inputs import columns
+from cores.data.molecules import ATOM_COLUMNS, BOND_COLUMNS, VERSION
+from cores.data.splits import GIVEN
+from cores.paper.command import REPRODUCE
+from cores.runs import scripts
+from cores.runs.records import FIELDS
+from cores.runs.verdict import Kind
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+PAGES = (ROOT / "README.md", *sorted(DOCS.glob("*.md")))
+EPOCHS = 2
+"""Of trainings whose result does not matter."""
+
+
+def page(name: str) -> str:
+    return (DOCS / f"{name}.md").read_text()
+
+
+def blocks(text: str, kinds: str) -> list[str]:
+    """The code blocks of some kinds, without those that have a title."""
+    return re.findall(rf"^```(?:{kinds})\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+def titled(text: str) -> dict[str, str]:
+    """The code blocks that show a file, by the name of the file."""
+    pattern = r'^```\w+ title="([^"]+)"\n(.*?)^```'
+    return dict(re.findall(pattern, text, re.DOTALL | re.MULTILINE))
+
+
+def shortened(code: str) -> str:
+    """Code that names its epochs, with fewer of them."""
+    return re.sub(r"\bepochs=\d+", f"epochs={EPOCHS}", code)
+
+
+@pytest.fixture
+def work(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """An empty folder in which every training, the judge's too, ends after a moment."""
+    from cores import estimator
+    from cores.training import judge
+
+    def by_size(graphs: int) -> dict[str, Any]:
+        return {"training": {"epochs": EPOCHS, "batch_size": 32}}
+
+    monkeypatch.setattr(estimator, "settings_by_size", by_size)
+    monkeypatch.setattr(judge, "EPOCHS", EPOCHS)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = tmp_path / "work"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_the_readme_is_read_in_five_minutes() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert len(text.split()) <= 900
+
+
+def commands() -> Iterator[tuple[str, str]]:
+    for path in PAGES:
+        for block in blocks(path.read_text(), "sh|console"):
+            for line in block.replace("\\\n", " ").splitlines():
+                if line.startswith("cores "):
+                    yield path.name, line
+
+
+@pytest.fixture
+def own_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The scripts of the page on extending, which commands import."""
+    before = [dict(table) for table in (MODELS, CONVS, REGISTERED)]
+    monkeypatch.setattr(scripts, "_imported", [])
+    for code in blocks(page("extending"), "python"):
+        (tmp_path / code.splitlines()[0].removeprefix("# ")).write_text(code)
+    monkeypatch.chdir(tmp_path)
+    yield
+    for table, rows in zip((MODELS, CONVS, REGISTERED), before, strict=True):
+        table.clear()
+        table.update(rows)
+
+
+@pytest.mark.usefixtures("own_files")
+@pytest.mark.parametrize(("name", "line"), list(commands()))
+def test_every_command_on_the_pages_is_understood(name: str, line: str) -> None:
+    _, *arguments = shlex.split(line, comments=True)
+    command, _ = parse(arguments, (*COMMANDS, REPRODUCE))
+    assert command.name == arguments[0]
+
+
+def test_commands_stand_in_blocks_that_are_tested() -> None:
+    """A block without a kind is not looked at."""
+    assert len(list(commands())) > 30
+    for path in PAGES:
+        if path.name != "results.md":  # loops of the shell
+            plain = "".join(blocks(path.read_text(), ""))
+            assert not re.search(r"^cores ", plain, re.MULTILINE), f"{path.name}: write ```sh"
+
+
+@pytest.mark.slow
+def test_the_blocks_of_the_python_tutorial_run_one_after_the_other(work: Path) -> None:
+    names: dict[str, Any] = {"__name__": "tutorial"}
+    for code in blocks(page("tutorial_python"), "python"):
+        exec(shortened(code), names)
+    assert (work / "kept.png").stat().st_size > 1000
+    assert (work / "motifs-model" / "README.md").exists()
+
+
+@pytest.mark.slow
+def test_the_python_of_the_readme_runs(work: Path) -> None:
+    smiles = [start + end for start in ("CC", "CCC", "CO", "CN") for end in ("O", "N", "Cl", "F")]
+    rings = ["c1ccccc1" + text for text in smiles]
+    names = {"smiles": smiles + rings, "y": ["chain"] * 16 + ["ring"] * 16, "new": rings[:3]}
+    (code,) = blocks((ROOT / "README.md").read_text(), "python")
+    exec(code, names)
+    assert (work / "my-model").is_dir()
+
+
+@pytest.mark.slow
+def test_the_cells_of_the_notebook_run_in_order(work: Path) -> None:
+    text = (ROOT / "examples" / "molecules.ipynb").read_text()
+    assert len(text) < 100_000, "outputs are kept small"
+    names: dict[str, Any] = {"__name__": "notebook"}
+    for cell in json.loads(text)["cells"]:
+        if cell["cell_type"] == "code":
+            exec(shortened("".join(cell["source"])), names)
+    assert len(names["explanations"]) == len(names["new_smiles"]) == 30
+    assert not list(work.iterdir())  # nothing is written unless asked for
+
+
+def test_the_files_on_the_page_of_inputs_are_read(work: Path) -> None:
+    files = titled(page("inputs"))
+    for name, text in files.items():
+        (work / name).parent.mkdir(exist_ok=True)
+        (work / name).write_text(text)
+    names: dict[str, Any] = {}
+    for code in blocks(page("inputs"), "python"):
+        exec(code, names)
+    written = {path.name for path in work.iterdir()} - {"new.smi"}  # it has no labels
+    assert {Path(name).suffix for name in written} == {
+        *("", ".csv", ".parquet", ".sdf", ".jsonl", ".npz", ".pt")
+    }
+    for name in written:
+        dataset = load_dataset(work / name)
+        assert dataset.num_classes == 2, name
+        assert dataset.unusable is None or not dataset.unusable.count, name
+
+
+def test_the_smi_file_on_the_page_of_inputs_is_read(tmp_path: Path) -> None:
+    from cores.data.inputs.sources import read_rows
+
+    (tmp_path / "new.smi").write_text(titled(page("inputs"))["new.smi"])
+    (rows,) = read_rows(tmp_path / "new.smi", columns.ColumnNames())
+    assert rows.parse().ids == ["ethanol", "phenol"]
+
+
+def test_the_json_lines_of_the_tutorial_are_read(work: Path) -> None:
+    (lines,) = blocks(page("tutorial_graphs"), "json")
+    (work / "shown.jsonl").write_text(lines)
+    (code,) = blocks(page("tutorial_graphs"), "python")
+    exec(code, {})
+    for name in ("shown.jsonl", "my_graphs.jsonl"):
+        assert len(load_dataset(work / name)) == 2
+
+
+def feature_rows(names: tuple[str, ...]) -> list[str]:
+    """The lines of a table of columns: groups, their values, and how many there are."""
+    rows = []
+    for group, found in groupby(names, lambda name: name.partition(" = ")[0]):
+        values = [name.partition(" = ")[2] for name in found]
+        told = ", ".join(values) if values[0] else "yes or no"
+        rows.append(f"| {group} | {told} | {len(values)} |")
+    return rows
+
+
+def test_the_table_of_features_is_that_of_the_code() -> None:
+    text = page("inputs")
+    for head, names in (("atom", ATOM_COLUMNS), ("bond", BOND_COLUMNS)):
+        table = text[text.index(f"| of a{'n' * (head == 'atom')} {head} |") :]
+        shown = table[: table.index("\n\n")].splitlines()[2:]
+        assert shown == feature_rows(names)
+    assert f"version {VERSION} of the columns" in " ".join(text.split())
+
+
+def test_the_names_of_columns_are_those_of_the_code() -> None:
+    for names in (columns.SMILES, columns.LABEL, columns.ID):
+        assert ", ".join(f"`{name}`" for name in names) in page("inputs")
+    for said in GIVEN:
+        assert f"`{said}`" in page("splits")
+
+
+def test_every_field_of_a_record_has_a_line() -> None:
+    assert re.findall(r"^\| `(\w+)` \| [^|]*(?:\|[^|]*){3}\|$", page("predict"), re.MULTILINE) == [
+        *FIELDS
+    ]
+
+
+def test_every_verdict_has_a_line() -> None:
+    for kind in get_args(Kind):
+        assert f"\n| {kind} |" in page("verdicts")
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_a_warning_and_asks_no_other_site(tmp_path: Path) -> None:
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    pages = {path.parent.name: path for path in (tmp_path / "site").rglob("index.html")}
+    for path in pages.values():
+        fetched = re.findall(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=\"?https?:[^\"\s>]*",
+                             path.read_text())  # fmt: skip
+        assert not fetched, path
+    reference = pages["reference"].read_text()
+    for name in ("Cores", "load_dataset", "register_conv", "conformal.aps_scores", "UserError"):
+        assert f'id="cores.{name}"' in reference
+    assert ":class:" not in reference
+    assert "<blockquote>" not in reference, "a doctest outside of its frame"
