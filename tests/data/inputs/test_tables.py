@@ -85,6 +85,13 @@ def test_rows_that_are_no_molecules_are_rejected_with_line_and_name(table: Table
     assert reasons[3] == "empty SMILES"
 
 
+@pytest.mark.parametrize("row", ['b,"C', 'b,"C"C', f'b,"{"C" * 200_000}'])
+def test_a_quote_that_is_not_closed_does_not_swallow_the_rows_below(table: Table, row: str) -> None:
+    with pytest.raises(UserError, match=r"mols.csv: line \d: .*; mend the quotes of the row"):
+        read(table("id,smiles", "a,C", row, "c,CC"))
+    assert read(table("id,smiles", '"5""-x",C', '5"-y,C')).ids == ['5"-x', '5"-y']
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 100])
 def test_chunks_do_not_change_what_is_read(table: Table, size: int) -> None:
     path = table("id,smiles", *(f"m{n},{'C' * (n + 1) if n != 4 else '?'}" for n in range(9)))

@@ -92,7 +92,8 @@ def table_rows(path: Path, names: ColumnNames, size: int) -> Iterator[MoleculeRo
     """A CSV or TSV file in chunks; the first line names the columns."""
     separator = "\t" if path.name.lower().removesuffix(".gz").endswith(".tsv") else ","
     with open_text(path) as file:
-        table = csv.reader(file, delimiter=separator)
+        # Strict: a quote that nobody closes must not swallow the rows below it.
+        table = csv.reader(file, delimiter=separator, strict=True)
         try:
             header = next(table, None)
             if not header:
@@ -105,7 +106,9 @@ def table_rows(path: Path, names: ColumnNames, size: int) -> Iterator[MoleculeRo
             )
             yield from _chunks(rows, size)
         except csv.Error as error:
-            raise UserError(f"{path}: line {table.line_num}: {error}") from None
+            raise UserError(
+                f"{path}: line {table.line_num}: {error}; mend the quotes of the row that ends there"
+            ) from None
 
 
 def _row(
