@@ -5,8 +5,9 @@ which one it was trained with. docs/inputs.md has the table.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -95,7 +96,7 @@ def molecule_from_block(block: str) -> Any:
 def _without_hydrogens(molecule: Any) -> Any:
     if molecule is None:
         return None
-    for atom in molecule.GetAtoms():
+    for atom in _atoms(molecule):
         atom.SetIntProp("input index", atom.GetIdx())
     return needs_rdkit().RemoveHs(molecule)
 
@@ -118,10 +119,18 @@ def _shortened(text: str) -> str:
 
 def input_indices(molecule: Any) -> list[int] | None:
     """The number that the input gives each atom; None where it is the molecule's own."""
-    atoms = list(molecule.GetAtoms())
-    if not atoms[0].HasProp("input index"):
+    if not molecule.GetAtomWithIdx(0).HasProp("input index"):
         return None
-    return [atom.GetIntProp("input index") for atom in atoms]
+    return [atom.GetIntProp("input index") for atom in _atoms(molecule)]
+
+
+def _atoms(molecule: Any) -> Iterator[Any]:
+    """Like ``GetAtoms``, whose iterator counts the atoms again at every step."""
+    return map(molecule.GetAtomWithIdx, range(molecule.GetNumAtoms()))
+
+
+def _bonds(molecule: Any) -> Iterator[Any]:
+    return map(molecule.GetBondWithIdx, range(molecule.GetNumBonds()))
 
 
 @cache
@@ -165,7 +174,7 @@ def molecule_graphs(molecules: Sequence[Any]) -> RawGraphs:
             atom.IsInRing(),
         )
         for molecule in molecules
-        for atom in molecule.GetAtoms()
+        for atom in _atoms(molecule)
     ]
     bonds = [
         (
@@ -176,7 +185,7 @@ def molecule_graphs(molecules: Sequence[Any]) -> RawGraphs:
             bond.IsInRing(),
         )
         for molecule in molecules
-        for bond in molecule.GetBonds()
+        for bond in _bonds(molecule)
     ]
     both = np.repeat(np.array(bonds, dtype=np.int64).reshape(-1, 5), 2, axis=0)  # [E, 5]
     both[1::2, :2] = both[1::2, 1::-1]
@@ -252,7 +261,7 @@ def kept_smiles(molecule: Any, kept_atoms: Sequence[int], kept_bonds: Sequence[i
     pieces = chem.FragmentOnBonds(molecule, sorted(cut), dummyLabels=labels) if cut else molecule
     marks = [
         atom.GetIdx()
-        for atom in list(pieces.GetAtoms())[molecule.GetNumAtoms() :]
+        for atom in islice(_atoms(pieces), molecule.GetNumAtoms(), None)
         if atom.GetNeighbors()[0].GetIdx() in kept
     ]
     text = chem.MolFragmentToSmiles(pieces, [*kept, *marks])

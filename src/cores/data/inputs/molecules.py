@@ -107,7 +107,7 @@ def table_rows(path: Path, names: ColumnNames, size: int) -> Iterator[MoleculeRo
             yield from _chunks(rows, size)
         except csv.Error as error:
             raise UserError(
-                f"{path}: line {table.line_num}: {error}; mend the quotes of the row that ends there"
+                f"{path}: line {table.line_num}: {error}; mend the quotes of the row there"
             ) from None
 
 
