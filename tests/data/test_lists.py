@@ -206,7 +206,7 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "edge features": (lambda: pyg(edge_attr=torch.ones(2, 1)), "other edge features than graph 0"),
     "node truth": (lambda: pyg(node_truth=torch.tensor([True] * 3)), "node_truth"),
     "edge truth": (lambda: pyg(edge_truth=torch.tensor([True] * 3)), "edge_truth"),
-    "a number": (lambda: 3, "is a int; give PyG Data or networkx graphs"),
+    "a number": (lambda: 3, "is a int; give PyG Data, networkx graphs or SMILES"),
     "networkx without nodes": (lambda: nx.Graph(y=0), "has no nodes"),
     "networkx with words": (lambda: path(2, x="C"), "must be as many numbers on every node"),
     "networkx with gaps": (lambda: path(2, x={0: [1.0, 2.0]}), "as many numbers on every node"),
