@@ -104,7 +104,10 @@ def test_a_named_dataset_is_predicted(
         (["RUN", "NEW", "--scheduler", "tcp://a:1", "--out", "TMP/o.csv"], "new.csv is none"),
         (["RUN", "NEW", "--smiles-column", "smile"], "no column 'smile' (--smiles-column); did"),
         (["RUN", "NEW", "--id-column", "ids"], "no column 'ids' (--id-column); did you mean id"),
-        (["RUN", "NEW", "--on-error", "fail"], "line 3 (b): invalid SMILES 'C('; mend it, or set --on-error skip"),
+        (
+            ["RUN", "NEW", "--on-error", "fail"],
+            "line 3 (b): invalid SMILES 'C('; mend it, or set --on-error skip",
+        ),
         (["RUN", "NEW", "--on-error", "perhaps"], "--on-error: expected one of skip, fail"),
         (["RUN", "TMP/empty.csv"], "empty.csv is empty"),
         (["RUN", "TMP/header.csv"], "header.csv holds no graphs"),
