@@ -26,6 +26,65 @@ def data_root() -> Path:
     return root
 
 
+SMILES = ("CCO", "c1ccccc1O", "CC(=O)N", "C1CCCCC1", "[Na+].[Cl-]", "CN(C)C", "[H]OC=C", "c1ccncc1")
+
+
+@pytest.fixture(scope="session")
+def molecule_table() -> Callable[..., str]:
+    """Makes a CSV table of molecules whose label is whether they have a ring."""
+
+    def table(rows: int, labelled: bool = True) -> str:
+        lines = ["id,smiles,label" if labelled else "id,smiles"]
+        for number in range(rows):
+            smiles = SMILES[number % len(SMILES)] if number % 3 else "C" * (1 + number % 7)
+            label = f",{'ring' if '1' in smiles else 'chain'}" if labelled else ""
+            lines.append(f"m{number},{smiles}{label}")
+        return "\n".join(lines) + "\n"
+
+    return table
+
+
+@pytest.fixture(scope="session")
+def train_tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Trains a tiny model on a file for two epochs and gives its folder, made once for each."""
+    done: dict[tuple[Path, str], Path] = {}
+
+    def train(path: Path, model: str = "cores-node") -> Path:
+        if (path, model) not in done:
+            from cores import Cores
+
+            network = {"hidden_dim": 8, "num_layers": 1, "edge_features": True}
+            estimator = Cores(
+                removal=model.removeprefix("cores-") if model.startswith("cores-") else None,
+                epochs=2,
+                device="cpu",
+                progress=False,
+                judge=False,
+                settings={"network": network} | ({"model": model} if "cores" not in model else {}),
+            )
+            done[path, model] = tmp_path_factory.mktemp("runs") / model
+            estimator.fit(path).save(done[path, model])
+        return done[path, model]
+
+    return train
+
+
+@pytest.fixture(scope="session")
+def molecule_file(
+    tmp_path_factory: pytest.TempPathFactory, molecule_table: Callable[..., str]
+) -> Path:
+    """160 labelled molecules."""
+    path = tmp_path_factory.mktemp("molecules") / "train.csv"
+    path.write_text(molecule_table(160))
+    return path
+
+
+@pytest.fixture(scope="session")
+def molecule_run(train_tiny: Callable[..., Path], molecule_file: Path) -> Path:
+    """The folder of a tiny model that removes atoms."""
+    return train_tiny(molecule_file)
+
+
 @pytest.fixture
 def no_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A user without datasets, whose cache is empty."""

@@ -31,6 +31,7 @@ from cores.paper.targets import (
     ARCHITECTURES,
     BASE_CONV,
     COMPARISONS,
+    MEASURED,
     PLAIN_GNN,
     SPLITS,
     TARGET_CONVS,
@@ -140,7 +141,7 @@ def _cores(rows: list[Row]) -> dict[str, str]:
     for target in ABLATIONS:
         made[target] = ablation_table(_ablation_rows(rows, target), target).markdown()
     motifs = [
-        preset_config("BA_2Motifs", model, BASE_CONV, "default", {"seed": seed})
+        preset_config("BA_2Motifs", model, BASE_CONV, "default", {"seed": seed, **MEASURED})
         for model in paper_policies()
         for seed in range(3)
     ]

@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 from cores.config import RunConfig, merged
 from cores.config.models import MODELS
 from cores.config.names import with_current_names
-from cores.config.presets import settings_by_size
+from cores.config.presets import own_data_settings
 from cores.data.dataset import Dataset, checked, numbered
 from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ColumnNames
@@ -41,7 +41,7 @@ from cores.runs.card import DataFacts, model_card, read_card, write_card
 from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.fit import PreparedData, fit_model, measure
 from cores.runs.folder import CONFIG, METRICS, write_identity
-from cores.runs.inputs import encoded_graphs, input_rows, labelled_graphs
+from cores.runs.inputs import encoded_graphs, labelled_graphs, model_rows
 from cores.runs.progress import Reports, phases_of, training_progress
 from cores.runs.trained import DataSchema, TrainedModel
 from cores.runs.verdict import sentences
@@ -327,7 +327,7 @@ class Cores:
             "dataset": "graphs",
             "model": model,
             "split": seed + 1,
-            **settings_by_size(num_graphs),
+            **own_data_settings(num_graphs),
         }
         epochs = {"epochs": _python_number(self.epochs)}
         reward = {
@@ -442,7 +442,9 @@ def _unlabelled(graphs: Graphs, trained: TrainedModel) -> GraphStore:
     schema = trained.schema
     if isinstance(graphs, str | Path):
         layout = schema.encoding.layout
-        chunks = [rows.parse(layout) for rows in input_rows(str(graphs), ColumnNames())]
+        chunks = [rows.parse(layout) for rows in model_rows(str(graphs), schema, ColumnNames())]
+        if not chunks:
+            raise UserError(f"{graphs} holds no graphs")
         parsed = Parsed.joined(chunks)
         if parsed.rejected:
             raise UserError(f"{graphs}: {parsed.rejected[0]}")

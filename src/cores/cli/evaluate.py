@@ -51,6 +51,9 @@ def _evaluate(options: Namespace) -> dict[str, Any]:
         on_error=options.on_error,
         on_unknown=options.on_unknown,
     )
+    if errors := metrics.get("errors"):
+        first = "; ".join(metrics["first_errors"])
+        display.print_note(f"{errors:,} rows could not be used: {first}")
     if not options.json:
         display.print_metrics(metrics, options.run, options.flags)
     return metrics

@@ -56,7 +56,6 @@ def _parser() -> CommandParser:
 def _predict(options: Namespace) -> dict[str, Any]:
     check_workers(options.workers)
     run, source, out = Path(options.run), options.input, path_or_none(options.out)
-    folder = Path(source).is_dir()
     if out is None and (options.workers > 1 or options.scheduler):
         raise UserError("--workers and --scheduler need --out")
     from cores.data.inputs.sources import holds_rows
@@ -73,7 +72,7 @@ def _predict(options: Namespace) -> dict[str, Any]:
     begin = perf_counter()
     if out is None:
         return _print_records(run, source, how, options)
-    folder = folder and holds_rows(Path(source))
+    folder = Path(source).is_dir() and holds_rows(Path(source))
     if options.scheduler and not folder:
         raise UserError(f"--scheduler predicts the files of a folder, {source} is none")
     summary = (_into_folder if folder else _into_file)(run, source, out, how, options)
@@ -130,17 +129,19 @@ def _into_folder(run: Path, source: str, out: Path, how: Any, options: Namespace
 
 def _print_records(run: Path, source: str, how: Any, options: Namespace) -> dict[str, Any]:
     """JSON lines on standard output, as they come; with --json, all in one object."""
+    from cores.data.raw import SHOWN
     from cores.runs.predict import predict_records
     from cores.runs.records import json_line
 
     kept: list[dict[str, Any]] = []
-    count, errors = 0, []
+    count, errors, first = 0, 0, list[str]()
     chunks = predict_records(
         run, source, how, device=options.device, data_root=path_or_none(options.data_root)
     )
     for records, fields in chunks:
         count += len(records)
-        errors += [f"{record['id']}: {record['error']}" for record in records if record["error"]]
+        failed = [f"{record['id']}: {record['error']}" for record in records if record["error"]]
+        errors, first = errors + len(failed), (first + failed)[:SHOWN]
         if options.json:
             kept += [{name: record.get(name) for name in fields} for record in records]
         else:
@@ -148,16 +149,15 @@ def _print_records(run: Path, source: str, how: Any, options: Namespace) -> dict
             sys.stdout.flush()
     if not count:
         raise UserError(f"{source} holds no graphs")
-    _note_errors(len(errors), count, errors[:3])
-    return {"records": kept, "errors": len(errors)}
+    _note_errors(errors, count, first)
+    return {"records": kept, "errors": errors}
 
 
 def _note_errors(errors: int, records: int, first: Any) -> None:
     if errors:
         more = "; …" if errors > len(first) else ""
-        display.print_note(
-            f"{errors:,} of {records:,} rows could not be used: {'; '.join(first)}{more}"
-        )
+        told = " ".join("; ".join(first).split())
+        display.print_note(f"{errors:,} of {records:,} rows could not be used: {told}{more}")
 
 
 PREDICT = Command(

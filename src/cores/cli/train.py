@@ -11,7 +11,7 @@ from cores.cli.inputs import add_columns, column_names
 from cores.cli.settings import add_settings, run_config
 from cores.cli.values import path_or_none
 from cores.config import RunConfig
-from cores.config.presets import settings_by_size
+from cores.config.presets import own_data_settings
 from cores.data.catalogue import DATASETS, REGISTERED
 from cores.data.inputs.columns import ColumnNames
 from cores.errors import UserError
@@ -64,7 +64,7 @@ def _train(options: Namespace) -> dict[str, Any]:
         from cores.data.datasets import load_dataset
 
         dataset = load_dataset(config.dataset, columns=columns, on_error=options.on_error)
-        config = run_config(options, settings_by_size(len(dataset)))
+        config = run_config(options, own_data_settings(len(dataset)))
         _note_data(dataset, config)
     if not 0 <= options.pictures <= 100:
         raise UserError(f"--pictures must lie in [0, 100], got {options.pictures}")

@@ -135,8 +135,9 @@ class TrainingConfig:
     """Weight the loss inversely to class frequency in the training part; without effect where
     classes are balanced."""
     balance: Literal["auto", "always", "never"] = "auto"
-    """Treat all classes as equally frequent, in the classifier's batches, the policy's rollouts and
-    the choice of weights; auto: where one class has more than 80 % of the training part."""
+    """Treat all classes as equally frequent, in the policy's rollouts, in the batches of models
+    without a policy and in the choice of weights; auto: where one class has more than 80 % of the
+    training part."""
     weights: Literal["best", "last"] = "best"
     """Which epoch's weights are kept: best on the selection part, or the last (the paper)."""
 

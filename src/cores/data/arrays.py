@@ -1,6 +1,5 @@
 """Datasets and ground truth in files of flat arrays."""
 
-import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,55 @@ from cores.graphs.segments import owners
 from cores.graphs.store import GraphStore
 
 
-def from_npz(name: str, path: Path) -> Dataset:
-    """Flat arrays, laid out like the store; ``node_gt`` and ``edge_gt`` mark the ground truth."""
+def from_npz(name: str, path: Path, *, labelled: bool = True) -> Dataset:
+    """Flat arrays, laid out like the store; ``node_gt`` and ``edge_gt`` mark the ground truth.
+
+    Where ``labelled`` is false the graphs need no ``y``; without it there are no classes.
+    """
     arrays = _arrays(path)
-    needed = {"x", "edge_index", "y", "node_ptr", "edge_ptr"}
+    needed = {"x", "edge_index", "node_ptr", "edge_ptr", *(["y"] if labelled else [])}
     if missing := needed - arrays.keys():
         raise UserError(f"{path} lacks the array {sorted(missing)[0]!r}")
+    try:
+        known = "y" in arrays
+        if not known:
+            arrays["y"] = np.zeros(arrays["node_ptr"].size - 1, dtype=np.int64)
+        _check(arrays)
+        dataset = _dataset(name, arrays)
+        return dataset if known else replace(dataset, class_names=(), labels=())
+    except (LookupError, TypeError, ValueError, RuntimeError) as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise UserError(f"{path} does not hold what {name} needs ({reason})") from None
 
+
+def _check(arrays: dict[str, NDArray[Any]]) -> None:
+    """Raise ``ValueError`` where the arrays do not fit together."""
+    nodes, edges = len(arrays["x"]), arrays["edge_index"].shape[-1]
+    graphs = len(arrays["y"])
+    shapes = {"edge_index": (2, edges), "y": (graphs,), "node_gt": (nodes,), "edge_gt": (edges,)}
+    for name, shape in shapes.items():
+        if name in arrays and arrays[name].shape != shape:
+            raise ValueError(f"{name} has the shape {arrays[name].shape}, not {shape}")
+    for name, rows in (("x", nodes), ("edge_attr", edges)):
+        if name in arrays and (arrays[name].ndim != 2 or len(arrays[name]) != rows):
+            raise ValueError(f"{name} has the shape {arrays[name].shape}, not {rows} rows")
+    for name in ("edge_index", "y", "node_ptr", "edge_ptr"):
+        if arrays[name].dtype.kind not in "iub":
+            raise ValueError(f"{name} holds no whole numbers")
+    for name, last in (("node_ptr", nodes), ("edge_ptr", edges)):
+        ptr = arrays[name]
+        fits = ptr.shape == (graphs + 1,) and ptr[0] == 0 and ptr[-1] == last
+        if not fits or (ptr[1:] < ptr[:-1]).any():
+            raise ValueError(f"{name} does not count the {name[:4]}s of {graphs} graphs")
+    sizes = np.diff(arrays["node_ptr"])
+    if not graphs or not sizes.all():
+        raise ValueError("a graph has no nodes")
+    ends = arrays["edge_index"]
+    if (ends < 0).any() or (ends >= sizes.repeat(np.diff(arrays["edge_ptr"]))).any():
+        raise ValueError("an edge names a node that its graph does not have")
+
+
+def _dataset(name: str, arrays: dict[str, NDArray[Any]]) -> Dataset:
     def tensor(key: str, kind: torch.dtype) -> Tensor:
         return torch.from_numpy(arrays[key]).to(kind)
 
@@ -93,7 +134,7 @@ def _ring_edges(arrays: dict[str, NDArray[Any]]) -> Tensor:
 
 def _arrays(path: Path) -> dict[str, NDArray[Any]]:
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile):
+    except Exception:  # a damaged file may raise anything
         raise UserError(f"{path} is not a readable npz file; get it anew") from None

@@ -64,17 +64,7 @@ def _tu(spec: DatasetSpec, root: Path | None) -> Dataset:
 
 
 def _npz(spec: DatasetSpec, root: Path | None) -> Dataset:
-    return _read_npz(spec.name, dataset_path(spec, root))
-
-
-def _read_npz(name: str, path: Path) -> Dataset:
-    try:
-        return from_npz(name, path)
-    except UserError:
-        raise
-    except (LookupError, TypeError, ValueError, RuntimeError) as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise UserError(f"{path} does not hold what {name} needs ({reason})") from None
+    return from_npz(spec.name, dataset_path(spec, root))
 
 
 def _generated(spec: DatasetSpec, root: Path | None) -> Dataset:
@@ -94,7 +84,7 @@ def _from_path(path: Path, columns: ColumnNames, on_error: OnError) -> Dataset:
     if not path.exists():
         raise UserError(f"dataset path {path} does not exist")
     if path.suffix.lower() == ".npz":
-        return _read_npz(str(path), path)
+        return from_npz(str(path), path)
     if (saved := saved_by_pyg(path)) is not None:
         return replace(from_graphs(saved_graphs(saved)), name=str(path))
     if holds_rows(path):

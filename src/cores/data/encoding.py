@@ -124,8 +124,8 @@ def encode(
     if encoding.kind == "molecules":
         x, edge_attr = raw.node_numbers, raw.edge_numbers
     else:
-        x = _matrix(raw.node_numbers, raw.node_values, names)
-        edge_attr = _matrix(raw.edge_numbers, raw.edge_values, edge_names)
+        x = _matrix(raw.node_numbers, raw.node_values, names, encoding.node_values)
+        edge_attr = _matrix(raw.edge_numbers, raw.edge_values, edge_names, encoding.edge_values)
     store = GraphStore(
         x=torch.from_numpy(np.ascontiguousarray(x)),
         edge_index=torch.from_numpy(raw.edge_index),
@@ -192,21 +192,25 @@ def _known(values: NDArray[Any]) -> tuple[tuple[Value, ...], ...]:
 
 
 def _matrix(
-    numbers: NDArray[np.float32], values: NDArray[Any], names: Sequence[str]
+    numbers: NDArray[np.float32],
+    values: NDArray[Any],
+    names: Sequence[str],
+    known: tuple[tuple[Value, ...], ...],
 ) -> NDArray[np.float32]:
-    """The named columns, from numbers and from values."""
+    """The named columns, from numbers and from known values."""
     columns = np.zeros((len(numbers), len(names)), dtype=np.float32)
     by_kind: dict[int, dict[str, int]] = {}
     for column, name in enumerate(names):
         if one_hot := _ONE_HOT.fullmatch(name):
             by_kind.setdefault(int(one_hot[1]), {})[one_hot[2]] = column
         elif number := _NUMBER.fullmatch(name):
-            columns[:, column] = numbers[:, int(number[1])]
+            columns[:, column] = numbers[:, int(number[1])] if len(columns) else 0
         else:
             columns[:, column] = 1  # the constant
-    for kind, places in by_kind.items():
+    for kind, places in by_kind.items() if len(columns) else ():
         distinct, which = np.unique(values[:, kind], return_inverse=True)
-        place = np.array([places.get(str(value), -1) for value in distinct.tolist()])[which]
+        trained = {str(value): places.get(str(value), -1) for value in known[kind]}
+        place = np.array([trained.get(str(value), -1) for value in distinct.tolist()])[which]
         rows = np.flatnonzero(place >= 0)
         columns[rows, place[rows]] = 1
     return columns
@@ -217,14 +221,14 @@ def _unknown(
 ) -> list[Unknown]:
     """The first value of every graph that no graph of the training had."""
     found: dict[int, Unknown] = {}
-    for kind, column in enumerate(values.T):
+    for kind, column in enumerate(values.T if len(values) else ()):
         distinct, which = np.unique(column, return_inverse=True)
         expected = {str(value) for value in known[kind]}
         strange = np.array([str(value) not in expected for value in distinct.tolist()], dtype=bool)
-        rows = np.flatnonzero(strange[which]) if len(distinct) else np.empty(0, dtype=np.int64)
-        for row, graph in zip(rows, np.searchsorted(ptr, rows, side="right") - 1, strict=True):
-            what = f"{word} label {column[row]!r}" if len(known) == 1 else (
-                f"{word} label {kind} = {column[row]!r}"
-            )  # fmt: skip
-            found.setdefault(int(graph), Unknown(int(graph), what))
+        rows = np.flatnonzero(strange[which])
+        owner = np.searchsorted(ptr, rows, side="right") - 1
+        graphs, first = np.unique(owner, return_index=True)
+        name = f"{word} label" if len(known) == 1 else f"{word} label {kind} ="
+        for graph, value in zip(graphs.tolist(), column[rows[first]].tolist(), strict=True):
+            found.setdefault(graph, Unknown(graph, f"{name} {value!r}"))
     return list(found.values())

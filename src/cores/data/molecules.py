@@ -4,7 +4,8 @@ The columns are versioned (:data:`VERSION`): a change of them is a new version, 
 which one it was trained with. docs/inputs.md has the table.
 """
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -41,6 +42,8 @@ BOND_COLUMNS = (
 )
 """Of a bond."""
 
+_HYDROGEN = re.compile(r"\[\d*H")
+"""Hydrogens written as atoms, and a few elements such as Hg."""
 _WIDTHS = (len(ELEMENTS) + 1, len(DEGREES) + 1, len(CHARGES), len(HYDROGENS))
 _OFFSETS = np.cumsum((0, *_WIDTHS))
 _AROMATIC = len(ATOM_COLUMNS) - 2
@@ -70,19 +73,23 @@ def molecule_from_smiles(smiles: str) -> Any:
     chem = needs_rdkit()
     if not smiles.strip():
         raise InvalidMoleculeError("empty SMILES")
-    if "[H]" not in smiles:
-        molecule = chem.MolFromSmiles(smiles)
-    else:
+
+    def read() -> Any:
+        if not _HYDROGEN.search(smiles):
+            return chem.MolFromSmiles(smiles)
         settings = chem.SmilesParserParams()
         settings.removeHs = False
-        molecule = _without_hydrogens(chem.MolFromSmiles(smiles, settings))
-    return _usable(molecule, f"invalid SMILES {_shortened(smiles)}")
+        return _without_hydrogens(chem.MolFromSmiles(smiles, settings))
+
+    return _usable(read, f"invalid SMILES {_shortened(smiles)}")
 
 
 def molecule_from_block(block: str) -> Any:
     """A molecule from an entry of an SD file; atoms are counted as there."""
-    molecule = needs_rdkit().MolFromMolBlock(block, removeHs=False)
-    return _usable(_without_hydrogens(molecule), "invalid structure")
+    chem = needs_rdkit()
+    return _usable(
+        lambda: _without_hydrogens(chem.MolFromMolBlock(block, removeHs=False)), "invalid structure"
+    )
 
 
 def _without_hydrogens(molecule: Any) -> Any:
@@ -93,7 +100,11 @@ def _without_hydrogens(molecule: Any) -> Any:
     return needs_rdkit().RemoveHs(molecule)
 
 
-def _usable(molecule: Any, reason: str) -> Any:
+def _usable(read: Callable[[], Any], reason: str) -> Any:
+    try:
+        molecule = read()
+    except (ValueError, RuntimeError):  # what rdkit's C++ asserts, and text that is no UTF-8
+        molecule = None
     if molecule is None:
         raise InvalidMoleculeError(reason)
     if not molecule.GetNumAtoms():
@@ -222,7 +233,9 @@ def kept_smiles(molecule: Any, kept_atoms: Sequence[int], kept_bonds: Sequence[i
     """
     chem = needs_rdkit()
     kept, cut = set(kept_atoms), set(range(molecule.GetNumBonds())) - set(kept_bonds)
-    if not cut:
+    if not kept:
+        return ""
+    if len(kept) == molecule.GetNumAtoms() and not cut:
         return chem.MolToSmiles(molecule)
     # Bonds between two atoms that are gone need no cut, and cutting one costs time.
     ends = {number: molecule.GetBondWithIdx(number) for number in cut}

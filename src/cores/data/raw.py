@@ -90,7 +90,7 @@ class Rejected:
     reason: str
 
     def __str__(self) -> str:
-        return f"line {self.line} ({self.id}): {self.reason}"
+        return f"line {self.line} ({' '.join(self.id.split())}): {self.reason}"
 
 
 @dataclass(frozen=True)

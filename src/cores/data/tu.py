@@ -111,7 +111,7 @@ def _read_folder(root: AnyPath, source: Path, labelled: bool) -> TURecords:
             f"{source}: {name}_graph_indicator.txt names graphs {indicator.min()} to "
             f"{indicator.max()}, but {name}_graph_labels.txt has {graphs} lines"
         )
-    empty = np.setdiff1d(np.arange(1, graphs + 1), indicator)
+    empty = np.setdiff1d(np.arange(1, min(graphs, len(indicator) + 1) + 1), indicator)
     if len(empty):
         raise UserError(f"{source}: graph {empty[0]} has no nodes; remove it and its label")
     if len(edges) and (edges.min() < 1 or edges.max() > len(indicator)):

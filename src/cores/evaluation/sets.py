@@ -69,13 +69,16 @@ class Calibration:
         self, probs: Float[Tensor, "graphs classes"], alpha: float, config: SetsConfig
     ) -> Bool[Tensor, "graphs classes"]:
         """Sets that miss the true label at most a share ``alpha`` of the time, on average."""
-        scores = self._true_scores(config.score).to(probs.device)
-        if config.per_class:
-            labels = self.labels.to(probs.device)
-            q_hat = class_conditional_quantiles(scores, labels, probs.size(-1), alpha)
-        else:
-            q_hat = conformal_quantile(scores, alpha)
+        q_hat = self.q_hat(alpha, config).to(probs.device)
         return prediction_sets(SCORES[config.score](probs), q_hat)
+
+    def q_hat(self, alpha: float, config: SetsConfig) -> Float[Tensor, "*classes"]:
+        """The quantile of the sets, or one per class."""
+        scores = self._true_scores(config.score)
+        if config.per_class:
+            num_classes = self.probs.size(-1)
+            return class_conditional_quantiles(scores, self.labels, num_classes, alpha)
+        return conformal_quantile(scores, alpha)
 
     def p_values(
         self, probs: Float[Tensor, "graphs classes"], config: SetsConfig

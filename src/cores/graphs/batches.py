@@ -77,5 +77,5 @@ def undirected_pairs(
     """
     first, second = edge_index.sort(dim=0).values  # [E], [E] smaller and larger end
     names, pair = torch.unique(first * num_nodes + second, return_inverse=True)
-    width = max(num_nodes, 1)
-    return torch.stack([names // width, names % width]), pair
+    ends = edge_index.new_zeros(2, names.size(0))
+    return ends.index_copy(1, pair, torch.stack([first, second])), pair

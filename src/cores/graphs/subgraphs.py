@@ -129,7 +129,7 @@ class Elements:
         The node of a graph with the smallest logit is kept whatever its probability, or its edge
         where only edges are removed; elements with the same logit share their fate.
         """
-        count = len(logits) if self.removal == "edge" else self.batch.x.size(0)
+        count = logits.size(0) if self.removal == "edge" else self.batch.x.size(0)
         none = logits.new_full((self.batch.num_graphs,), torch.inf)
         least = none.scatter_reduce(0, self.owner[:count], logits[:count], "amin")
         spared = least.clamp(min=0)[self.owner[:count]]
@@ -194,14 +194,13 @@ def _kept_share(removed: Tensor, owner: Tensor, num_graphs: int) -> Tensor:
 
 def _subgraph(batch: Batch, nodes: Tensor, edges: Tensor) -> Batch:
     """The batch with some of its nodes, renumbered, and some of its edges."""
-    new_number = nodes.cumsum(0) - 1  # [N]
-    left = torch.bincount(batch.batch[nodes], minlength=batch.num_graphs)
+    kept_before = pointers(nodes.long())  # [N + 1], the new number of a node that is kept
     return _filtered(
         batch,
         nodes,
         edges,
-        edge_index=new_number[batch.edge_index[:, edges]],  # [2, E_s]
-        ptr=pointers(left),
+        edge_index=kept_before[batch.edge_index[:, edges]],  # [2, E_s]
+        ptr=kept_before[batch.ptr],
     )
 
 

@@ -18,7 +18,7 @@ from cores.data.dataset import Dataset
 from cores.data.datasets import load_dataset
 from cores.evaluation.predictions import EVALUATION_BATCH
 from cores.models.build import build_model
-from cores.paper.targets import BASE_CONV, PLAIN_GNN
+from cores.paper.targets import BASE_CONV, MEASURED, PLAIN_GNN
 from cores.paper.timing_rows import Timing
 from cores.runs.device import tuned_cpu
 from cores.runs.fit import PreparedData, fit
@@ -46,7 +46,7 @@ def time_models(
     data = _sample(full) if action == "train" else full
     scale = len(full) / len(data)
     names = [PLAIN_GNN, *(name for name in models if name != PLAIN_GNN)]
-    configs = [preset_config(data.name, name, BASE_CONV, "default", {}) for name in names]
+    configs = [preset_config(data.name, name, BASE_CONV, "default", MEASURED) for name in names]
     usual = configs[0].training.batch_size if action == "train" else EVALUATION_BATCH
     timings = []
     for batch_size in (1, usual):

@@ -15,7 +15,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from uuid import uuid4
 
 import torch
@@ -31,14 +31,14 @@ from cores.files import LOCK, locked, make_folder, read_json, write_atomically, 
 from cores.runs.cluster import on_cluster
 from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.folder import MODEL
-from cores.runs.inputs import OnUnknown, encoded_graphs, input_rows
+from cores.runs.inputs import OnUnknown, check_kind, encoded_graphs, input_rows
 from cores.runs.records import (
-    FIELDS,
     Record,
     RecordFormat,
     add_molecules,
     failed_record,
     prediction_records,
+    record_fields,
 )
 from cores.runs.runner import in_processes
 from cores.runs.trained import TrainedModel
@@ -84,7 +84,6 @@ class Predictor:
     """A trained model that turns rows of a file into records."""
 
     def __init__(self, run: Path, options: PredictOptions, device: str = "auto") -> None:
-        self.run = run
         self.trained = TrainedModel.load(run)
         self.options = options
         self.device = choose_device(device)
@@ -103,11 +102,12 @@ class Predictor:
     @property
     def fields(self) -> tuple[str, ...]:
         """Of its records."""
-        return tuple(name for name in FIELDS if self.reads_molecules or name != "kept_smiles")
+        return record_fields(self.reads_molecules)
 
     def records(self, rows: Rows) -> list[Record]:
         """One record per row, in order; rows that are no graphs have an error."""
         schema = self.trained.schema
+        check_kind(rows, schema)
         parsed = rows.parse(schema.encoding.layout)
         if parsed.rejected and self.options.on_error == "fail":
             raise UserError(f'{parsed.rejected[0]}; mend it, or set on_error="skip"')
@@ -157,7 +157,7 @@ def predict_records(
 ) -> Iterator[tuple[list[Record], tuple[str, ...]]]:
     """The records of an input, chunk by chunk, and the fields of each."""
     predictor = Predictor(run, options, device)
-    for rows in input_rows(source, options.columns, data_root):
+    for rows in input_rows(source, options.columns, data_root, CHUNK):
         yield predictor.records(rows), predictor.fields
 
 
@@ -175,34 +175,56 @@ def predict_file(
 ) -> PredictSummary:
     """Predict a file into a file; the same command again goes on where it was interrupted.
 
-    The summary is also written to ``summarise``, before the file is there.
+    The summary is also written to ``summarise``, before the file is there; it may then have no
+    rows.
     """
-    predictor = _predictor(run.absolute(), options, device)
+    predictor = _predictor(run.absolute(), options, device, _changed(run / MODEL))
     kind = RecordFormat.of(out, predictor.reads_molecules, predictor.trained.schema.labels)
     if out.exists():
         raise UserError(f"{out} exists already; delete it, or choose another `out`")
     make_folder(out.absolute().parent)
-    pieces = out.with_name(f"{out.name}.pieces")
+    pieces = _pieces_folder(out)
     with locked(pieces):
         _check_job(pieces, _job(run, source, options, kind))
-        done = {number for number, _, _ in _done(pieces)}
-        advance(sum(rows for _, rows, _ in _done(pieces)))
-        chunks = enumerate(input_rows(source, options.columns, data_root))
-        waiting = ((number, rows) for number, rows in chunks if number not in done)
         job = partial(_predict_piece, run.absolute(), options, device, pieces.absolute(), kind)
-        with closing(_each(waiting, job, workers)) as ended:
-            for (_, rows), failure in ended:
-                if failure is not None:
-                    raise UserError(failure)
-                advance(len(rows))
-        summary = _summary(pieces)
-        if not summary.records:
-            raise UserError(f"{source} holds no graphs")
+        chunks = enumerate(input_rows(source, options.columns, data_root, CHUNK))
+        try:
+            _predict_pieces(pieces, chunks, job, workers, advance)
+            summary = _summary(pieces)
+            if not summary.records and summarise is None:
+                raise UserError(f"{source} holds no graphs")
+        except UserError:
+            if not _done(pieces):  # nothing to go on from
+                shutil.rmtree(pieces)
+            raise
         if summarise is not None:
             write_json(summarise, asdict(summary))
         _join(pieces, kind, out)
     shutil.rmtree(pieces)
     return summary
+
+
+def _pieces_folder(out: Path) -> Path:
+    return out.with_name(f"{out.name}.pieces")
+
+
+def _predict_pieces(
+    pieces: Path,
+    chunks: Iterable[tuple[int, Rows]],
+    job: Callable[[tuple[int, Rows]], str | None],
+    workers: int,
+    advance: Advance,
+) -> None:
+    """Predict the numbered chunks that have no piece yet."""
+    done = _done(pieces)
+    advance(sum(piece.rows for piece in done))
+    numbers = {piece.number for piece in done}
+    waiting = (chunk for chunk in chunks if chunk[0] not in numbers)
+    with closing(_each(waiting, job, workers)) as ended:
+        for (_, rows), failure in ended:
+            if failure is not None:
+                raise UserError(failure)
+            advance(len(rows))
 
 
 Item = TypeVar("Item")
@@ -220,9 +242,14 @@ def _each(
 
 
 @lru_cache(maxsize=2)
-def _predictor(run: Path, options: PredictOptions, device: str) -> Predictor:
-    """Loaded once in every process."""
+def _predictor(run: Path, options: PredictOptions, device: str, changed: int | None) -> Predictor:
+    """Loaded once in every process, until the model's file changes."""
     return Predictor(run, options, device)
+
+
+def _changed(path: Path) -> int | None:
+    """When a file was written last; None where there is none."""
+    return path.stat().st_mtime_ns if path.exists() else None
 
 
 def _predict_piece(
@@ -236,7 +263,7 @@ def _predict_piece(
     """Predict some rows and write them; returns why that failed, in one line."""
     number, rows = item
     try:
-        records = _predictor(run, options, device).records(rows)
+        records = _predictor(run, options, device, _changed(run / MODEL)).records(rows)
         errors = [f"{record['id']}: {record['error']}" for record in records if record["error"]]
         if errors:
             write_json(pieces / f"{number:08d}.errors", errors[:SHOWN])
@@ -247,10 +274,21 @@ def _predict_piece(
     return None
 
 
-def _done(pieces: Path) -> list[tuple[int, int, int]]:
-    """Number, rows and errors of the pieces that are there, in order."""
-    found = (_PIECE.fullmatch(path.name) for path in pieces.iterdir())
-    return sorted((int(m[1]), int(m[2]), int(m[3])) for m in found if m is not None)
+class Piece(NamedTuple):
+    """Some rows of the output."""
+
+    number: int
+    rows: int
+    errors: int
+    path: Path
+
+
+def _done(pieces: Path) -> list[Piece]:
+    """The pieces that are there, in order."""
+    named = ((_PIECE.fullmatch(path.name), path) for path in pieces.iterdir())
+    return sorted(
+        Piece(int(name[1]), int(name[2]), int(name[3]), path) for name, path in named if name
+    )
 
 
 def _summary(pieces: Path) -> PredictSummary:
@@ -261,17 +299,18 @@ def _summary(pieces: Path) -> PredictSummary:
         if len(first) >= SHOWN:
             break
     return PredictSummary(
-        sum(rows for _, rows, _ in done), sum(errors for *_, errors in done), tuple(first[:SHOWN])
+        sum(piece.rows for piece in done),
+        sum(piece.errors for piece in done),
+        tuple(first[:SHOWN]),
     )
 
 
 def _join(pieces: Path, kind: RecordFormat, out: Path) -> None:
     """Join the pieces to a file that is whole or not there."""
-    paths = [pieces / f"{number:08d}.{rows}.{errors}.piece" for number, rows, errors in _done(pieces)]  # fmt: skip  # noqa: E501
     temporary = out.with_name(f".{out.name}.{uuid4().hex[:12]}.tmp")
     try:
         with temporary.open("wb") as file:
-            kind.join(paths, file)
+            kind.join([piece.path for piece in _done(pieces)], file)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(out)
@@ -285,14 +324,13 @@ def _join(pieces: Path, kind: RecordFormat, out: Path) -> None:
 def _job(run: Path, source: str, options: PredictOptions, kind: RecordFormat) -> dict[str, Any]:
     """What decides the content of the pieces."""
     path = Path(source)
-    changed = path.stat().st_mtime_ns if path.exists() else None
     model = hashlib.sha256((run / MODEL).read_bytes()).hexdigest()
     return json.loads(
         json.dumps(
             {
                 "model": model,
                 "input": str(path.absolute()) if path.exists() else source,
-                "changed": changed,
+                "changed": _changed(path) if path.is_file() else None,
                 "options": asdict(options),
                 "rows": CHUNK,
                 "format": [kind.kind, kind.packed],
@@ -303,14 +341,12 @@ def _job(run: Path, source: str, options: PredictOptions, kind: RecordFormat) ->
 
 def _check_job(pieces: Path, job: dict[str, Any]) -> None:
     """Refuse to go on with pieces of another model, input or setting."""
-    if (pieces / JOB).exists():
-        if read_json(pieces / JOB) != job:
-            raise UserError(
-                f"{pieces} holds pieces of another prediction; delete it, or choose another `out`"
-            )
-        return
-    if any(path.name != LOCK for path in pieces.iterdir()):
+    if not (pieces / JOB).exists() and any(path.name != LOCK for path in pieces.iterdir()):
         raise UserError(f"{pieces} is in the way; delete it, or choose another `out`")
+    if _done(pieces) and read_json(pieces / JOB) != job:
+        raise UserError(
+            f"{pieces} holds pieces of another prediction; delete it, or choose another `out`"
+        )
     write_json(pieces / JOB, job)
 
 
@@ -332,34 +368,55 @@ def predict_folder(
     """
     if not holds_rows(source):
         raise UserError(f"{source} holds no csv, parquet, sdf, smi or jsonl files")
-    _predictor(run.absolute(), options, device)  # what is wrong with the run is told here
-    outputs = {file.absolute(): out.absolute() / _output_name(file) for file in partitions(source)}
+    predictor = _predictor(run.absolute(), options, device, _changed(run / MODEL))
+    outputs = _outputs(source, out)
+    first = next(iter(outputs.values()))
+    kind = RecordFormat.of(first, predictor.reads_molecules, predictor.trained.schema.labels)
     make_folder(out)
+    _check_outputs(out, outputs.values(), _job(run, str(source), options, kind))
     waiting = [(file, output) for file, output in outputs.items() if not output.exists()]
     advance(len(outputs) - len(waiting))
     job = partial(_predict_partition, run.absolute(), options, device)
-    if scheduler is not None:
-        begun = on_cluster(waiting, job, scheduler)
-    else:
-        begun = _each(waiting, job, workers)
-    with closing(begun) as ended:
+    with closing(
+        _each(waiting, job, workers) if scheduler is None else on_cluster(waiting, job, scheduler)
+    ) as ended:
         for (file, _), failure in ended:
             if failure is not None:
                 raise UserError(f"{file.name}: {failure}")
             advance(1)
-    found = [PredictSummary(**read_json(_summary_path(path))) for path in outputs.values()]
+    found = [read_json(_summary_path(path)) for path in outputs.values()]
     return PredictSummary(
-        sum(summary.records for summary in found),
-        sum(summary.errors for summary in found),
-        tuple(error for summary in found for error in summary.first_errors)[:SHOWN],
+        sum(summary["records"] for summary in found),
+        sum(summary["errors"] for summary in found),
+        tuple(error for summary in found for error in summary["first_errors"])[:SHOWN],
     )
+
+
+def _outputs(source: Path, out: Path) -> dict[Path, Path]:
+    """The file to write for every file of a folder."""
+    if out.exists() and out.samefile(source):
+        raise UserError(f"{out} is the input; choose another `out`")
+    outputs: dict[Path, Path] = {}
+    for file in partitions(source):
+        outputs[file.absolute()] = out.absolute() / _output_name(file)
+    if len(set(outputs.values())) < len(outputs):
+        raise UserError(f"{source} holds files that differ only in .gz; remove one of each")
+    return outputs
 
 
 def _output_name(file: Path) -> str:
     """Of what is predicted for a file: a table for molecules in files that hold no tables."""
     known = {".sdf": ".csv", ".smi": ".csv", ".tsv": ".csv", ".ndjson": ".jsonl"}
-    name = file.name.removesuffix(".gz")
-    return Path(name).stem + known.get(suffix_of(file), suffix_of(file))
+    kind = suffix_of(file)
+    return file.name[: file.name.lower().rindex(kind)] + known.get(kind, kind)
+
+
+def _check_outputs(out: Path, outputs: Iterable[Path], job: dict[str, Any]) -> None:
+    """Refuse to add to predictions of another model, input or setting."""
+    path = out / f".{JOB}"
+    if any(output.exists() for output in outputs) and (not path.exists() or read_json(path) != job):
+        raise UserError(f"{out} holds other files or predictions; choose another `out`")
+    write_json(path, job)
 
 
 def _summary_path(out: Path) -> Path:
@@ -373,6 +430,9 @@ def _predict_partition(
     """Predict one file in a worker; returns why that failed, in one line."""
     source, out = item
     try:
+        if out.exists():  # by a worker that was killed just after
+            shutil.rmtree(_pieces_folder(out), ignore_errors=True)
+            return None
         predict_file(run, str(source), out, options, device=device, summarise=_summary_path(out))
     except UserError as error:
         return str(error)

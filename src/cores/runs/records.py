@@ -25,9 +25,14 @@ FIELDS = (
     *("id", "prediction", "probability", "probabilities", "prediction_set", "p_values"),
     *("kept_nodes", "kept_edges", "node_ratio", "edge_ratio", "kept_smiles", "error"),
 )
-"""Of every record, in this order; ``kept_smiles`` for molecules only."""
+"""Of every record, in this order."""
 DIGITS = 6
 """Of probabilities, p-values and ratios."""
+
+
+def record_fields(molecules: bool) -> tuple[str, ...]:
+    """Fields of the records of molecules, or of other graphs."""
+    return tuple(field for field in FIELDS if molecules or field != "kept_smiles")
 
 
 def failed_record(name: str, error: str, fields: Sequence[str]) -> Record:
@@ -161,8 +166,7 @@ class RecordFormat:
             )
         if kind == "parquet":
             needs_pyarrow()
-        fields = tuple(field for field in FIELDS if molecules or field != "kept_smiles")
-        return cls(kind, packed, fields, labels)  # type: ignore[arg-type]
+        return cls(kind, packed, record_fields(molecules), labels)  # type: ignore[arg-type]
 
     def encoded(self, records: Sequence[Record]) -> bytes:
         """Records as a piece of a file; pieces can be joined."""

@@ -169,7 +169,16 @@ def evaluate_run(
         "seed": config.seed,
         **metrics,
         "verdicts": sentences(metrics, config, trained.calibration.class_counts),
+        **_unusable(data),
     }
+
+
+def _unusable(dataset: Dataset) -> dict[str, Any]:
+    """How many rows of a file were left out, and the first of them."""
+    rows = dataset.unusable
+    if rows is None:
+        return {}
+    return {"errors": rows.count, "first_errors": [str(row) for row in rows.first]}
 
 
 def _judge(

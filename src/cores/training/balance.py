@@ -57,8 +57,7 @@ def shuffled_batches(
 ) -> Iterator[Batch]:
     """An epoch of training batches: every graph once; balanced, as many, every class as often.
 
-    Drawn rather than weighted in the loss: weights of 10 make single batches loud, and a student
-    that learns from its referees' predictions would apply them a second time.
+    Drawn rather than weighted in the loss: weights of 10 make single batches loud.
     """
     if not balanced:
         yield from graphs.batches(batch_size, generator)

@@ -13,7 +13,6 @@ from cores.graphs.masks import masked
 from cores.graphs.store import GraphStore
 from cores.models.classifier import Classifier
 from cores.models.sparse import SparseClassifier
-from cores.training.balance import shuffled_batches
 from cores.training.schedule import Cosine, Schedule, plateau
 from cores.training.state import RandomState
 from cores.training.supervised import fit_epoch, inverse_frequencies
@@ -92,10 +91,9 @@ def training_batches(
     """
     mix = config.classifier_data.mix
     settings = config.training
-    batches = shuffled_batches(
-        learner.train_graphs, settings.batch_size, random.batches, settings.balanced
-    )
-    for batch in batches:
+    # Rare classes are not drawn more often here (D15): where a mask hides what makes a graph rare,
+    # the classifier would learn that nothing in particular is rare.
+    for batch in learner.train_graphs.batches(settings.batch_size, random.batches):
         if mix == 1 or torch.rand((), generator=random.batches) < mix:
             yield from masked([batch], model.policy.removal)
         elif warm_up:

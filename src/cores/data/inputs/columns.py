@@ -37,7 +37,7 @@ def find_columns(header: Sequence[str], names: ColumnNames, source: str) -> Colu
     >>> find_columns(["mol_id", "SMILES", "label"], ColumnNames(), "mols.csv")
     ColumnPlaces(smiles=1, label=2, id=0, split=None)
     """
-    known = [name.strip() for name in header]
+    known = [" ".join(name.split()) for name in header]
 
     def place(said: str | None, option: str, usual: Sequence[str]) -> int | None:
         if said is not None:

@@ -20,6 +20,8 @@ from cores.data.inputs.text import open_text
 from cores.data.raw import Columns, Layout, Parsed, RawGraphs, Rejected
 
 NOTHING = Columns(numbers=0, kinds=0)
+MOST_NODES = 1_000_000
+"""Of a graph; a wrong number of nodes must not take all memory."""
 
 
 class InvalidGraphError(ValueError):
@@ -68,7 +70,7 @@ class JsonRows:
             name = str(position)
             try:
                 record = _record(text)
-                name = str(_field(record, self.names.id, ID, name))
+                name = _text(_field(record, self.names.id, ID, name))
                 graph = _graph(record)
                 _same(graph.node_columns, node_columns, "node")
                 _same(graph.edge_columns, edge_columns, "edge")
@@ -102,9 +104,14 @@ def _record(text: str) -> dict[str, Any]:
         record = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InvalidGraphError(f"no valid JSON ({error})") from None
-    if not isinstance(record, dict) or "nodes" not in record:
-        raise InvalidGraphError('not an object with "nodes"')
+    if not isinstance(record, dict):
+        raise InvalidGraphError("not a JSON object")
     return record
+
+
+def _text(name: Any) -> str:
+    """A name that can be written: JSON may hold halves of characters."""
+    return str(name).encode(errors="replace").decode()
 
 
 def _field(record: dict[str, Any], said: str | None, usual: Sequence[str], default: Any) -> Any:
@@ -113,7 +120,7 @@ def _field(record: dict[str, Any], said: str | None, usual: Sequence[str], defau
 
 
 def _graph(record: dict[str, Any]) -> _Graph:
-    nodes = record["nodes"]
+    nodes = record.get("nodes")
     items: list[Any] = []
     if isinstance(nodes, int) and not isinstance(nodes, bool):
         count, columns = nodes, NOTHING
@@ -122,8 +129,8 @@ def _graph(record: dict[str, Any]) -> _Graph:
         items, columns = _items(nodes, "node")
     else:
         raise InvalidGraphError('"nodes" must be a list, or the number of nodes')
-    if not 1 <= count < 2**31:
-        raise InvalidGraphError(f"has {count} nodes")
+    if not 1 <= count <= MOST_NODES:
+        raise InvalidGraphError(f"has {count} nodes, not 1 to {MOST_NODES}")
     edges = record.get("edges")
     if edges is None:
         edges = []

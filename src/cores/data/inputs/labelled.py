@@ -31,7 +31,7 @@ def read_dataset(path: Path, names: ColumnNames, on_error: OnError = "skip") -> 
     encoding = Encoding.of_molecules() if holds_molecules(path) else Encoding.of(parsed.graphs)
     feature_names, edge_names = encoding.feature_names, encoding.edge_feature_names
     graphs, _ = encode(parsed.graphs, encoding, feature_names, edge_names)
-    known = [number for number, label in enumerate(parsed.labels) if label is not None]
+    known = [number for number, label in enumerate(parsed.labels) if _problem(label) is None]
     classes, numbers = numbered_classes(whole_numbers([parsed.labels[i] for i in known]))
     dataset = Dataset(
         str(path),
@@ -75,7 +75,7 @@ def parsed_rows(
         told = f" ({unusable})" if unusable.count else ""
         raise UserError(f"{source} holds no usable graph{told}")
     whole = Parsed.joined(parsed)
-    if all(label is None for label in whole.labels):
+    if all(_problem(label) is not None for label in whole.labels):
         raise UserError(f"{source} has no labels; say which column holds them with `label_column`")
     return whole, unusable
 
@@ -90,10 +90,17 @@ def _joint(layout: Layout | None, found: Layout) -> Layout:
 def _unlabelled(found: Parsed) -> list[Rejected]:
     rows = zip(found.positions, found.lines, found.ids, found.labels, strict=True)
     return [
-        Rejected(position, line, name, "has no label")
+        Rejected(position, line, name, problem)
         for position, line, name, label in rows
-        if label is None
+        if (problem := _problem(label)) is not None
     ]
+
+
+def _problem(label: Any) -> str | None:
+    """Why a label is none; tables write one that is missing as NaN, too."""
+    if isinstance(label, list | dict):
+        return f"has the label {label!r:.40}; it must be text or a whole number"
+    return "has no label" if label is None or str(label).lower() in ("", "nan") else None
 
 
 def whole_numbers(labels: Sequence[Any]) -> list[Any]:
@@ -102,24 +109,21 @@ def whole_numbers(labels: Sequence[Any]) -> list[Any]:
     >>> whole_numbers(["0", "1", "1.0"]), whole_numbers(["0", "toxic"])
     ([0, 1, 1], ['0', 'toxic'])
     """
-    numbers = []
+    numbers, refused = [], []
     for label in labels:
         try:
             number = float(label)
         except (TypeError, ValueError):
             return [str(label) for label in labels]
+        if not abs(number) < 2**53 or number != int(number):
+            refused.append(number)
         numbers.append(number)
-    parts = [number for number in numbers if number != int(number)] if _finite(numbers) else numbers
-    if parts:
+    if refused:
         raise UserError(
-            f"the labels hold numbers such as {parts[0]:g}; they must be classes: whole numbers "
+            f"the labels hold numbers such as {refused[0]:g}; they must be classes: whole numbers "
             "or text"
         )
     return [int(number) for number in numbers]
-
-
-def _finite(numbers: Sequence[float]) -> bool:
-    return all(abs(number) < 2**53 for number in numbers)
 
 
 def class_numbers(labels: Sequence[Any], class_names: Sequence[str], source: str) -> Tensor:
@@ -127,7 +131,7 @@ def class_numbers(labels: Sequence[Any], class_names: Sequence[str], source: str
     known = {name: number for number, name in enumerate(class_names)}
     numbers = []
     for label in labels:
-        name = None if label is None else _named(label, known)
+        name = _named(label, known) if _problem(label) is None else None
         if name is not None and name not in known:
             raise UserError(
                 f"{source} has the label {name}, the model knows {', '.join(class_names)}"

@@ -90,7 +90,7 @@ def _smiles(molecules: Sequence[Any]) -> list[str]:
 
 def table_rows(path: Path, names: ColumnNames, size: int) -> Iterator[MoleculeRows]:
     """A CSV or TSV file in chunks; the first line names the columns."""
-    separator = "\t" if ".tsv" in (suffix.lower() for suffix in path.suffixes) else ","
+    separator = "\t" if path.name.lower().removesuffix(".gz").endswith(".tsv") else ","
     with open_text(path) as file:
         table = csv.reader(file, delimiter=separator)
         try:

@@ -11,7 +11,7 @@ from cores.data.inputs.columns import ColumnNames
 from cores.data.inputs.json_lines import json_rows
 from cores.data.inputs.molecules import needs_pyarrow, parquet_rows, sdf_rows, smi_rows, table_rows
 from cores.data.inputs.stored import dataset_graphs, saved_graphs, stored_rows
-from cores.data.lists import from_graphs
+from cores.data.lists import from_graphs, plain_labels
 from cores.data.raw import Layout, Parsed, RawGraphs
 from cores.data.tu import read_tu
 from cores.errors import UserError
@@ -64,12 +64,14 @@ def suffix_of(path: Path) -> str:
 
 def partitions(path: Path) -> list[Path]:
     """The files that are read row by row: the path itself, or those of its folder in order."""
-    if path.is_file():
-        return [path] if suffix_of(path) in STREAMED else []
+    if not path.is_dir():
+        return [path] if path.is_file() and suffix_of(path) in STREAMED else []
     found = sorted(
-        file for file in path.iterdir() if file.is_file() and suffix_of(file) in STREAMED
+        file
+        for file in path.iterdir()
+        if file.is_file() and suffix_of(file) in STREAMED and not file.name.startswith((".", "_"))
     )
-    kinds = {suffix_of(path) for path in found}
+    kinds = {suffix_of(file) for file in found}
     if len(kinds) > 1:
         raise UserError(f"{path} holds files of several kinds ({', '.join(sorted(kinds))})")
     return found
@@ -116,18 +118,15 @@ def count_rows(path: Path) -> int | None:
 def _stored(path: Path) -> tuple[RawGraphs, Sequence[Any]]:
     """The graphs and labels of a file that is read at once."""
     if path.suffix.lower() == ".npz":
-        dataset = from_npz(path.stem, path)
-    elif (saved := saved_by_pyg(path)) is not None:
+        arrays = from_npz(path.name, path, labelled=False)
+        return dataset_graphs(arrays), arrays.graphs.y.tolist() if arrays.class_names else ()
+    if (saved := saved_by_pyg(path)) is not None:
         graphs = saved_graphs(saved)
         labelled = all(graph.get("y") is not None for graph in graphs)
         dataset = from_graphs(graphs, None if labelled else [0] * len(graphs))
-        if not labelled:
-            return dataset_graphs(dataset), ()
-    else:
-        records = read_tu(path, labelled=False)
-        return tu_graphs(records), records.graph_labels.tolist()
-    labels = [dataset.labels[number] for number in dataset.graphs.y.tolist()]
-    return dataset_graphs(dataset), labels
+        return dataset_graphs(dataset), plain_labels(dataset) if labelled else ()
+    records = read_tu(path, labelled=False)
+    return tu_graphs(records), records.graph_labels.tolist()
 
 
 def saved_by_pyg(path: Path) -> Path | None:

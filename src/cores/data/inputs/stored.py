@@ -1,7 +1,5 @@
 """Files that are read at once: TU, npz, and datasets that PyG saved."""
 
-import pickle
-import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +9,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
+from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
+from torch_geometric.data.separate import separate
+from torch_geometric.data.storage import EdgeStorage, GlobalStorage, NodeStorage
 
 from cores.data.dataset import Dataset
 from cores.data.raw import Layout, Parsed, RawGraphs
@@ -93,29 +94,35 @@ def saved_graphs(path: Path) -> list[Data]:
     The file is a pickle, and pickles can run code. torch's restricted loader builds tensors, plain
     containers and PyG's records from it and refuses everything else.
     """
-    from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
-    from torch_geometric.data.separate import separate
-    from torch_geometric.data.storage import EdgeStorage, GlobalStorage, NodeStorage
-
     allowed = [Data, DataEdgeAttr, DataTensorAttr, EdgeStorage, GlobalStorage, NodeStorage]
     try:
         with torch.serialization.safe_globals(allowed):
             found = torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError) as error:
-        reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}") from None
+    except Exception as error:  # a damaged pickle may raise anything
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:120]
         raise UserError(
             f"{path} is not a file of graphs that PyG saved, or holds more than that ({reason})"
         ) from None
-    except (OSError, zipfile.BadZipFile, AttributeError, TypeError, IndexError) as error:
-        raise UserError(f"cannot read {path} ({type(error).__name__})") from None
+    try:
+        graphs = _separated(found)
+        if all(isinstance(graph, Data) for graph in graphs):
+            return graphs
+    except Exception:  # likewise
+        pass
+    raise UserError(f"{path} holds no graphs of PyG's")
+
+
+def _separated(found: Any) -> list[Data]:
+    """Graphs one by one, from a list, a graph, or what PyG saves: values, slices and more."""
     if isinstance(found, list):
         return found
     if isinstance(found, Data):
         return [found]
-    try:
-        values, slices = found[:2]
-        data = Data.from_dict(values) if isinstance(values, dict) else values
-        count = len(next(iter(slices.values()))) - 1
-        return [separate(Data, data, number, slices, decrement=False) for number in range(count)]
-    except (TypeError, ValueError, KeyError, IndexError, StopIteration, AttributeError):
-        raise UserError(f"{path} holds no graphs") from None
+    values, slices = found[:2]
+    data = Data.from_dict(values) if isinstance(values, dict) else values
+    if slices is None:  # PyG's way with a single graph
+        return [data]
+    count = len(next(iter(slices.values()))) - 1
+    return [separate(Data, data, number, slices, decrement=False) for number in range(count)]

@@ -1,0 +1,50 @@
+"""`cores export`: a trained model as a file for other programs."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal
+
+from jsonargparse import Namespace
+
+from cores.cli import display
+from cores.cli.command import Command, CommandParser, add_import
+from cores.cli.values import path_or_none
+
+
+def _parser() -> CommandParser:
+    parser = CommandParser(
+        "Write a trained model as one ONNX file: policy, removal and classifier. The file is "
+        "compared with the model on random graphs before it is written."
+    )
+    parser.add_argument("run", metavar="RUN", help="Run folder that `cores train` made.")
+    parser.add_argument(
+        "--format", type=Literal["onnx"], default="onnx", help="Kind of file (default: onnx)."
+    )
+    parser.add_argument(
+        "--out",
+        type=str,
+        default=None,
+        metavar="FILE",
+        help="File to write (default: model.onnx in the run folder).",
+    )
+    add_import(parser)
+    return parser
+
+
+def _export(options: Namespace) -> dict[str, Any]:
+    from cores.runs.export import export_run
+
+    exported = export_run(Path(options.run), path_or_none(options.out))
+    if not options.json:
+        display.print_lines(
+            [
+                f"file: {exported.file} ({exported.bytes / 1024:.0f} KiB)",
+                f"inputs: {', '.join(exported.inputs)}",
+                f"outputs: {', '.join(exported.outputs)}",
+                f"largest difference from the model: {exported.max_difference:.1g}",
+            ]
+        )
+    return asdict(exported)
+
+
+EXPORT = Command("export", "write a trained model as ONNX", _parser, _export, takes_scripts=True)

@@ -1,0 +1,559 @@
+"""Predictions for files: a record per row in order, the same however they are made, resumable."""
+
+import csv
+import errno
+import gzip
+import io
+import json
+import logging
+import os
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from distributed import LocalCluster
+from pyarrow import parquet
+from rdkit import Chem
+
+from cores.data.inputs import sources
+from cores.data.inputs.columns import ColumnNames
+from cores.data.molecules import ATOM_COLUMNS
+from cores.errors import UserError
+from cores.files import read_json, write_json
+from cores.runs import predict, records
+from cores.runs.predict import (
+    PredictOptions,
+    Predictor,
+    predict_file,
+    predict_folder,
+    predict_records,
+)
+
+Train = Callable[..., Path]
+Table = Callable[..., str]
+PLAIN = PredictOptions()
+FIELDS = [
+    *("id", "prediction", "probability", "probabilities", "prediction_set", "p_values"),
+    *("kept_nodes", "kept_edges", "node_ratio", "edge_ratio", "kept_smiles", "error"),
+]
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks of 8 rows, so that a small file has several."""
+    monkeypatch.setattr(predict, "CHUNK", 8)
+
+
+@pytest.fixture
+def new_file(tmp_path: Path, molecule_table: Table) -> Path:
+    """Thirty rows without labels, three of them no molecules."""
+    lines = molecule_table(30, labelled=False).splitlines()
+    lines[3], lines[11], lines[30] = "m2,C(", "m10,", "m29"
+    (tmp_path / "new.csv").write_text("\n".join(lines) + "\n")
+    return tmp_path / "new.csv"
+
+
+def all_records(run: Path, source: Path, options: PredictOptions = PLAIN) -> list[dict[str, Any]]:
+    chunks = predict_records(run, str(source), options, device="cpu")
+    return [record for found, _ in chunks for record in found]
+
+
+def written(run: Path, source: Path, out: Path, options: PredictOptions = PLAIN) -> bytes:
+    predict_file(run, str(source), out, options, device="cpu")
+    return out.read_bytes()
+
+
+def test_there_is_one_record_per_row_in_order(molecule_run: Path, new_file: Path) -> None:
+    found = all_records(molecule_run, new_file)
+    assert [record["id"] for record in found] == [f"m{number}" for number in range(30)]
+    failed = {record["id"]: record["error"] for record in found if record["error"]}
+    assert failed == {
+        "m2": "line 4: invalid SMILES 'C('",
+        "m10": "line 12: empty SMILES",
+        "m29": "line 31: has 1 cells, the first line 2",
+    }
+    for record in found:
+        assert set(record) == set(FIELDS)
+        nothing = [name for name in FIELDS if record[name] is None]
+        assert nothing == (["error"] if record["error"] is None else FIELDS[1:-1])
+
+
+def test_a_record_says_what_is_predicted_and_kept(molecule_run: Path, new_file: Path) -> None:
+    with new_file.open() as file:
+        smiles = {row["id"]: row["smiles"] for row in csv.DictReader(file)}
+    for record in all_records(molecule_run, new_file):
+        if record["error"]:
+            continue
+        probs = record["probabilities"]
+        assert sorted(probs) == ["chain", "ring"]
+        assert sum(probs.values()) == pytest.approx(1, abs=1e-5)
+        assert record["prediction"] == max(probs, key=probs.get)
+        assert record["probability"] == probs[record["prediction"]]
+        whole = Chem.MolFromSmiles(smiles[record["id"]], Chem.SmilesParserParams())
+        nodes, edges = record["kept_nodes"], record["kept_edges"]
+        assert record["node_ratio"] == pytest.approx(len(nodes) / whole.GetNumAtoms(), abs=1e-5)
+        if whole.GetNumBonds():
+            assert record["edge_ratio"] == pytest.approx(len(edges) / whole.GetNumBonds(), abs=1e-5)
+        assert all(a < b and {a, b} <= set(nodes) for a, b in edges)
+        part = Chem.MolFromSmiles(record["kept_smiles"])
+        assert sum(atom.GetAtomicNum() > 0 for atom in part.GetAtoms()) == len(nodes)
+
+
+def test_atoms_have_the_numbers_of_the_input(molecule_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "h.csv").write_text("smiles\n[H]OC=C\nOC=C\n")
+    with_hydrogen, without = all_records(molecule_run, tmp_path / "h.csv")
+    assert with_hydrogen["kept_nodes"] == [node + 1 for node in without["kept_nodes"]]
+    assert with_hydrogen["kept_edges"] == [[a + 1, b + 1] for a, b in without["kept_edges"]]
+    assert with_hydrogen["kept_smiles"] == without["kept_smiles"]
+
+
+def test_an_element_that_the_training_had_not_is_predicted(
+    molecule_run: Path, tmp_path: Path
+) -> None:
+    assert "element = Sn" in ATOM_COLUMNS
+    (tmp_path / "rare.smi").write_text("C[Sn](C)(C)C\nC[Pt]C\n*C\n[U]\n")
+    assert [record["error"] for record in all_records(molecule_run, tmp_path / "rare.smi")] == (
+        [None] * 4
+    )
+
+
+def cells(text: str) -> list[dict[str, Any]]:
+    """The rows of a predicted table, as records."""
+
+    def value(name: str, cell: str) -> Any:
+        if name in ("id", "prediction", "kept_smiles", "error"):
+            return cell or None
+        return json.loads(cell) if cell else None
+
+    rows = csv.DictReader(io.StringIO(text))
+    return [{name: value(name, cell) for name, cell in row.items()} for row in rows]
+
+
+@pytest.mark.parametrize("name", ["o.csv", "o.csv.gz", "o.jsonl", "o.jsonl.gz", "o.parquet"])
+def test_every_format_has_the_same_content(
+    name: str, molecule_run: Path, new_file: Path, tmp_path: Path
+) -> None:
+    content = written(molecule_run, new_file, tmp_path / name)
+    if name.endswith(".gz"):
+        content = gzip.decompress(content)
+    if "parquet" in name:
+        found = parquet.read_table(tmp_path / name).to_pylist()
+    elif "jsonl" in name:
+        found = [json.loads(line) for line in content.decode().splitlines()]
+    else:
+        found = cells(content.decode())
+    assert found == [
+        {field: record.get(field) for field in FIELDS}
+        for record in all_records(molecule_run, new_file)
+    ]
+    assert list(found[0]) == FIELDS
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["new.csv", name]
+
+
+def test_whole_numbers_are_numbers_in_every_format(
+    train_tiny: Train, molecule_file: Path, tmp_path: Path
+) -> None:
+    path = molecule_file.with_name("numbers.csv")
+    if not path.exists():
+        table = molecule_file.read_text()
+        path.write_text(table.replace(",ring", ",1").replace(",chain", ",0"))
+    run = train_tiny(path, "gnn")
+    (record, *_) = all_records(run, path)
+    assert record["prediction"] in (0, 1)
+    assert set(record["probabilities"]) == {"0", "1"}
+    written(run, path, tmp_path / "o.parquet")
+    assert parquet.read_table(tmp_path / "o.parquet").to_pylist()[0] == record
+
+
+@pytest.mark.parametrize("rows", [1, 7, 30, 1000])
+def test_chunks_do_not_change_the_output(
+    rows: int,
+    molecule_run: Path,
+    new_file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """But for the last digit: sums of floats depend on what else is in a batch."""
+    one = cells(written(molecule_run, new_file, tmp_path / "one.csv").decode())
+    monkeypatch.setattr(predict, "CHUNK", rows)
+    other = cells(written(molecule_run, new_file, tmp_path / "other.csv").decode())
+    for ours, theirs in zip(one, other, strict=True):
+        for name in FIELDS:
+            near = name in ("probability", "probabilities")
+            assert theirs[name] == (pytest.approx(ours[name], abs=2e-6) if near else ours[name])
+
+
+def test_workers_do_not_change_the_output(
+    molecule_run: Path, tmp_path: Path, molecule_table: Table
+) -> None:
+    (tmp_path / "new.csv").write_text(molecule_table(60))
+    source, advanced = str(tmp_path / "new.csv"), list[int]()
+    one = predict_file(molecule_run, source, tmp_path / "one.csv", PLAIN, device="cpu")
+    two = predict_file(
+        molecule_run,
+        source,
+        tmp_path / "two.csv",
+        PLAIN,
+        device="cpu",
+        workers=2,
+        advance=advanced.append,
+    )
+    assert one == two
+    assert sum(advanced) == 60
+    assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
+
+
+@pytest.mark.parametrize("model", ["gnn", "gsat", "sagpool", "cores-edge", "cores-both"])
+def test_any_model_predicts(
+    model: str, train_tiny: Train, molecule_file: Path, new_file: Path, tmp_path: Path
+) -> None:
+    run = train_tiny(molecule_file, model)
+    found = [record for record in all_records(run, new_file) if not record["error"]]
+    assert len(found) == 27
+    for record in found:
+        assert Chem.MolFromSmiles(record["kept_smiles"]) is not None
+        if model == "gnn":
+            assert (record["node_ratio"], record["edge_ratio"]) == (1, 1)
+            assert "*" not in record["kept_smiles"]
+        if model == "cores-edge":
+            assert record["node_ratio"] == 1
+    assert len(cells(written(run, new_file, tmp_path / "o.csv").decode())) == 30
+
+
+def interrupted(run: Path, source: Path, out: Path, after: int = 2) -> Path:
+    """The folder of pieces that a command leaves that was killed after some of them."""
+
+    def kill(rows: int) -> None:
+        if rows and len(list(out.with_name(f"{out.name}.pieces").glob("*.piece"))) >= after:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        predict_file(run, str(source), out, PLAIN, device="cpu", advance=kill)
+    assert not out.exists()
+    return out.with_name(f"{out.name}.pieces")
+
+
+def test_the_same_command_goes_on_after_a_kill(
+    molecule_run: Path, new_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = written(molecule_run, new_file, tmp_path / "whole.csv")
+    pieces = interrupted(molecule_run, new_file, tmp_path / "o.csv")
+    (pieces / ".00000003.piece.0123456789ab.tmp").write_text("half")
+    computed, rows = [], []
+    real = Predictor.records
+    monkeypatch.setattr(
+        Predictor, "records", lambda self, rows: computed.append(rows.first) or real(self, rows)
+    )
+    summary = predict_file(
+        molecule_run, str(new_file), tmp_path / "o.csv", PLAIN, device="cpu", advance=rows.append
+    )
+    assert computed == [16, 24]
+    assert sum(rows) == summary.records == 30
+    assert summary.errors == len(summary.first_errors) == 3
+    assert (tmp_path / "o.csv").read_bytes() == whole
+    assert not pieces.exists()
+
+
+def test_a_lost_piece_is_made_anew(molecule_run: Path, new_file: Path, tmp_path: Path) -> None:
+    whole = written(molecule_run, new_file, tmp_path / "whole.csv")
+    pieces = interrupted(molecule_run, new_file, tmp_path / "o.csv", after=3)
+    next(iter(sorted(pieces.glob("*.piece")))).unlink()
+    assert written(molecule_run, new_file, tmp_path / "o.csv") == whole
+
+
+def test_nothing_is_written_over(molecule_run: Path, new_file: Path, tmp_path: Path) -> None:
+    (tmp_path / "o.csv").write_text("mine")
+    with pytest.raises(
+        UserError, match=r"o.csv exists already; delete it, or choose another `out`"
+    ):
+        written(molecule_run, new_file, tmp_path / "o.csv")
+    (tmp_path / "p.csv.pieces").mkdir()
+    (tmp_path / "p.csv.pieces" / "mine").touch()
+    with pytest.raises(UserError, match=r"p.csv.pieces is in the way"):
+        written(molecule_run, new_file, tmp_path / "p.csv")
+
+
+def test_pieces_of_another_prediction_are_not_joined(
+    molecule_run: Path, new_file: Path, tmp_path: Path, molecule_table: Table
+) -> None:
+    out = tmp_path / "o.csv"
+    interrupted(molecule_run, new_file, out)
+    with pytest.raises(UserError, match="holds pieces of another prediction; delete it"):
+        written(molecule_run, new_file, out, PredictOptions(alpha=0.3))
+    new_file.write_text(molecule_table(20))
+    with pytest.raises(UserError, match="holds pieces of another prediction; delete it"):
+        written(molecule_run, new_file, out)
+
+
+def test_a_command_that_did_nothing_leaves_nothing(
+    molecule_run: Path, new_file: Path, tmp_path: Path
+) -> None:
+    wrong = PredictOptions(columns=ColumnNames(smiles="smile"))
+    with pytest.raises(UserError, match="did you mean smiles"):
+        written(molecule_run, new_file, tmp_path / "o.csv", wrong)
+    assert [path.name for path in tmp_path.iterdir()] == ["new.csv"]
+    written(molecule_run, new_file, tmp_path / "o.csv")
+
+
+def test_a_full_disk_is_told_and_the_same_command_goes_on(
+    molecule_run: Path, new_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = written(molecule_run, new_file, tmp_path / "whole.csv")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(records.RecordFormat, "join", full)
+        with pytest.raises(UserError, match="No space left on device; the same command goes on"):
+            written(molecule_run, new_file, tmp_path / "o.csv")
+    assert not (tmp_path / "o.csv").exists()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(UserError, match=r"cannot write .* No space left on device"):
+            written(molecule_run, new_file, tmp_path / "p.csv")
+    assert written(molecule_run, new_file, tmp_path / "o.csv") == whole
+    assert written(molecule_run, new_file, tmp_path / "p.csv") == whole
+
+
+def test_on_error_fail_stops_at_the_first_row(
+    molecule_run: Path, new_file: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=r'line 4 \(m2\): invalid SMILES .* set on_error="skip"'):
+        written(molecule_run, new_file, tmp_path / "o.csv", PredictOptions(on_error="fail"))
+
+
+def test_sets_are_those_of_the_error_rate_and_score(
+    molecule_run: Path, tmp_path: Path, molecule_table: Table
+) -> None:
+    (tmp_path / "new.csv").write_text(molecule_table(32))
+    kinds = [PredictOptions(alpha=alpha) for alpha in (0.05, 0.3, 0.6, 0.9)]
+    kinds += [PredictOptions(alpha=0.4, score=score) for score in ("aps", "raps", "randomised-aps")]
+    kinds += [PredictOptions(alpha=0.5, per_class=True)]
+    sizes = {}
+    for options in kinds:
+        found = all_records(molecule_run, tmp_path / "new.csv", options)
+        for record in found:
+            above = [label for label, p in record["p_values"].items() if p > options.alpha]
+            assert record["prediction_set"] == above
+        sizes[options] = sum(len(record["prediction_set"]) for record in found)
+    by_alpha = [sizes[options] for options in kinds[:4]]
+    assert by_alpha == sorted(by_alpha, reverse=True)
+    assert len(set(sizes.values())) > 3
+    with pytest.raises(UserError, match="`alpha` must lie in"):
+        Predictor(molecule_run, PredictOptions(alpha=1.5), "cpu")
+
+
+def test_memory_does_not_grow_with_the_file(
+    molecule_run: Path, tmp_path: Path, molecule_table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A chunk is read when the one before it is done."""
+    (tmp_path / "new.csv").write_text(molecule_table(64))
+    alive, most = [0], [0]
+    real = sources.STREAMED[".csv"]
+
+    def counted(*arguments: Any) -> Iterator[Any]:
+        for rows in real(*arguments):
+            alive[0] += 1
+            most[0] = max(most)
+            most.append(alive[0])
+            yield rows
+
+    def done(rows: int) -> None:
+        alive[0] -= rows > 0
+
+    monkeypatch.setitem(sources.STREAMED, ".csv", counted)
+    predict_file(
+        molecule_run, str(tmp_path / "new.csv"), tmp_path / "o.csv", PLAIN, device="cpu",
+        advance=done,
+    )  # fmt: skip
+    assert max(most) == 1
+    lazily = predict_records(molecule_run, str(tmp_path / "new.csv"), PLAIN, device="cpu")
+    next(lazily)
+    assert alive[0] == 1
+
+
+def test_a_model_that_was_trained_anew_is_loaded_anew(
+    molecule_run: Path, new_file: Path, tmp_path: Path, train_tiny: Train, molecule_file: Path
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(molecule_run, run)
+    first = written(run, new_file, tmp_path / "first.csv")
+    shutil.rmtree(run)
+    shutil.copytree(train_tiny(molecule_file, "gnn"), run)
+    os.utime(run / "model.safetensors")
+    assert written(run, new_file, tmp_path / "second.csv") != first
+
+
+def test_a_run_of_version_0_2_predicts(
+    train_tiny: Train, tmp_path: Path, tu_files: dict[str, str], write_files: Callable[..., Path]
+) -> None:
+    many = tmp_path / "toy_many"
+    many.mkdir()
+    repeat_tu(tu_files, many, times=8)
+    run = train_tiny(many, "cores-node")
+    new = all_records(run, many)
+    old = tmp_path / "old"
+    shutil.copytree(run, old)
+    config = read_json(old / "config.json")
+    del config["schema"]["encoding"], config["columns"]
+    write_json(old / "config.json", config)
+    assert all_records(old, many) == new
+    assert [record["id"] for record in new] == [str(number) for number in range(96)]
+    assert "kept_smiles" not in new[0]
+    shifted = {**tu_files, "toy_node_labels.txt": tu_files["toy_node_labels.txt"][:-1] + "9"}
+    strange = write_files("strange", shifted)
+    with pytest.raises(UserError, match="graph 11 has the node label 9, which no graph"):
+        all_records(old, strange)
+    assert len(all_records(old, strange, PredictOptions(on_unknown="ignore"))) == 12
+
+
+def repeat_tu(files: dict[str, str], folder: Path, times: int) -> None:
+    """The toy graphs several times, which a split needs."""
+    for name, text in files.items():
+        lines = text.splitlines()
+        step = {"toy_A.txt": 36, "toy_graph_indicator.txt": 12}.get(name, 0)
+        many = [
+            ", ".join(str(int(number) + step * turn) for number in line.split(","))
+            if step
+            else line
+            for turn in range(times)
+            for line in lines
+        ]
+        (folder / name).write_text("\n".join(many) + "\n")
+
+
+def test_a_file_without_rows_is_refused(molecule_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "none.csv").write_text("smiles\n")
+    with pytest.raises(UserError, match=r"none.csv holds no graphs"):
+        written(molecule_run, tmp_path / "none.csv", tmp_path / "o.csv")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, molecule_table: Table) -> Path:
+    """Four files of a folder: one packed, one without rows."""
+    path = tmp_path / "parts"
+    path.mkdir()
+    (path / "a.csv").write_text(molecule_table(20))
+    (path / "b.csv.gz").write_bytes(gzip.compress(molecule_table(10, labelled=False).encode()))
+    (path / "c.csv").write_text("id,smiles\nx,C(\n")
+    (path / "d.csv").write_text("id,smiles\n")
+    (path / "_SUCCESS").touch()
+    return path
+
+
+def folder_content(out: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in out.iterdir() if path.name[0] != "."}
+
+
+def test_a_folder_of_files_becomes_a_folder_of_files(
+    molecule_run: Path, folder: Path, tmp_path: Path
+) -> None:
+    out, files = tmp_path / "out", list[int]()
+    summary = predict_folder(molecule_run, folder, out, PLAIN, device="cpu", advance=files.append)
+    assert (summary.records, summary.errors, sum(files)) == (31, 1, 4)
+    assert summary.first_errors == ("x: line 2: invalid SMILES 'C('",)
+    found = folder_content(out)
+    assert sorted(found) == ["a.csv", "b.csv", "c.csv", "d.csv"]
+    assert found["a.csv"] == written(molecule_run, folder / "a.csv", tmp_path / "alone.csv")
+    assert found["d.csv"].decode() == ",".join(FIELDS) + "\n"
+    (out / "a.csv").write_text("left alone")
+    (out / "b.csv").unlink()
+    assert predict_folder(molecule_run, folder, out, PLAIN, device="cpu") == summary
+    assert folder_content(out) == {**found, "a.csv": b"left alone"}
+    with pytest.raises(UserError, match="out holds other files or predictions; choose another"):
+        predict_folder(molecule_run, folder, out, PredictOptions(alpha=0.3), device="cpu")
+
+
+def test_a_folder_is_never_its_own_output(molecule_run: Path, folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="is the input; choose another `out`"):
+        predict_folder(molecule_run, folder, folder, PLAIN, device="cpu")
+    (folder / "a.csv.gz").write_bytes(gzip.compress(b"smiles\nC\n"))
+    with pytest.raises(UserError, match=r"files that differ only in .gz"):
+        predict_folder(molecule_run, folder, tmp_path / "out", PLAIN, device="cpu")
+
+
+def test_a_bad_file_of_a_folder_is_named(molecule_run: Path, folder: Path, tmp_path: Path) -> None:
+    (folder / "bad.csv").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UserError, match=r"bad.csv: .*bad.csv is not UTF-8 text"):
+        predict_folder(molecule_run, folder, tmp_path / "out", PLAIN, device="cpu")
+
+
+@pytest.fixture
+def cluster() -> Iterator[LocalCluster]:
+    """A real scheduler with two worker processes."""
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
+    ) as cluster:
+        yield cluster
+
+
+def test_a_killed_worker_of_a_cluster_loses_nothing(
+    molecule_run: Path,
+    folder: Path,
+    tmp_path: Path,
+    cluster: LocalCluster,
+    molecule_table: Table,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(predict, "CHUNK", sources.CHUNK)  # as the workers have it
+    for name in "efgh":
+        (folder / f"{name}.csv").write_text(molecule_table(400))
+    out = tmp_path / "there"
+
+    def kill() -> None:
+        deadline = time.monotonic() + 60
+        while not list(out.glob("*.pieces")) and time.monotonic() < deadline:
+            time.sleep(0.005)
+        os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    address = cluster.scheduler_address
+    there = predict_folder(molecule_run, folder, out, PLAIN, device="cpu", scheduler=address)
+    killer.join()
+    here = predict_folder(molecule_run, folder, tmp_path / "here", PLAIN, device="cpu")
+    assert there == here
+    assert folder_content(out) == folder_content(tmp_path / "here")
+
+
+def test_a_file_that_a_killed_worker_had_joined_is_done(
+    molecule_run: Path, folder: Path, tmp_path: Path
+) -> None:
+    """Killed after the output was there and before its pieces were gone."""
+    out = tmp_path / "a.csv"
+    out.write_text("whole")
+    (tmp_path / "a.csv.pieces").mkdir()
+    assert predict._predict_partition(molecule_run, PLAIN, "cpu", (folder / "a.csv", out)) is None
+    assert not (tmp_path / "a.csv.pieces").exists()
+
+
+def test_predictions_of_saved_graphs(
+    train_tiny: Train, tmp_path: Path, molecule_file: Path
+) -> None:
+    """A model of PyG's graphs reads PyG's files and flat arrays, and no molecules."""
+    from torch_geometric.data import Data
+
+    ring = torch.tensor([[0, 1, 2, 1, 2, 0], [1, 2, 0, 0, 1, 2]])
+    line = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    graphs = [
+        Data(x=torch.rand(3, 2), edge_index=(ring, line)[n % 2], y=torch.tensor([n % 2]))
+        for n in range(80)
+    ]
+    torch.save(graphs, tmp_path / "graphs.pt")
+    run = train_tiny(tmp_path / "graphs.pt", "gnn")
+    for graph in graphs:
+        del graph.y
+    torch.save(graphs[:5], tmp_path / "new.pt")
+    found = all_records(run, tmp_path / "new.pt")
+    assert [record["kept_nodes"] for record in found] == [[0, 1, 2]] * 5
+    assert found[0]["kept_edges"] == [[0, 1], [0, 2], [1, 2]]
+    assert found == all_records(run, tmp_path / "graphs.pt")[:5]
+    with pytest.raises(UserError, match="the model was trained on graphs, these are molecules"):
+        all_records(run, molecule_file)

@@ -1,0 +1,59 @@
+"""The estimator on SMILES and on paths of files."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cores import Cores, UserError
+
+TINY = {"network": {"hidden_dim": 8, "num_layers": 1}}
+
+
+@pytest.fixture(scope="module")
+def fitted(molecule_file: Path) -> Cores:
+    """A model fitted on a path."""
+    estimator = Cores(epochs=2, device="cpu", progress=False, judge=False, settings=TINY)
+    return estimator.fit(molecule_file)
+
+
+def smiles_of(path: Path) -> tuple[list[str], list[str]]:
+    rows = [line.split(",") for line in path.read_text().splitlines()[1:]]
+    return [row[1] for row in rows], [row[2] for row in rows]
+
+
+def test_a_path_and_its_smiles_are_the_same(fitted: Cores, molecule_file: Path) -> None:
+    smiles, labels = smiles_of(molecule_file)
+    by_path, by_list = fitted.predict_proba(molecule_file), fitted.predict_proba(smiles)
+    assert by_path == pytest.approx(by_list, abs=1e-6)
+    assert fitted.score(molecule_file) == fitted.score(smiles, labels)
+    listed = Cores(epochs=2, device="cpu", progress=False, judge=False, settings=TINY)
+    listed.fit(smiles, labels)
+    assert listed.predict_proba(smiles) == pytest.approx(by_list, abs=1e-6)
+    assert listed.classes_.tolist() == ["chain", "ring"]
+
+
+def test_what_cannot_be_predicted_is_named(
+    fitted: Cores, tmp_path: Path, molecule_table: Callable[..., str]
+) -> None:
+    (tmp_path / "empty.csv").write_text("smiles\n")
+    with pytest.raises(UserError, match=r"empty.csv holds no graphs"):
+        fitted.predict(tmp_path / "empty.csv")
+    (tmp_path / "bad.csv").write_text("smiles\nCC\nC(\n")
+    with pytest.raises(UserError, match=r"bad.csv: line 3 \(1\): invalid SMILES"):
+        fitted.predict(str(tmp_path / "bad.csv"))
+    (tmp_path / "graphs.jsonl").write_text('{"nodes": 2}\n')
+    with pytest.raises(UserError, match="trained on molecules, these are graphs"):
+        fitted.predict(tmp_path / "graphs.jsonl")
+    with pytest.raises(UserError, match="molecule 0: invalid SMILES"):
+        fitted.predict(["C("])
+    with pytest.raises(UserError, match="does not exist"):
+        fitted.predict(tmp_path / "nothing.csv")
+
+
+def test_a_saved_model_reads_paths_again(
+    fitted: Cores, tmp_path: Path, molecule_file: Path
+) -> None:
+    fitted.save(tmp_path / "model")
+    loaded = Cores.load(tmp_path / "model", device="cpu")
+    assert loaded.predict(molecule_file).tolist() == fitted.predict(molecule_file).tolist()
