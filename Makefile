@@ -29,7 +29,7 @@ results: .venv/.core
 
 .venv/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(INSTALL) -e .
+	$(INSTALL) -e '.[chem]'
 	touch $@
 
 .venv/.dev: .venv/.core

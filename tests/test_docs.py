@@ -62,7 +62,7 @@ def work(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     def by_size(graphs: int) -> dict[str, Any]:
         return {"training": {"epochs": EPOCHS, "batch_size": 32}}
 
-    monkeypatch.setattr(estimator, "settings_by_size", by_size)
+    monkeypatch.setattr(estimator, "own_data_settings", by_size)
     monkeypatch.setattr(judge, "EPOCHS", EPOCHS)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = tmp_path / "work"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cores.graphs.store import GraphStore
     from cores.models.network import GraphModel
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 __all__ = [
     "Cores",
     "CoresExplainer",

@@ -104,7 +104,10 @@ def test_a_named_dataset_is_predicted(
         (["RUN", "NEW", "--scheduler", "tcp://a:1", "--out", "TMP/o.csv"], "new.csv is none"),
         (["RUN", "NEW", "--smiles-column", "smile"], "no column 'smile' (--smiles-column); did"),
         (["RUN", "NEW", "--id-column", "ids"], "no column 'ids' (--id-column); did you mean id"),
-        (["RUN", "NEW", "--on-error", "fail"], "'C('; mend it, or set --on-error skip"),
+        (
+            ["RUN", "NEW", "--on-error", "fail"],
+            "line 3 (b): invalid SMILES 'C('; mend it, or set --on-error skip",
+        ),
         (["RUN", "NEW", "--on-error", "perhaps"], "--on-error: expected one of skip, fail"),
         (["RUN", "TMP/empty.csv"], "empty.csv is empty"),
         (["RUN", "TMP/header.csv"], "header.csv holds no graphs"),
@@ -174,6 +177,11 @@ def test_a_model_is_measured_on_another_file(
     assert "note: 2 rows could not be used: line 6 (m4): invalid SMILES" in err
     assert "line 3 (m1): has no label" in err
     assert ask(*arguments, "--on-error", "fail")[0] == 2
+    status, _, err = ask("evaluate", molecule_run, "--label-column", "x", *CPU)
+    assert (status, err) == (
+        2,
+        "cores: the run knows its own columns; naming others needs a --dataset\n",
+    )
     (tmp_path / "other.csv").write_text("smiles,label\nCCO,round\n")
     status, _, err = ask(*arguments)
     assert status == 2

@@ -10,6 +10,8 @@ from cores.cli.command import Command, CommandParser, add_data_root, add_import
 from cores.cli.inputs import add_columns, add_unknown, column_names
 from cores.cli.sets import add_sets
 from cores.cli.values import path_or_none
+from cores.data.inputs.columns import ColumnNames
+from cores.errors import UserError
 
 
 def _parser() -> CommandParser:
@@ -38,6 +40,8 @@ def _parser() -> CommandParser:
 def _evaluate(options: Namespace) -> dict[str, Any]:
     from cores.runs.run import evaluate_run
 
+    if options.dataset is None and column_names(options) != ColumnNames():
+        raise UserError("the run knows its own columns; naming others needs a `dataset`")
     metrics = evaluate_run(
         Path(options.run),
         dataset=options.dataset,

@@ -165,6 +165,8 @@ def test_a_folder_of_files_is_read_in_the_order_of_their_names(tmp_path: Path) -
 def test_the_number_of_rows_is_known_before_they_are_read(table: Table) -> None:
     path = table("smiles", "C", "CC")
     assert count_rows(path) == 3  # with the header
+    many = table("smiles", *["CCO"] * 600_000)
+    assert count_rows(many) == pytest.approx(600_001, rel=0.01)
     assert count_rows(path.parent / "nothing.csv") is None
 
 

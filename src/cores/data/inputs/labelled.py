@@ -70,7 +70,7 @@ def parsed_rows(
             raise UserError(f'{source}: {unusable.first[0]}; mend it, or set on_error="skip"')
         if len(found.graphs):
             layout = _joint(layout, found.graphs.layout)
-            parsed.append(found)
+            parsed.append(replace(found, molecules=()))  # rdkit's take more memory than graphs
     if not parsed:
         told = f" ({unusable})" if unusable.count else ""
         raise UserError(f"{source} holds no usable graph{told}")

@@ -1,6 +1,5 @@
 """Any file or folder of graphs, by its path: which kind it is, and its rows in chunks."""
 
-import gzip
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -99,18 +98,17 @@ def read_rows(path: Path, names: ColumnNames, size: int = CHUNK) -> Iterator[Row
 
 
 def count_rows(path: Path) -> int | None:
-    """About how many rows a file has, quickly; None where only reading it would tell."""
-    if not path.is_file() or not holds_rows(path):
+    """About how many rows a file has, by its beginning; None where only reading it would tell."""
+    if not path.is_file() or not holds_rows(path) or path.suffix.lower() == ".gz":
         return None
     kind = suffix_of(path)
     try:
         if kind == ".parquet":
             return int(needs_pyarrow().ParquetFile(path).metadata.num_rows)
-        mark = b"$$$$" if kind == ".sdf" else b"\n"
-        opened = gzip.open if path.suffix.lower() == ".gz" else open
-        with opened(path, "rb") as file:
-            blocks = iter(lambda: file.read(1 << 20), b"")
-            return sum(block.count(mark) for block in blocks)
+        with path.open("rb") as file:
+            begin = file.read(1 << 20)
+        marks = begin.count(b"$$$$" if kind == ".sdf" else b"\n")
+        return round(marks * path.stat().st_size / max(1, len(begin)))
     except Exception:  # whatever is wrong with the file, reading it tells better
         return None
 
