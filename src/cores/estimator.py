@@ -1,6 +1,7 @@
 """``Cores``: fit graphs, predict from the part that the model keeps, and show that part."""
 
 import inspect
+import warnings
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, replace
@@ -140,6 +141,10 @@ class Cores:
         """
         if isinstance(graphs, str | Path):
             graphs = load_dataset(graphs)
+            if graphs.unusable is not None and graphs.unusable.count:
+                count = graphs.unusable.count
+                message = f"{count} rows could not be used: {graphs.unusable}"
+                warnings.warn(message, stacklevel=2)
         dataset, selection = _with_validation(graphs, y, validation)
         config = self._config(len(dataset))
         device = choose_device(self.device)
@@ -409,17 +414,34 @@ def _with_validation(
     others, labels = validation, None
     if isinstance(validation, tuple) and len(validation) == 2 and not _is_graph(validation[0]):
         others, labels = validation
+    if isinstance(others, str | Path):
+        others = load_dataset(others)
     first, known = _with_labels(graphs, y, "graphs")
     second, added = _with_labels(others, labels, "validation")
-    dataset = from_graphs(first + second, known + added)
-    if isinstance(graphs, Dataset):  # its columns are scaled as it says
-        dataset = replace(
+    dataset = from_graphs(_alike(first, second), known + added)
+    if isinstance(graphs, Dataset):
+        if graphs.given_parts:
+            raise UserError("the split column gives the parts; leave `validation` out")
+        dataset = replace(  # its columns mean, and are scaled, as it says
             dataset,
             feature_names=graphs.feature_names,
+            edge_feature_names=graphs.edge_feature_names,
             continuous=graphs.continuous,
             clipped=graphs.clipped,
+            encoding=graphs.encoding,
         )
     return checked(dataset), torch.arange(len(first), len(first) + len(second))
+
+
+def _alike(first: list[Any], second: list[Any]) -> list[Any]:
+    """Both as one list; SMILES become graphs where the others are."""
+    if are_smiles(first) == are_smiles(second):
+        return first + second
+    return [*_graphs(first), *_graphs(second)]
+
+
+def _graphs(items: list[Any]) -> list[Any]:
+    return read_graphs(items) if are_smiles(items) else items
 
 
 def _with_labels(graphs: Graphs, y: Labels, name: str) -> tuple[list[Any], list[Any]]:
@@ -434,7 +456,7 @@ def _with_labels(graphs: Graphs, y: Labels, name: str) -> tuple[list[Any], list[
 
 
 def _is_graph(item: Any) -> bool:
-    return isinstance(item, Data) or hasattr(item, "adj")
+    return isinstance(item, Data | str | Path) or hasattr(item, "adj")
 
 
 def _unlabelled(graphs: Graphs, trained: TrainedModel) -> GraphStore:

@@ -11,7 +11,8 @@ from cores.cli.settings import settings_file
 from cores.cli.values import check_workers, names, numbers, path_or_none
 from cores.config import merged
 from cores.config.models import CONVS, MODELS, model_spec
-from cores.data.catalogue import canonical_name
+from cores.config.presets import own_data_settings
+from cores.data.catalogue import DATASETS, REGISTERED, canonical_name
 from cores.errors import failed
 
 
@@ -52,7 +53,11 @@ def _parser() -> CommandParser:
         help="For example 1-5 or 1,3 (default: 1-3).",
     )
     parser.add_argument(
-        "--epochs", type=int, default=None, metavar="N", help="Most epochs (default: 240)."
+        "--epochs",
+        type=int,
+        default=None,
+        metavar="N",
+        help="Most epochs (default: 240; for own data, by size).",
     )
     parser.add_argument(
         "--settings",
@@ -96,7 +101,9 @@ def _compare(options: Namespace) -> dict[str, Any]:
     dataset = canonical_name(options.dataset)
     out = Path(options.out or f"runs/compare-{Path(dataset).stem}")
     choose_device(options.device)  # what is wrong with all runs is told once, before the first
-    load_dataset(dataset, options.data_root)
+    loaded = load_dataset(dataset, options.data_root)
+    if dataset not in (*DATASETS, *REGISTERED):  # a file of the user's
+        settings = merged(own_data_settings(len(loaded)), settings)
     failures: dict[Path, str] = {}
     with display.runs_progress(len(models) * len(splits), options.flags) as advance:
 

@@ -10,6 +10,8 @@ from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
 from cores.cli.settings import add_settings, run_config
 from cores.cli.values import check_workers, path_or_none
+from cores.config.presets import own_data_settings
+from cores.data.catalogue import DATASETS, REGISTERED
 from cores.errors import UserError
 
 
@@ -54,6 +56,10 @@ def _search(options: Namespace) -> dict[str, Any]:
         raise UserError(f"--trials must be positive, got {options.trials}")
     check_workers(options.workers)
     base = run_config(options)
+    if base.dataset not in (*DATASETS, *REGISTERED):  # a file of the user's
+        from cores.data.datasets import load_dataset
+
+        base = run_config(options, own_data_settings(len(load_dataset(base.dataset))))
     dataset = Path(base.dataset).stem
     folder = Path(options.out or f"runs/search-{dataset}-{base.model}-{base.conv}")
     with display.runs_progress(options.trials, options.flags, "trials") as advance:

@@ -64,8 +64,13 @@ def _train(options: Namespace) -> dict[str, Any]:
         from cores.data.datasets import load_dataset
 
         dataset = load_dataset(config.dataset, columns=columns, on_error=options.on_error)
-        config = run_config(options, own_data_settings(len(dataset)))
+        defaults = own_data_settings(len(dataset))
+        if columns.split is not None:
+            defaults |= {"parts": {"kind": "column"}}
+        config = run_config(options, defaults)
         _note_data(dataset, config)
+    elif columns != ColumnNames():
+        raise UserError(f"{config.dataset} is no file with columns to name")
     if not 0 <= options.pictures <= 100:
         raise UserError(f"--pictures must lie in [0, 100], got {options.pictures}")
     if options.folds:
@@ -125,6 +130,8 @@ def _train_folds(
 
     if options.pictures:
         raise UserError("--pictures is for one run; leave it out with --folds")
+    if "split" in options:
+        raise UserError("--folds takes every split in turn; leave --split out")
     folder = Path(options.out) if options.out else _default_folder(config, options.folds)
     title = f"{config.model} on {config.dataset}, {options.folds} folds"
     found = train_folds(

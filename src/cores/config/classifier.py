@@ -148,7 +148,10 @@ class TrainingConfig:
 
     @property
     def weighs_classes(self) -> bool:
-        """Whether the loss has class weights; in balanced batches they would count twice."""
+        """Whether the loss of a model without a policy has class weights.
+
+        In its balanced batches they would count twice.
+        """
         return self.class_weights and not self.balanced
 
     def __post_init__(self) -> None:

@@ -145,6 +145,13 @@ class Dataset:
             digest.update(graphs.edge_attr.contiguous().numpy().tobytes())
         return digest.hexdigest()[:12]
 
+    @property
+    def division(self) -> str | None:
+        """Twelve hexadecimal digits that change with the parts that a file gives."""
+        if not self.given_parts:
+            return None
+        return hashlib.sha256("\n".join(self.given_parts).encode()).hexdigest()[:12]
+
 
 def numbered(columns: int) -> tuple[str, ...]:
     """Names of columns that nobody named."""
@@ -162,7 +169,7 @@ def checked(dataset: Dataset) -> Dataset:
     bad = ~graphs.x.isfinite().all(dim=1)
     if bad.any():
         node = int(bad.nonzero()[0])
-        graph = int(torch.searchsorted(graphs.node_ptr, node, right=True))
+        graph = int(torch.searchsorted(graphs.node_ptr, node, right=True)) - 1
         raise UserError(
             f"{dataset.name}: {int(bad.sum())} nodes have NaN, infinite or too large features, "
             f"the first in graph {graph}; clean the data"

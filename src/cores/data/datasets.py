@@ -13,7 +13,7 @@ from cores.data.inputs.columns import ColumnNames
 from cores.data.inputs.labelled import OnError, read_dataset
 from cores.data.inputs.sources import holds_rows, saved_by_pyg
 from cores.data.inputs.stored import saved_graphs
-from cores.data.lists import from_graphs
+from cores.data.lists import continuous_columns, from_graphs
 from cores.data.synthetic import ba_motifs
 from cores.data.tu import read_tu
 from cores.errors import UserError
@@ -84,7 +84,8 @@ def _from_path(path: Path, columns: ColumnNames, on_error: OnError) -> Dataset:
     if not path.exists():
         raise UserError(f"dataset path {path} does not exist")
     if path.suffix.lower() == ".npz":
-        return from_npz(str(path), path)
+        found = from_npz(str(path), path)
+        return replace(found, continuous=continuous_columns(found.graphs.x))
     if (saved := saved_by_pyg(path)) is not None:
         return replace(from_graphs(saved_graphs(saved)), name=str(path))
     if holds_rows(path):

@@ -1,6 +1,7 @@
 """Lists of graphs from Python, PyG's or networkx's, as a dataset; every graph is checked."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,8 @@ def from_graphs(graphs: Any, y: Any = None) -> Dataset:
         y: A label per graph, whole numbers or text; if not given, each graph's own ``y`` (of a
             networkx graph, ``graph["y"]`` or ``graph["label"]``).
     """
-    if isinstance(graphs, Dataset) and y is None:
-        return graphs
+    if isinstance(graphs, Dataset):
+        return graphs if y is None else _relabelled(graphs, given_labels(y))
     items = listed(graphs)
     records = read_graphs(items)
     given = plain_labels(records) if y is None else given_labels(y)
@@ -62,6 +63,19 @@ def from_graphs(graphs: Any, y: Any = None) -> Dataset:
         feature_names=numbered(store.num_features),
         edge_feature_names=numbered(store.num_edge_features),
         continuous=continuous_columns(store.x),
+        labels=labels,
+    )
+
+
+def _relabelled(dataset: Dataset, given: Sequence[Any]) -> Dataset:
+    """The same graphs with other labels."""
+    if len(given) != len(dataset):
+        raise UserError(f"`y` has {len(given)} labels for {len(dataset)} graphs")
+    labels, classes = numbered_classes(given)
+    return replace(
+        dataset,
+        graphs=replace(dataset.graphs, y=torch.tensor(classes)),
+        class_names=tuple(str(label) for label in labels),
         labels=labels,
     )
 

@@ -21,7 +21,7 @@ def explain_test_graphs(
     config = trained.config
     source, columns = read_source(out)
     dataset = load_dataset(source, data_root, columns=ColumnNames(**columns))
-    check_data(out, dataset.fingerprint)
+    check_data(out, dataset)
     test = split_dataset(dataset, config.split, config.parts).test
     graphs = dataset.graphs.subset(test[:count])
     predictions = predict(trained.model, graphs)

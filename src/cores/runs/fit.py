@@ -107,7 +107,8 @@ def fit_model(
     begin(schema)
     journal, stopping = fit(model, config, data, random, folder, report, warm_ups)
     seconds = journal.seconds  # what follows is not training
-    trained = TrainedModel(config, schema, model, calibrate(model, data.part("calibration")))
+    calibration = calibrate(model, data.part("calibration"))
+    trained = TrainedModel(config, schema, model, calibration, data.split.test)
     return FittedModel(trained, journal.epoch, stopping.best_epoch, seconds)
 
 

@@ -13,6 +13,7 @@ import torch
 from cores import __version__
 from cores.config import RunConfig
 from cores.data.catalogue import DATASETS, REGISTERED
+from cores.data.dataset import Dataset
 from cores.errors import UserError
 from cores.files import LOCK, is_leftover, read_json, write_json
 
@@ -31,11 +32,12 @@ def write_identity(
     device: torch.device,
     source: Path | None = None,
     columns: Mapping[str, Any] | None = None,
+    division: str | None = None,
 ) -> None:
     """Write ``config.json``: what was run, on which data, by which code, on which machine.
 
-    ``source`` is where the data lie, if they are not known by name, and ``columns`` which of its
-    columns hold what.
+    ``source`` is where the data lie, if they are not known by name, ``columns`` which of its
+    columns hold what, and ``division`` stands for the parts that it gives.
     """
     identity = {
         "format": FORMAT,
@@ -44,6 +46,7 @@ def write_identity(
         "schema": schema,
         "source": None if source is None else str(source),
         "columns": columns,
+        "division": division,
         "version": __version__,
         "commit": commit(),
         "machine": machine_of(device),
@@ -77,7 +80,9 @@ def _git(repository: Path, *arguments: str) -> str:
     return asked.stdout.strip() if asked.returncode == 0 else ""
 
 
-def is_finished(out: Path, config: RunConfig, resume: bool) -> bool:
+def is_finished(
+    out: Path, config: RunConfig, resume: bool, columns: Mapping[str, Any] | None = None
+) -> bool:
     """Refuse to write over anything else; returns whether the run has finished already."""
     if not out.exists():
         return False
@@ -97,6 +102,8 @@ def is_finished(out: Path, config: RunConfig, resume: bool) -> bool:
         raise UserError(
             f"{out} holds another run ({_difference(there, here)}); choose another `out`"
         )
+    if _identity(out).get("columns") != columns:
+        raise UserError(f"{out} holds a run on other columns of the data; choose another `out`")
     if not resume:
         raise UserError(
             f"{out} already holds this run; go on with resume=True or choose another `out`"
@@ -104,11 +111,18 @@ def is_finished(out: Path, config: RunConfig, resume: bool) -> bool:
     return (out / METRICS).exists() and (out / MODEL).exists()
 
 
-def check_data(out: Path, fingerprint: str) -> None:
-    """Refuse to go on with other data than a run was started with."""
-    if (out / CONFIG).exists() and _identity(out)["schema"].get("fingerprint") != fingerprint:
+def check_data(out: Path, dataset: Dataset) -> None:
+    """Refuse to go on with other data, or other parts, than a run was started with."""
+    if not (out / CONFIG).exists():
+        return
+    identity = _identity(out)
+    if identity["schema"].get("fingerprint") != dataset.fingerprint:
         raise UserError(
             f"the dataset has changed since the run in {out} was started; choose another `out`"
+        )
+    if identity.get("division") != dataset.division:
+        raise UserError(
+            f"the split column has changed since the run in {out} was started; choose another `out`"
         )
 
 
@@ -135,6 +149,12 @@ def read_source(out: Path) -> tuple[str, dict[str, Any]]:
             f"the data of the run in {out} are no longer at {source}; say where with `dataset`"
         )
     return source, columns
+
+
+def read_columns(out: Path) -> dict[str, Any]:
+    """Which columns of its data a run has read."""
+    columns = _identity(out).get("columns") or {}
+    return columns if isinstance(columns, dict) else {}
 
 
 def _dataset_name(out: Path, name: Any) -> str:

@@ -198,7 +198,7 @@ def predict_file(
                 shutil.rmtree(pieces)
             raise
         if summarise is not None:
-            write_json(summarise, asdict(summary))
+            write_json(summarise, asdict(summary) | {"files": _states(Path(source))})
         _join(pieces, kind, out)
     shutil.rmtree(pieces)
     return summary
@@ -321,8 +321,20 @@ def _join(pieces: Path, kind: RecordFormat, out: Path) -> None:
         ) from None
 
 
-def _job(run: Path, source: str, options: PredictOptions, kind: RecordFormat) -> dict[str, Any]:
-    """What decides the content of the pieces."""
+def _states(path: Path) -> list[list[Any]]:
+    """Name, size and time of the last change of a file, or of every file of a folder."""
+    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    found = ((file, file.stat()) for file in files if file.exists())
+    return [[file.name, state.st_size, state.st_mtime_ns] for file, state in found]
+
+
+def _job(
+    run: Path, source: str, options: PredictOptions, kind: RecordFormat, *, folder: bool = False
+) -> dict[str, Any]:
+    """What decides the content of the pieces.
+
+    Of a folder whose files are predicted one by one, each keeps the state of its own.
+    """
     path = Path(source)
     model = hashlib.sha256((run / MODEL).read_bytes()).hexdigest()
     return json.loads(
@@ -330,7 +342,7 @@ def _job(run: Path, source: str, options: PredictOptions, kind: RecordFormat) ->
             {
                 "model": model,
                 "input": str(path.absolute()) if path.exists() else source,
-                "changed": _changed(path) if path.is_file() else None,
+                "files": None if folder else _states(path),
                 "options": asdict(options),
                 "rows": CHUNK,
                 "format": [kind.kind, kind.packed],
@@ -373,8 +385,11 @@ def predict_folder(
     first = next(iter(outputs.values()))
     kind = RecordFormat.of(first, predictor.reads_molecules, predictor.trained.schema.labels)
     make_folder(out)
-    _check_outputs(out, outputs.values(), _job(run, str(source), options, kind))
+    _check_outputs(out, outputs.values(), _job(run, str(source), options, kind, folder=True))
     waiting = [(file, output) for file, output in outputs.items() if not output.exists()]
+    for file, output in outputs.items():
+        if output.exists() and read_json(_summary_path(output)).get("files") != _states(file):
+            raise UserError(f"{file} has changed since {output} was written; delete that")
     advance(len(outputs) - len(waiting))
     job = partial(_predict_partition, run.absolute(), options, device)
     with closing(

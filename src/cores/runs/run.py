@@ -24,6 +24,7 @@ from cores.runs.folder import (
     METRICS,
     check_data,
     is_finished,
+    read_columns,
     read_source,
     write_identity,
 )
@@ -60,7 +61,8 @@ def train_run(
     the training, ``judge_report`` after every one of the judge's; if the judge is in the cache,
     once, with its last epoch, before the training.
     """
-    if is_finished(out, config, resume):
+    known = None if columns is None else asdict(columns)
+    if is_finished(out, config, resume, known):
         return _metrics(out)
     chosen_device = choose_device(device)
     if dataset is None:
@@ -72,15 +74,16 @@ def train_run(
     data = PreparedData.of(dataset, config, chosen_device)
 
     with locked(out):
-        if is_finished(out, config, resume):  # another process may have come first
+        if is_finished(out, config, resume, known):  # another process may have come first
             return _metrics(out)
-        check_data(out, dataset.fingerprint)
+        check_data(out, dataset)
 
         def begin(schema: DataSchema) -> None:
             named = config.dataset in (*DATASETS, *REGISTERED)
             source = None if named else Path(config.dataset).absolute()
-            known = None if columns is None else asdict(columns)
-            write_identity(out, config, asdict(schema), chosen_device, source, known)
+            write_identity(
+                out, config, asdict(schema), chosen_device, source, known, dataset.division
+            )
 
         fitted = fit_model(config, data, folder=out, report=report, warm_ups=warm_ups, begin=begin)
         fitted.trained.save(out)
@@ -142,19 +145,21 @@ def evaluate_run(
     if dataset is None:
         source, known = read_source(out)
         data = load_dataset(source, data_root, columns=_column_names(known, out))
-        check_data(out, data.fingerprint)
+        check_data(out, data)
     else:
         names = columns or ColumnNames()
         data = labelled_graphs(dataset, trained.schema, names, data_root, on_error, on_unknown)
-    graphs = data.graphs
+    graphs, judge = data.graphs, None
     own = data.fingerprint == trained.schema.fingerprint  # then only its test part was held out
-    judge = None
     if own:
         if dataset is not None:  # the parts may come from a column that is not named this time
-            known = read_source(out)[1]
-            data = load_dataset(dataset, data_root, columns=_column_names(known, out))
-        graphs = data.graphs.subset(split_dataset(data, config.split, config.parts).test)
-        judge = _judge(config, data, chosen_device)
+            names = _column_names(read_columns(out), out)
+            data = load_dataset(dataset, data_root, columns=names)
+        parts = split_dataset(data, config.split, config.parts)
+        held_out = parts.test if trained.test is None else trained.test
+        graphs = data.graphs.subset(held_out)
+        if torch.equal(held_out, parts.test):  # otherwise a judge could have learnt from them
+            judge = _judge(config, data, chosen_device)
     trained.model.to(chosen_device)
     with forked_rng(chosen_device):
         torch.manual_seed(config.seed)

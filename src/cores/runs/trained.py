@@ -77,6 +77,8 @@ class TrainedModel:
     model: GraphModel
     calibration: Calibration
     """Without graphs where there was no calibration part."""
+    test: Tensor | None = None
+    """Positions of the test graphs in the dataset; None in folders of before version 0.3."""
 
     def save(self, out: Path) -> None:
         """Write the weights into a run folder."""
@@ -88,6 +90,7 @@ class TrainedModel:
                     "probs": self.calibration.probs,
                     "labels": self.calibration.labels,
                 },
+                **({} if self.test is None else {"parts": {"test": self.test}}),
             },
         )
 
@@ -107,10 +110,11 @@ class TrainedModel:
             model.load_state_dict(state["model"])
             calibration = Calibration(**state["calibration"])
             _check_calibration(calibration, schema)
-        except (KeyError, RuntimeError, TypeError, ValueError) as error:
+            test = state["parts"]["test"].long() if "parts" in state else None
+        except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
             reason = type(error).__name__
             raise UserError(f"{out / MODEL} does not fit {CONFIG} ({reason})") from None
-        return cls(config, schema, model.eval(), calibration)
+        return cls(config, schema, model.eval(), calibration, test)
 
     def without_calibration(self) -> "TrainedModel":
         """The same model without prediction sets."""

@@ -37,7 +37,7 @@ class Learner:
         self.policy_graphs = policy_graphs
         self.class_weights = (
             inverse_frequencies(train_graphs.y, classifier.num_classes)
-            if settings.weighs_classes
+            if settings.class_weights
             else None
         )
         self.optimizer = Adam(
