@@ -17,6 +17,7 @@ from torch import nn
 
 from cores.config import RunConfig
 from cores.data.dataset import Dims
+from cores.data.encoding import Encoding
 from cores.errors import ProgramError, UserError
 from cores.evaluation.sets import Calibration
 from cores.models.build import build_model
@@ -27,7 +28,10 @@ from cores.runs.folder import write_identity
 from cores.runs.trained import DataSchema, TrainedModel
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "export.md"
-SCHEMA = DataSchema(("C", "N", "O", "size"), ("single", "double"), ("no", "yes"), (0, 1), "none")
+SCHEMA = DataSchema(
+    *(("C", "N", "O", "size"), ("single", "double"), ("no", "yes"), (0, 1), "none"),
+    Encoding.of_columns(4, 2),
+)
 
 
 def untrained(model: str, conv: str, edge_features: bool = False, **settings: Any) -> TrainedModel:
@@ -181,6 +185,7 @@ def test_the_example_on_the_page_runs(
     node_run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(node_run.parent)
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
+    page = PAGE.read_text().replace("runs/mutag", node_run.name)
+    (code,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     exec(code, {})
     assert capsys.readouterr().out.count("\n") == 2

@@ -107,12 +107,12 @@ def _train(options: Namespace) -> dict[str, Any]:
 
 def _note_data(dataset: "Dataset", config: RunConfig) -> None:
     """Say what was read: sizes, features, and the rows that could not be used."""
-    edges = f"{dataset.num_edge_features} edge features"
-    if dataset.num_edge_features:
-        edges += ", used" if config.network.edge_features else ", not used"
+    edges = f"and {dataset.num_edge_features} edge features are read"
+    if dataset.num_edge_features and not config.network.edge_features:
+        edges = f"features are read, {dataset.num_edge_features} edge features are not"
     display.print_note(
         f"{len(dataset):,} graphs of {dataset.num_classes} classes; "
-        f"{dataset.num_features} node features, {edges}"
+        f"{dataset.num_features} node {edges}"
     )
     if dataset.unusable is not None and dataset.unusable.count:
         count = dataset.unusable.count

@@ -59,6 +59,11 @@ def read_tu(source: Path, *, labelled: bool = True) -> TURecords:
     """
     if not (source.is_dir() or source.is_file()):
         raise UserError(f"{source} is neither a zip file nor a folder")
+    if source.is_file() and source.suffix.lower() != ".zip":
+        raise UserError(
+            f"{source} is of no known kind; its name must end in .csv, .tsv, .parquet, .sdf, .smi, "
+            ".jsonl, .npz, .pt or .zip (TU format)"
+        )
     try:
         if source.is_dir():
             return _read_folder(source, source, labelled)

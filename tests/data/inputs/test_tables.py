@@ -67,7 +67,7 @@ def test_a_column_that_is_not_there_is_named_with_the_nearest(table: Table, opti
 
 
 def test_a_table_without_smiles_says_which_columns_there_are(table: Table) -> None:
-    with pytest.raises(UserError, match=r"no column is named smiles.*there are a, b"):
+    with pytest.raises(UserError, match=r"no column is named smiles.*the first line has a, b"):
         read(table("a,b", "C,1"))
 
 

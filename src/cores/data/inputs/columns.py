@@ -7,7 +7,17 @@ from cores.errors import UserError, nearest
 
 SMILES = ("smiles", "canonical_smiles", "smi", "mol", "molecule", "structure")
 LABEL = ("label", "y", "class", "target", "activity")
-ID = ("id", "mol_id", "molecule_id", "compound_id", "name", "identifier", "cid", "zinc_id")
+ID = (
+    "id",
+    "mol_id",
+    "molecule_id",
+    "compound_id",
+    "compound",
+    "name",
+    "identifier",
+    "cid",
+    "zinc_id",
+)
 """Names, in any case, that need not be said; the first that is there counts."""
 
 
@@ -50,10 +60,12 @@ def find_columns(header: Sequence[str], names: ColumnNames, source: str) -> Colu
         return next((folded.index(name) for name in usual if name in folded), None)
 
     smiles = place(names.smiles, "smiles_column", SMILES)
+    if smiles is None and len(known) == 1 and ";" in known[0]:
+        raise UserError(f"{source} is separated by semicolons; save it with commas")
     if smiles is None:
         raise UserError(
             f"{source}: no column is named smiles; name the one that holds the molecules with "
-            f"`smiles_column` (there are {', '.join(known[:8])})"
+            f"`smiles_column` (the first line has {', '.join(known[:8])})"
         )
     return ColumnPlaces(
         smiles,

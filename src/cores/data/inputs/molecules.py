@@ -99,7 +99,8 @@ def table_rows(path: Path, names: ColumnNames, size: int) -> Iterator[MoleculeRo
             if not header:
                 raise UserError(f"{path} is empty; its first line must name the columns")
             places = find_columns(header, names, str(path))
-            cells = ((table.line_num, row) for row in table if row)  # a blank line is no row
+            # A blank line is no row, but where there is one column it is an empty cell.
+            cells = ((table.line_num, row) for row in table if row or len(header) == 1)
             rows = (
                 _row(values, line, position, places, len(header))
                 for position, (line, values) in enumerate(cells)
