@@ -68,14 +68,22 @@ def _train(options: Namespace) -> dict[str, Any]:
         if columns.split is not None:
             defaults |= {"parts": {"kind": "column"}}
         config = run_config(options, defaults)
-        _note_data(dataset, config)
     elif columns != ColumnNames():
         raise UserError(f"{config.dataset} is no file with columns to name")
     if not 0 <= options.pictures <= 100:
         raise UserError(f"--pictures must lie in [0, 100], got {options.pictures}")
     if options.folds:
-        return _train_folds(options, config, columns if dataset else None, dataset)
+        if dataset is not None:
+            _note_data(dataset, config)
+        return _train_folds(options, config, None if dataset is None else columns, dataset)
     folder = Path(out) if out else _default_folder(config)
+    if dataset is not None:
+        from cores.data.splits import split_dataset
+        from cores.runs.folder import is_finished
+
+        is_finished(folder, config, options.resume)  # a mistake is told alone, without the note
+        split_dataset(dataset, config.split, config.parts)
+        _note_data(dataset, config)
     from cores.runs.progress import phases_of, training_progress
     from cores.runs.run import train_run
 
