@@ -3,9 +3,12 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import networkx
 import pytest
+import torch
+from torch_geometric.data import Data
 
-from cores import Cores, UserError
+from cores import Cores, UserError, load_dataset
 
 TINY = {"network": {"hidden_dim": 8, "num_layers": 1}}
 
@@ -57,3 +60,30 @@ def test_a_saved_model_reads_paths_again(
     fitted.save(tmp_path / "model")
     loaded = Cores.load(tmp_path / "model", device="cpu")
     assert loaded.predict(molecule_file).tolist() == fitted.predict(molecule_file).tolist()
+
+
+def test_edges_of_one_direction_are_told() -> None:
+    edge = torch.tensor([[0], [1]])
+    graphs = [Data(torch.eye(2) * (1 + i % 2), edge, y=i % 2) for i in range(40)]
+    with pytest.warns(UserWarning, match="every edge has one direction"):
+        Cores(None, epochs=1, progress=False, device="cpu").fit(graphs)
+
+
+def test_labels_of_tu_files_are_numbers_and_unknown_ones_are_not_scored(tu_folder: Path) -> None:
+    dataset = load_dataset(tu_folder)
+    assert dataset.labels == (1, 5)
+    dataset = dataset[list(range(12)) * 3]
+    model = Cores(None, epochs=1, progress=False, device="cpu").fit(dataset)
+    assert model.classes_.tolist() == [1, 5]
+    with pytest.raises(UserError, match=r"has the label 0, the model knows 1, 5"):
+        model.score(list(dataset))  # these know the numbers of their classes alone
+
+
+def test_a_single_networkx_graph_is_no_list() -> None:
+    with pytest.raises(UserError, match="give a list of graphs, got a Graph"):
+        Cores(None).fit(networkx.path_graph(3))
+
+
+def test_a_missing_file_is_not_taken_for_a_name() -> None:
+    with pytest.raises(UserError, match=r"there is no file nope\.jsonl"):
+        load_dataset("nope.jsonl")

@@ -146,6 +146,12 @@ class Cores:
                 message = f"{count} rows could not be used: {graphs.unusable}"
                 warnings.warn(message, stacklevel=2)
         dataset, selection = _with_validation(graphs, y, validation)
+        if _is_one_way(dataset.graphs):
+            warnings.warn(
+                "every edge has one direction, and messages go that way only; for undirected "
+                "graphs give both (torch_geometric.utils.to_undirected)",
+                stacklevel=2,
+            )
         config = self._config(len(dataset))
         device = choose_device(self.device)
         data = PreparedData.of(dataset, config, device, selection)
@@ -222,6 +228,10 @@ class Cores:
         predicted = self.predict(graphs).tolist()
         if len(labels) != len(predicted):
             raise UserError(f"`y` has {len(labels)} labels for {len(predicted)} graphs")
+        for label in labels:
+            if label not in self._labels:
+                known = ", ".join(map(repr, self._labels))
+                raise UserError(f"`y` has the label {label!r}, the model knows {known}")
         return float(np.mean([a == b for a, b in zip(predicted, labels, strict=True)]))
 
     def save(self, folder: str | Path) -> None:
@@ -375,8 +385,8 @@ class Cores:
         self, predictions: Predictions, alpha: float, score: str | None, per_class: bool | None
     ) -> torch.Tensor | None:
         trained = self._trained
-        if not 0 < alpha < 1:
-            raise UserError(f"`alpha` must lie in (0, 1), got {alpha}")
+        if not isinstance(alpha, float) or not 0 < alpha < 1:
+            raise UserError(f"`alpha` must lie in (0, 1), got {alpha!r}")
         if not len(trained.calibration):
             return None
         sets = trained.config.sets.changed(score, per_class)
@@ -453,6 +463,14 @@ def _with_labels(graphs: Graphs, y: Labels, name: str) -> tuple[list[Any], list[
     if len(labels) != len(items):
         raise UserError(f"`{name}` has {len(items)} graphs and {len(labels)} labels")
     return items, labels
+
+
+def _is_one_way(graphs: GraphStore) -> bool:
+    """Whether there are edges, and none of them has its opposite."""
+    ends = graphs.edge_index
+    between = int((ends[0] != ends[1]).sum())
+    pairs = graphs.pairs.ends
+    return between > 0 and between == int((pairs[0] != pairs[1]).sum())
 
 
 def _is_graph(item: Any) -> bool:

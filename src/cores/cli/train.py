@@ -1,5 +1,6 @@
 """`cores train`: one run folder."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,7 +82,8 @@ def _train(options: Namespace) -> dict[str, Any]:
         from cores.data.splits import split_dataset
         from cores.runs.folder import is_finished
 
-        is_finished(folder, config, options.resume)  # a mistake is told alone, without the note
+        # A mistake is told alone, without the note.
+        is_finished(folder, config, options.resume, asdict(columns))
         split_dataset(dataset, config.split, config.parts)
         _note_data(dataset, config)
     from cores.runs.progress import phases_of, training_progress

@@ -55,6 +55,11 @@ DATASETS = {spec.name: spec for spec in _ROWS}
 """Every dataset that comes with the package, by name."""
 REGISTERED: dict[str, Callable[[], Iterable[Any]]] = {}
 """What loads a dataset that a user registered, by name."""
+FILES = (
+    *(".csv", ".tsv", ".parquet", ".sdf", ".smi", ".jsonl", ".ndjson"),
+    *(".npz", ".pt", ".zip", ".gz"),
+)
+"""Endings of what can only be a file."""
 _BY_FOLDED_NAME = {name.lower(): name for name in DATASETS} | {"ptc_fm": "PTC"}
 
 
@@ -86,6 +91,8 @@ def canonical_name(dataset: str) -> str:
         return by_folded_name[dataset.lower()]
     if os.sep in dataset or Path(dataset).exists():
         return dataset
+    if Path(dataset).suffix.lower() in FILES:
+        raise UserError(f"there is no file {dataset}")
     raise UserError(
         f"unknown dataset {dataset!r}; {nearest(dataset, [*DATASETS, *REGISTERED])} "
         "(or the path of a file: csv, tsv, parquet, sdf, smi, jsonl, npz, pt, TU zip or folder)"

@@ -36,6 +36,7 @@ def from_tu(spec: DatasetSpec, records: TURecords) -> Dataset:
         spec.name,
         replace(graphs, y=torch.from_numpy(classes.astype(np.int64))),
         class_names=tuple(str(label) for label in class_labels),
+        labels=tuple(class_labels.tolist()),
         feature_names=names,
         edge_feature_names=edge_names,
         continuous=spec.continuous,

@@ -132,8 +132,9 @@ def listed(graphs: Any) -> list[Any]:
         return graphs.to_graphs()
     if isinstance(graphs, Batch):
         graphs = [graphs]
+    single = isinstance(graphs, Data | str | bytes) or _is_networkx(graphs)
     try:
-        items = None if isinstance(graphs, Data | str | bytes) else list(graphs)
+        items = None if single else list(graphs)
     except TypeError:
         items = None
     if items is None:
@@ -144,10 +145,14 @@ def listed(graphs: Any) -> list[Any]:
     return found
 
 
+def _is_networkx(graph: Any) -> bool:
+    return hasattr(graph, "nodes") and hasattr(graph, "adj")
+
+
 def _record(graph: Any, number: int) -> Data:
     """A new record with what we read of a graph."""
     if not isinstance(graph, Data):
-        if not (hasattr(graph, "nodes") and hasattr(graph, "adj")):
+        if not _is_networkx(graph):
             raise UserError(
                 f"graph {number} is a {type(graph).__name__}; "
                 "give PyG Data, networkx graphs or SMILES"

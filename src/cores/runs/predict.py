@@ -193,6 +193,9 @@ def predict_file(
             summary = _summary(pieces)
             if not summary.records and summarise is None:
                 raise UserError(f"{source} holds no graphs")
+            if summary.records == summary.errors and summarise is None:
+                first = "; ".join(summary.first_errors)
+                raise UserError(f"no row of {source} can be used: {first}")
         except UserError:
             if not _done(pieces):  # nothing to go on from
                 shutil.rmtree(pieces)

@@ -101,17 +101,17 @@ def saved_graphs(path: Path) -> list[Data]:
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror or error}") from None
     except Exception as error:  # a damaged pickle may raise anything
-        reason = (str(error).splitlines() or [type(error).__name__])[0][:120]
         raise UserError(
-            f"{path} is not a file of graphs that PyG saved, or holds more than that ({reason})"
+            f"{path} is not a file of graphs that PyG saved, or holds more than graphs "
+            f"({type(error).__name__})"
         ) from None
     try:
         graphs = _separated(found)
-        if all(isinstance(graph, Data) for graph in graphs):
-            return graphs
     except Exception:  # likewise
-        pass
-    raise UserError(f"{path} holds no graphs of PyG's")
+        graphs = []
+    if not graphs or not all(isinstance(graph, Data) for graph in graphs):
+        raise UserError(f"{path} holds no graphs of PyG's")
+    return graphs
 
 
 def _separated(found: Any) -> list[Data]:
