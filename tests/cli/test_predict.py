@@ -92,7 +92,7 @@ def test_a_named_dataset_is_predicted(
     ("arguments", "message"),
     [
         (["RUN", "TMP/none.csv"], "TMP/none.csv does not exist"),
-        (["RUN", "nowhere.csv"], "unknown dataset 'nowhere.csv'"),
+        (["RUN", "nowhere.csv"], "there is no file nowhere.csv"),
         (["TMP", "NEW"], "TMP holds no run: config.json is missing"),
         (["RUN", "NEW", "--out", "TMP/o.txt"], "--out must end in .csv, .jsonl or .parquet"),
         (["RUN", "NEW", "--out", "TMP/o.parquet.gz"], "--out must end in .csv, .jsonl or"),
