@@ -62,7 +62,7 @@ def expectation(alpha: float, calibration: int) -> float:
 def held_out(run: Path, data_root: Path | None) -> tuple[Tensor, Tensor]:
     """Probabilities and labels of the graphs that a run set aside."""
     trained = TrainedModel.load(run)
-    dataset = load_dataset(read_source(run)[0], data_root)
+    dataset = load_dataset(read_source(run), data_root)
     parts = split_dataset(dataset, trained.config.split, trained.config.parts)
     graphs = dataset.graphs.subset(torch.cat([parts.calibration, parts.test]))
     with tuned_cpu():

@@ -67,6 +67,20 @@ def test_a_changed_split_column_is_noticed(table: Path) -> None:
         evaluate_run(table.parent / "run", device="cpu")
 
 
+def test_the_columns_of_the_training_are_found_again(tmp_path: Path, table: Path) -> None:
+    names = ColumnNames(smiles="structure_text", label="outcome", id="what")
+    text = table.read_text().replace("id,smiles,label", "what,structure_text,outcome")
+    table.write_text(text)
+    train(table, names)
+    records = [
+        record
+        for chunk, _ in predict.predict_records(tmp_path / "run", str(table), PredictOptions())
+        for record in chunk
+    ]
+    assert [record["id"] for record in records[:2]] == ["m0", "m1"]
+    assert evaluate_run(tmp_path / "run", dataset=str(table), device="cpu")["test_graphs"] == 16
+
+
 def test_only_what_was_never_trained_on_is_measured(table: Path) -> None:
     """Also where the same file is given without its split column."""
     trained = train(table, FIRST)

@@ -3,12 +3,11 @@
 from pathlib import Path
 
 from cores.data.datasets import load_dataset
-from cores.data.inputs.columns import ColumnNames
 from cores.data.splits import split_dataset
 from cores.evaluation.predictions import predict
 from cores.explain.explanation import Explanation, explanations
 from cores.runs.device import tuned_cpu
-from cores.runs.folder import check_data, read_source
+from cores.runs.folder import check_data, read_columns, read_source
 from cores.runs.trained import TrainedModel
 
 
@@ -19,8 +18,7 @@ def explain_test_graphs(
     """What the model of a finished run kept of its first test graphs, and the class names."""
     trained = TrainedModel.load(out)
     config = trained.config
-    source, columns = read_source(out)
-    dataset = load_dataset(source, data_root, columns=ColumnNames(**columns))
+    dataset = load_dataset(read_source(out), data_root, columns=read_columns(out))
     check_data(out, dataset)
     test = split_dataset(dataset, config.split, config.parts).test
     graphs = dataset.graphs.subset(test[:count])

@@ -14,6 +14,7 @@ from cores import __version__
 from cores.config import RunConfig
 from cores.data.catalogue import DATASETS, REGISTERED
 from cores.data.dataset import Dataset
+from cores.data.inputs.columns import ColumnNames
 from cores.errors import UserError
 from cores.files import LOCK, is_leftover, read_json, write_json
 
@@ -132,29 +133,35 @@ def read_identity(out: Path) -> tuple[RunConfig, dict[str, Any]]:
     return RunConfig.from_settings(identity["config"]), identity["schema"]
 
 
-def read_source(out: Path) -> tuple[str, dict[str, Any]]:
-    """The dataset of a run, its name or the path that it was read from, and the columns.
+def read_source(out: Path) -> str:
+    """The dataset of a run: its name, or the path that it was read from.
 
     The folder may have been moved, or the data; the path is the whole one, so that it does not
     depend on the working directory.
     """
     identity = _identity(out)
-    source, columns = identity.get("source"), identity.get("columns") or {}
-    if not isinstance(source, str | None) or not isinstance(columns, dict):
+    source = identity.get("source")
+    if not isinstance(source, str | None):
         raise UserError(f"{out / CONFIG} does not name its dataset")
     if source is None:
-        return _dataset_name(out, identity["config"].get("dataset")), columns
+        return _dataset_name(out, identity["config"].get("dataset"))
     if not Path(source).exists():
         raise UserError(
             f"the data of the run in {out} are no longer at {source}; say where with `dataset`"
         )
-    return source, columns
+    return source
 
 
-def read_columns(out: Path) -> dict[str, Any]:
+def read_columns(out: Path) -> ColumnNames:
     """Which columns of its data a run has read."""
-    columns = _identity(out).get("columns") or {}
-    return columns if isinstance(columns, dict) else {}
+    known = _identity(out).get("columns") or {}
+    try:
+        names = {name: known.get(name) for name in ("smiles", "label", "id", "split")}
+        if all(isinstance(name, str | None) for name in names.values()):
+            return ColumnNames(**names)
+        raise TypeError("a column's name is text")
+    except (AttributeError, TypeError):
+        raise UserError(f"{out / CONFIG} does not name the columns of its data") from None
 
 
 def _dataset_name(out: Path, name: Any) -> str:

@@ -12,7 +12,7 @@ import re
 import shutil
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -30,7 +30,7 @@ from cores.evaluation.predictions import Predictions, predict
 from cores.files import LOCK, locked, make_folder, read_json, write_atomically, write_json
 from cores.runs.cluster import on_cluster
 from cores.runs.device import choose_device, tuned_cpu
-from cores.runs.folder import MODEL
+from cores.runs.folder import MODEL, read_columns
 from cores.runs.inputs import OnUnknown, check_kind, encoded_graphs, input_rows
 from cores.runs.records import (
     Record,
@@ -157,7 +157,7 @@ def predict_records(
 ) -> Iterator[tuple[list[Record], tuple[str, ...]]]:
     """The records of an input, chunk by chunk, and the fields of each."""
     predictor = Predictor(run, options, device)
-    for rows in input_rows(source, options.columns, data_root, CHUNK):
+    for rows in input_rows(source, _columns(run, options), data_root, CHUNK):
         yield predictor.records(rows), predictor.fields
 
 
@@ -187,7 +187,7 @@ def predict_file(
     with locked(pieces):
         _check_job(pieces, _job(run, source, options, kind))
         job = partial(_predict_piece, run.absolute(), options, device, pieces.absolute(), kind)
-        chunks = enumerate(input_rows(source, options.columns, data_root, CHUNK))
+        chunks = enumerate(input_rows(source, _columns(run, options), data_root, CHUNK))
         try:
             _predict_pieces(pieces, chunks, job, workers, advance)
             summary = _summary(pieces)
@@ -228,6 +228,11 @@ def _predict_pieces(
             if failure is not None:
                 raise UserError(failure)
             advance(len(rows))
+
+
+def _columns(run: Path, options: PredictOptions) -> ColumnNames:
+    """The columns that the user names, else those of the training where they are there again."""
+    return replace(options.columns, remembered=read_columns(run))
 
 
 Item = TypeVar("Item")

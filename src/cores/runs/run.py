@@ -20,7 +20,6 @@ from cores.runs.card import DataFacts, model_card, write_card
 from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.fit import PreparedData, fit_model, measure
 from cores.runs.folder import (
-    CONFIG,
     METRICS,
     check_data,
     is_finished,
@@ -143,18 +142,16 @@ def evaluate_run(
         trained.model.sampling = True
         trained = trained.without_calibration()
     if dataset is None:
-        source, known = read_source(out)
-        data = load_dataset(source, data_root, columns=_column_names(known, out))
+        data = load_dataset(read_source(out), data_root, columns=read_columns(out))
         check_data(out, data)
     else:
-        names = columns or ColumnNames()
+        names = replace(columns or ColumnNames(), remembered=read_columns(out))
         data = labelled_graphs(dataset, trained.schema, names, data_root, on_error, on_unknown)
     graphs, judge = data.graphs, None
     own = data.fingerprint == trained.schema.fingerprint  # then only its test part was held out
     if own:
         if dataset is not None:  # the parts may come from a column that is not named this time
-            names = _column_names(read_columns(out), out)
-            data = load_dataset(dataset, data_root, columns=names)
+            data = load_dataset(dataset, data_root, columns=read_columns(out))
         parts = split_dataset(data, config.split, config.parts)
         held_out = parts.test if trained.test is None else trained.test
         graphs = data.graphs.subset(held_out)
@@ -198,10 +195,3 @@ def _metrics(out: Path) -> dict[str, Any]:
     if not isinstance(metrics, dict) or "accuracy" not in metrics:
         raise UserError(f"{out / METRICS} is damaged; delete it and go on with resume=True")
     return metrics
-
-
-def _column_names(known: dict[str, Any], out: Path) -> ColumnNames:
-    try:
-        return ColumnNames(**known)
-    except TypeError:
-        raise UserError(f"{out / CONFIG} does not name the columns of its data") from None

@@ -29,6 +29,8 @@ class ColumnNames:
     label: str | None = None
     id: str | None = None
     split: str | None = None
+    remembered: "ColumnNames | None" = None
+    """Of the file that a model was trained on: they count where they are there again."""
 
 
 @dataclass(frozen=True)
@@ -49,17 +51,23 @@ def find_columns(header: Sequence[str], names: ColumnNames, source: str) -> Colu
     """
     known = [" ".join(name.split()) for name in header]
 
-    def place(said: str | None, option: str, usual: Sequence[str]) -> int | None:
+    before = names.remembered or ColumnNames()
+
+    def place(
+        said: str | None, option: str, usual: Sequence[str], remembered: str | None = None
+    ) -> int | None:
         if said is not None:
             if said not in known:
                 raise UserError(
                     f"{source} has no column {said!r} (`{option}`); {nearest(said, known)}"
                 )
             return known.index(said)
+        if remembered in known:
+            return known.index(remembered)
         folded = [name.lower() for name in known]
         return next((folded.index(name) for name in usual if name in folded), None)
 
-    smiles = place(names.smiles, "smiles_column", SMILES)
+    smiles = place(names.smiles, "smiles_column", SMILES, before.smiles)
     if smiles is None and len(known) == 1 and ";" in known[0]:
         raise UserError(f"{source} is separated by semicolons; save it with commas")
     if smiles is None:
@@ -69,7 +77,7 @@ def find_columns(header: Sequence[str], names: ColumnNames, source: str) -> Colu
         )
     return ColumnPlaces(
         smiles,
-        place(names.label, "label_column", LABEL),
-        place(names.id, "id_column", ID),
+        place(names.label, "label_column", LABEL, before.label),
+        place(names.id, "id_column", ID, before.id),
         place(names.split, "split_column", ()),
     )
