@@ -182,9 +182,7 @@ def _balanced_graphs(graphs: int, largest: float, num_classes: int) -> float:
     return graphs * num_classes**2 / (1 / largest + others**2 / (1 - largest))
 
 
-def _honesty(
-    metrics: Mapping[str, Any], config: RunConfig, num_classes: int
-) -> Iterator[Verdict]:
+def _honesty(metrics: Mapping[str, Any], config: RunConfig, num_classes: int) -> Iterator[Verdict]:
     """Whether the subgraph can be read as a reason, by the independent classifier."""
     if metrics["judge_accuracy"] is None:
         return
