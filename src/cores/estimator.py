@@ -38,7 +38,7 @@ from cores.models.classifier import Classifier
 from cores.models.network import GraphModel
 from cores.models.policy import Policy
 from cores.models.sparse import SparseClassifier
-from cores.runs.card import DataFacts, model_card, read_card, write_card
+from cores.runs.card import DataFacts, model_card, read_card, without_data, write_card
 from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.fit import PreparedData, fit_model, measure
 from cores.runs.folder import CONFIG, METRICS, write_identity
@@ -256,7 +256,7 @@ class Cores:
                 "split": config.split,
                 "seed": config.seed,
             }
-            write_card(out, self._card or model_card(config, self.metrics_, None))
+            write_card(out, without_data(self._card or model_card(config, self.metrics_, None)))
             write_json(out / METRICS, identity | self.metrics_)
 
     @classmethod

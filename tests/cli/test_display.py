@@ -1,6 +1,7 @@
 """Tables and progress, in a terminal and in a log."""
 
 import sys
+from collections.abc import Callable
 
 import pytest
 
@@ -55,7 +56,21 @@ def test_a_runs_metrics_fit_80_columns(
     assert head.split()[::2] == ["metric", "value", "meaning"]
     assert rule.startswith("━")
     assert len(rows) == len(MEANINGS) + 1, "a line each, and the folder"
-    assert rows[6].endswith("an independent classifier on the same subgraphs")
+    judged = rows[list(MEANINGS).index("judge_accuracy")]
+    assert judged.endswith("an independent classifier on the same subgraphs")
+
+
+def test_what_to_do_about_a_model_is_told_by_options_that_exist(
+    ask: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`cores evaluate` has no option of the training."""
+    told = 'Too long: lower `lam` or `desired_ratio`, training.balance="always"; choose `alpha`.'
+    run = {"model": "cores-node", "conv": "gin", "dataset": "motifs", "verdicts": [told]}
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr("cores.runs.run.evaluate_run", lambda *_, **__: run)
+    _, out, _ = ask("evaluate", "runs/mine")
+    assert "lower --lam or --desired-ratio, --training.balance always of `cores train`" in out
+    assert "choose --alpha." in out
 
 
 def test_verdicts_come_after_the_table_and_name_options(capsys: pytest.CaptureFixture[str]) -> None:

@@ -235,6 +235,15 @@ def test_a_split_column_that_says_something_else_is_refused(
         split_dataset(dataset_of(torch.arange(60) % 2, given_parts=given), 1, PartsConfig())
 
 
+def test_a_split_column_that_keeps_a_class_from_training_is_refused() -> None:
+    given = tuple("test" if n % 2 or n < 20 else "train" for n in range(100))
+    with pytest.raises(UserError, match="puts no graph of class b into train"):
+        split_dataset(dataset_of(torch.arange(100) % 2, given_parts=given), 1, PartsConfig())
+    given = tuple("train" if n % 2 or n < 50 else "test" for n in range(100))
+    split = split_dataset(dataset_of(torch.arange(100) % 2, given_parts=given), 1, PartsConfig())
+    assert len(split.test) == 25, "the test part may lack one"
+
+
 def test_a_split_column_goes_with_no_other_way_of_dividing() -> None:
     given = dataset_of(torch.arange(60) % 2, given_parts=("train",) * 60)
     with pytest.raises(UserError, match="split column or from folds, not from both"):

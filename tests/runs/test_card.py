@@ -1,5 +1,6 @@
 """The model card says what a folder holds, and nothing in the data can break it."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,16 @@ import pytest
 from cores import Cores
 from cores.config import RunConfig
 from cores.data.datasets import load_dataset
-from cores.runs.card import MARK, MOST_NAMES, DataFacts, escaped, model_card, write_card
+from cores.data.molecules import ATOM_COLUMNS
+from cores.runs.card import (
+    MARK,
+    MOST_NAMES,
+    DataFacts,
+    escaped,
+    model_card,
+    without_data,
+    write_card,
+)
 from cores.runs.run import train_run
 
 FACTS = DataFacts("toy.zip", {"no": 8, "yes": 4}, ("carbon", "weight"), (), {"train": 9, "test": 3})
@@ -54,11 +64,34 @@ def test_a_card_holds_data_metrics_verdicts_settings_and_versions() -> None:
     assert "nothing but the kept" not in model_card(RunConfig(model="sagpool"), METRICS, FACTS)
 
 
+def test_prediction_sets_are_promised_where_there_was_a_calibration_part() -> None:
+    """A split column may give one that the settings do not, so its graphs are counted."""
+    none = "There was no calibration part"
+    without = RunConfig.from_settings({"parts": {"calibration": 0.0}})
+    given = replace(FACTS, parts=FACTS.parts | {"calibration": 2})
+    assert none not in model_card(without, METRICS, given)
+    assert none in model_card(RunConfig(), METRICS, FACTS)
+    assert none in model_card(RunConfig(), METRICS | {"coverage": None}, None)
+    assert none not in model_card(without, METRICS | {"coverage": 0.9}, None)
+    assert none in model_card(without, METRICS, None)
+    assert none not in model_card(RunConfig(), METRICS, None)
+
+
+def test_a_card_of_molecules_speaks_of_smiles() -> None:
+    card = model_card(RunConfig(), METRICS, replace(FACTS, feature_names=ATOM_COLUMNS))
+    assert "From Python, on SMILES:" in card
+    assert "model.predict(smiles)" in card
+    assert "for new molecules" in card
+    card = model_card(RunConfig(), METRICS, FACTS)
+    assert "SMILES" not in card
+    assert "model.predict(graphs)" in card
+
+
 def test_edge_features_are_used_or_not() -> None:
     facts = DataFacts("toy", {"no": 8}, (), ("bond",), {})
-    assert "| edge features | 1, not used: bond |" in model_card(RunConfig(), METRICS, facts)
-    used = RunConfig.from_settings({"network": {"edge_features": True}})
-    assert "| edge features | 1, used: bond |" in model_card(used, METRICS, facts)
+    assert "| edge features | 1, used: bond |" in model_card(RunConfig(), METRICS, facts)
+    unused = RunConfig.from_settings({"network": {"edge_features": False}})
+    assert "| edge features | 1, not used: bond |" in model_card(unused, METRICS, facts)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +133,11 @@ def test_a_run_folder_has_a_card_without_paths_and_one_without_still_loads(
     without = Cores.load(run)
     model.save(tmp_path / "again")
     without.save(tmp_path / "bare")
-    assert (tmp_path / "again" / "README.md").read_text() == card, "it is the same model"
+    again = (tmp_path / "again" / "README.md").read_text()
+    assert again == without_data(card) != card, "the same model, but it does not say where data are"
+    assert "`cores evaluate FOLDER`" in card
+    assert "`cores evaluate FOLDER`" not in again
+    assert "`cores evaluate FOLDER --dataset INPUT`" in again
     assert "## Data" not in (tmp_path / "bare" / "README.md").read_text()
 
 

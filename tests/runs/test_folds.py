@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 import torch
 
+from cores.cli.display import print_table
 from cores.config import NetworkConfig, RunConfig, TrainingConfig
 from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ColumnNames
 from cores.data.splits import split_dataset
 from cores.errors import UserError
 from cores.runs.folder import read_identity
-from cores.runs.folds import folds_table, spread_of, train_folds
+from cores.runs.folds import SHOWN, folds_table, spread_of, train_folds
 from cores.runs.progress import Reports
 from cores.runs.run import evaluate_run, train_run
 
@@ -57,8 +58,21 @@ def test_the_table_has_a_line_per_fold_and_their_spread() -> None:
     assert [list(row) for row in table.rows] == [
         ["1", "50.0", "–"],
         ["2", "100.0", "75.0"],
-        ["mean", "75.0 ± 35.4", "75.0 ± –"],
+        ["mean", "75.0", "75.0"],
+        ["±", "35.4", "–"],
     ]
+
+
+def test_the_table_fits_80_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    folds = [dict.fromkeys(SHOWN, 1.0), dict.fromkeys(SHOWN, 0.0)]
+    print_table("some", folds_table({"folds": folds, **spread_of(folds)}).markdown())
+    shown = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()]
+    assert shown[1] == ["fold", *SHOWN.values()]
+    assert [line[0] for line in shown[3:]] == ["1", "2", "mean", "±"]
+    assert all(len(line) == 1 + len(SHOWN) for line in shown[3:])
 
 
 def test_what_cannot_be_cross_validated_is_told_before_the_first_fold(tmp_path: Path) -> None:

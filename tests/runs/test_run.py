@@ -24,6 +24,7 @@ from cores.runs.trained import TrainedModel
 CONTRACT = {
     *("accuracy", "balanced_accuracy", "majority_rate", "node_ratio", "edge_ratio"),
     *("full_accuracy", "judge_accuracy", "judge_full_accuracy", "judge_random_accuracy"),
+    *("judge_balanced_accuracy", "judge_full_balanced_accuracy", "judge_random_balanced_accuracy"),
     *("coverage", "set_size", "alpha", "dataset", "model", "conv", "split", "seed", "epochs"),
     *("seconds", "test_graphs", "roc_auc", "average_precision", "f1", "mcc"),
 }

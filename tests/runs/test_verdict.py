@@ -19,6 +19,9 @@ GOOD: dict[str, Any] = {
     "judge_accuracy": 0.97,
     "judge_full_accuracy": 0.99,
     "judge_random_accuracy": 0.62,
+    "judge_balanced_accuracy": 0.97,
+    "judge_full_balanced_accuracy": 0.99,
+    "judge_random_balanced_accuracy": 0.62,
     "coverage": 0.93,
     "set_size": 1.0,
     "alpha": 0.1,
@@ -55,6 +58,7 @@ def test_a_plain_network_and_one_without_a_judge_have_their_own_good_sentence() 
 def test_a_model_with_one_answer_is_told() -> None:
     told = said(predicted_classes=1, accuracy=0.5, full_accuracy=0.5)
     assert told["one-class"].startswith("Predicts one class only")
+    assert told["one-class"].endswith('count as much as others (training.balance="always").')
     assert "no-skill" not in told, "the same thing is said once"
     assert "fine" not in told
     assert "one-class" not in said(predicted_classes=2)
@@ -65,12 +69,17 @@ def test_a_model_with_one_answer_is_told() -> None:
 def test_skill_is_measured_against_the_largest_class(accuracy: float, told: bool) -> None:
     found = said(accuracy=accuracy, balanced_accuracy=accuracy, full_accuracy=accuracy)
     assert ("no-skill" in found) is told
+    assert not told or found["no-skill"] == (
+        "Not shown to be better than always predicting the largest class: accuracy 0.56 against "
+        "0.50."
+    )
 
 
 @pytest.mark.parametrize(("balanced", "told"), [(0.6, True), (0.75, False)])
 def test_with_unequal_classes_the_balanced_accuracy_decides(balanced: float, told: bool) -> None:
     found = said(accuracy=0.91, majority_rate=0.9, balanced_accuracy=balanced)
     assert ("no-skill" in found) is told
+    assert not told or found["no-skill"].startswith("Not shown to be better than guessing: ")
 
 
 @pytest.mark.parametrize(("below", "told"), [(JUDGE_GAP + 0.01, True), (JUDGE_GAP - 0.01, False)])
@@ -87,6 +96,64 @@ def test_on_few_graphs_the_gap_must_be_larger() -> None:
 
 def test_a_judge_that_does_not_know_the_task_cannot_tell() -> None:
     assert "cannot tell" in said(judge_accuracy=0.7, judge_full_accuracy=0.71)["code"]
+
+
+RARE: dict[str, Any] = {
+    "majority_rate": 0.93,
+    "accuracy": 0.88,
+    "full_accuracy": 0.88,
+    "balanced_accuracy": 0.85,
+    "judge_accuracy": 0.93,
+    "judge_full_accuracy": 0.93,
+    "judge_random_accuracy": 0.93,
+    "test_graphs": 1000,
+}
+"""A class of 7 %, and a judge that never says it."""
+
+
+def judged_by_class(chosen: float, full: float, random: float) -> dict[str, Any]:
+    return {
+        "judge_balanced_accuracy": chosen,
+        "judge_full_balanced_accuracy": full,
+        "judge_random_balanced_accuracy": random,
+    }
+
+
+def test_with_unequal_classes_a_judge_that_always_says_the_same_cannot_tell() -> None:
+    found = said(**RARE | judged_by_class(0.5, 0.5, 0.5))
+    assert list(found) == ["code"]
+    assert found["code"] == (
+        "The judge is 35 points below the model in balanced accuracy, and no better on full graphs "
+        "(0.50): it cannot tell whether the subgraph is a reason."
+    )
+    # nor where the model is no better
+    unskilled = RARE | {"balanced_accuracy": 0.52}
+    found = said(**unskilled | judged_by_class(0.5, 0.5, 0.5))
+    assert list(found) == ["no-skill", "code"]
+    assert found["code"].startswith("The judge is not shown to be better than guessing on full")
+
+
+def test_with_unequal_classes_the_judges_balanced_accuracies_are_compared() -> None:
+    found = said(**RARE | judged_by_class(0.84, 0.86, 0.6))
+    assert found == {
+        "fine": "Balanced accuracy 0.85 from 31 % of the nodes; an independent classifier agrees "
+        "on the same subgraphs (0.84), and does much worse on random ones (0.60)."
+    }
+    found = said(**RARE | judged_by_class(0.84, 0.86, 0.83))
+    assert "as good (balanced accuracy 0.83, the chosen one 0.84)" in found["random"]
+    found = said(**RARE | judged_by_class(0.55, 0.86, 0.5))
+    assert found["code"].endswith("the subgraph may be a code, not a reason.")
+    plain = said(RunConfig(model="gnn"), **RARE | {"node_ratio": 1.0, "judge_accuracy": None})
+    assert plain["fine"] == "Balanced accuracy 0.85; guessing has 0.50."
+
+
+def test_a_judge_without_skill_says_nothing_of_random_parts() -> None:
+    told = said(accuracy=0.5, full_accuracy=0.5, judge_accuracy=0.5, judge_full_accuracy=0.52,
+                judge_random_accuracy=0.5)  # fmt: skip
+    assert "random" not in told
+    assert "cannot tell" in told["code"]
+    # of graphs of one class, nobody can be better than guessing
+    assert "random" in said(majority_rate=1.0, judge_random_accuracy=0.97)
 
 
 @pytest.mark.parametrize(("random", "told"), [(0.94, True), (0.9, False)])
@@ -154,6 +221,22 @@ def test_with_a_quantile_per_class_the_rarest_class_decides() -> None:
 def test_full_sets_of_an_unsure_model_are_told() -> None:
     assert "too unsure for alpha = 0.1" in said(set_size=2.0)["sets"]
     assert "sets" not in said(set_size=None, coverage=None, calibration=(0, 0))
+
+
+@pytest.mark.parametrize(
+    ("coverage", "graphs", "told"),
+    [(0.5, 1000, True), (0.87, 1000, True), (0.89, 1000, False), (0.87, 100, False)],
+)
+def test_sets_that_fail_to_cover_are_told(coverage: float, graphs: int, told: bool) -> None:
+    found = said(coverage=coverage, test_graphs=graphs)
+    assert ("coverage" in found) is told
+    assert "fine" in found, "it does not concern the headline"
+    assert "coverage" not in said(coverage=None, set_size=None)
+    if coverage == 0.5:
+        assert found["coverage"] == (
+            "Prediction sets hold the true label of 50 % of the graphs, not of 90 %: these graphs "
+            "are unlike the calibration part, or that part (100 graphs) is too small."
+        )
 
 
 def test_a_small_test_part_is_told_after_the_headline() -> None:

@@ -11,7 +11,8 @@ from cores.config import PartsConfig, RunConfig
 from cores.data.dataset import Dataset
 from cores.data.datasets import load_dataset
 from cores.data.splits import split_dataset
-from cores.evaluation.predictions import Predictions
+from cores.evaluation.metrics import balanced_accuracy
+from cores.evaluation.predictions import Predictions, predict_proba
 from cores.graphs.store import GraphStore
 from cores.training import judge as judges
 from cores.training.judge import judge_of
@@ -107,9 +108,13 @@ def test_it_looks_at_the_subgraphs_at_the_full_graphs_and_at_random_ones(
     )
     metrics = judge.metrics(everything, graphs)
     assert metrics["judge_accuracy"] == metrics["judge_full_accuracy"]
+    assert metrics["judge_balanced_accuracy"] == metrics["judge_full_balanced_accuracy"]
+    probs = predict_proba(judge.classifier, graphs.batches(12))
+    assert metrics["judge_full_balanced_accuracy"] == balanced_accuracy(probs, graphs.y)
     # where all is kept, a random mask of nodes or of edges is the whole graph as well
     if removal != "both":
         assert metrics["judge_random_accuracy"] == metrics["judge_full_accuracy"]
+        assert metrics["judge_random_balanced_accuracy"] == metrics["judge_balanced_accuracy"]
     assert judge.metrics(everything, graphs) == metrics  # seeded
 
 

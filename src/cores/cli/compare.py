@@ -7,7 +7,7 @@ from jsonargparse import Namespace
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
-from cores.cli.settings import settings_file
+from cores.cli.settings import BRIEF, settings_file
 from cores.cli.values import check_workers, names, numbers, path_or_none
 from cores.config import merged
 from cores.config.models import CONVS, MODELS, model_spec
@@ -29,7 +29,7 @@ def _parser() -> CommandParser:
         type=str,
         required=True,
         metavar="NAME",
-        help="Name (`cores datasets` lists them), or path of a zip or folder in TU format.",
+        help=f"{BRIEF['dataset']}.",
     )
     parser.add_argument(
         "--models",

@@ -25,8 +25,16 @@ if TYPE_CHECKING:
     from cores.runs.search import Tried
 
 
-def print_metrics(metrics: Mapping[str, Any], folder: str, flags: Mapping[str, str]) -> None:
-    """A run's metrics with their meaning, and what they say, with the command's options."""
+def print_metrics(
+    metrics: Mapping[str, Any],
+    folder: str,
+    flags: Mapping[str, str],
+    of_train: Mapping[str, str] | None = None,
+) -> None:
+    """A run's metrics with their meaning, and what they say, with the command's options.
+
+    What is no option of the command may be one of ``cores train``.
+    """
     title = f"{metrics['model']} ({metrics['conv']}) on {metrics['dataset']}"
     table = Table(title=Text(title), title_justify="left", show_edge=False, pad_edge=False)
     table.add_column("metric")
@@ -37,7 +45,7 @@ def print_metrics(metrics: Mapping[str, Any], folder: str, flags: Mapping[str, s
     console = Console()
     console.print(table)
     for line in metrics.get("verdicts", ()):
-        console.print(Text(with_flags(line, flags)))
+        console.print(Text(with_flags(line, flags, of_train)))
     console.print(Text(f"Run folder: {folder}"), soft_wrap=True)
 
 

@@ -9,6 +9,7 @@ from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
 from cores.cli.inputs import add_columns, add_unknown, column_names
 from cores.cli.sets import add_sets
+from cores.cli.train import TRAIN
 from cores.cli.values import path_or_none
 from cores.data.inputs.columns import ColumnNames
 from cores.errors import UserError
@@ -59,7 +60,7 @@ def _evaluate(options: Namespace) -> dict[str, Any]:
         first = "; ".join(metrics["first_errors"])
         display.print_note(f"{errors:,} rows could not be used: {first}")
     if not options.json:
-        display.print_metrics(metrics, options.run, options.flags)
+        display.print_metrics(metrics, options.run, options.flags, TRAIN.parser().flags)
     return metrics
 
 

@@ -5,13 +5,17 @@ from collections.abc import Mapping
 
 from cores.errors import nearest
 
-_ARGUMENT = re.compile(r'`([\w.]+)`|`?\b(\w+)=(True|"([^"\s]*)")`?')
+_ARGUMENT = re.compile(r'`([\w.]+)`|`?\b([\w.]+)=(True|"([^"\s]*)")`?')
+_OF_TRAIN = " of `cores train`"
 
 
-def with_flags(message: str, flags: Mapping[str, str]) -> str:
+def with_flags(
+    message: str, flags: Mapping[str, str], of_train: Mapping[str, str] | None = None
+) -> str:
     """A message that speaks of a function's arguments, with the command's options instead.
 
-    Names that are no option of the command stay as they are.
+    Names that are no option of the command are those of ``cores train``, where they are given,
+    and else stay as they are.
 
     >>> flags = {"out": "--out", "resume": "--resume", "data_root": "--data-root"}
     >>> with_flags("go on with resume=True or choose another `out`", flags)
@@ -22,15 +26,19 @@ def with_flags(message: str, flags: Mapping[str, str]) -> str:
     'torch sees no CUDA device; use --device cpu'
     >>> with_flags("`y` has 3 labels; `cores datasets` helps; sample=True", flags)
     '`y` has 3 labels; `cores datasets` helps; sample=True'
+    >>> with_flags("raise `lam` or `mix`", {}, {"lam": "--lam", "mix": "--mix"})
+    'raise --lam or --mix of `cores train`'
     """
 
     def option(found: re.Match[str]) -> str:
-        flag = flags.get(found[1] or found[2])
-        if flag is None:
-            return found[0]
-        return flag if found[4] is None else f"{flag} {found[4]}"
+        name, value = found[1] or found[2], "" if found[4] is None else f" {found[4]}"
+        if name in flags:
+            return flags[name] + value
+        return trains[name] + value + _OF_TRAIN if name in trains else found[0]
 
-    return _ARGUMENT.sub(option, message)
+    trains = of_train or {}
+    text = _ARGUMENT.sub(option, message)
+    return text.replace(_OF_TRAIN, "", text.count(_OF_TRAIN) - 1)  # said once, after the last
 
 
 def parser_message(message: str, flags: Mapping[str, str]) -> str:

@@ -25,7 +25,8 @@ class RunConfig:
     """One training run: what decides its numbers, and nothing else (no paths, no device)."""
 
     dataset: str = "motifs"
-    """A dataset's name (`cores datasets`), or the path of a zip or folder in TU format."""
+    """A dataset's name (`cores datasets`), or the path of a file or folder: csv, tsv, parquet, sdf,
+    jsonl, npz, pt, TU zip or folder."""
     model: str = "cores-node"
     """What to train: cores-node, cores-edge and cores-both remove nodes, undirected edges or both;
     gnn is the plain network, mlp the one blind to edges; sagpool, gpool, diffpool, sugar and gsat

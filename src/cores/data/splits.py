@@ -148,6 +148,12 @@ def _given(dataset: Dataset, free: NDArray[np.bool_]) -> dict[str, Indices]:
         if not (free & (marked == role)).any():
             raise UserError(f"the split column of {dataset.name} puts no graph into {role}")
     parts = {role: np.flatnonzero(free & (marked == role)) for role in set(GIVEN.values())}
+    learnt = set(dataset.graphs.y[parts["train"]].tolist())
+    for label, name in enumerate(dataset.class_names):
+        if label not in learnt:
+            raise UserError(
+                f"the split column of {dataset.name} puts no graph of class {name} into train"
+            )
     return {role: graphs for role, graphs in parts.items() if role != "train" and len(graphs)}
 
 

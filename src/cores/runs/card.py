@@ -10,6 +10,7 @@ from typing import Any
 from cores import __version__
 from cores.config import RunConfig
 from cores.config.models import conv_spec
+from cores.data.molecules import ATOM_COLUMNS
 from cores.files import write_atomically
 from cores.runs.fit import PreparedData
 from cores.runs.folder import CARD
@@ -68,8 +69,16 @@ def read_card(out: Path) -> str | None:
     return text if text.startswith(MARK) else None
 
 
-def model_card(config: RunConfig, metrics: Mapping[str, Any], data: DataFacts | None) -> str:
-    """The card of a trained model as Markdown; without the data's facts where nobody knows them."""
+def model_card(
+    config: RunConfig,
+    metrics: Mapping[str, Any],
+    data: DataFacts | None,
+    names_data: bool = False,
+) -> str:
+    """The card of a trained model as Markdown; without the data's facts where nobody knows them.
+
+    ``names_data`` says whether the folder tells where its data are.
+    """
     known = "" if data is None else f" on {escaped(data.name)}"
     sections = [
         MARK,
@@ -80,14 +89,19 @@ def model_card(config: RunConfig, metrics: Mapping[str, Any], data: DataFacts | 
         _table(("metric", "value", "meaning"), shown_metrics(metrics)),
         *([] if data is None else ["## Data", *_data(data, config)]),
         "## How to use it",
-        _USE,
+        _use(data, names_data),
         "## What the numbers promise",
-        _limits(config, judged=metrics.get("judge_accuracy") is not None),
+        _limits(config, _calibrated(config, metrics, data), metrics.get("judge_accuracy")),
         "## How it was made",
         _table(("setting", "value", "default"), _settings(config)),
         _table(("made with", "version"), _versions()),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def without_data(card: str) -> str:
+    """A card for a folder that does not say where its data are."""
+    return card.replace(_AGAIN, "")
 
 
 def escaped(text: object) -> str:
@@ -101,17 +115,26 @@ def escaped(text: object) -> str:
     return "".join(f"\\{mark}" if mark in _SPECIAL else mark for mark in cut)
 
 
-_USE = """From Python, on PyG or networkx graphs with the same features:
+_USE = """From Python, on {kind}:
 
 ```python
 from cores import Cores
 
 model = Cores.load("FOLDER")
-model.predict(graphs)
+model.predict({name})
 ```
 
-From the command line: `cores predict FOLDER INPUT` for new graphs, `cores evaluate FOLDER` to \
-measure it again."""
+From the command line: `cores predict FOLDER INPUT` for new {new}, \
+`cores evaluate FOLDER --dataset INPUT` to measure it on labelled ones{again}."""
+_AGAIN = ", `cores evaluate FOLDER` to measure it again"
+"""Only for a folder that says where its data are."""
+
+
+def _use(data: DataFacts | None, names_data: bool) -> str:
+    kind, name, new = "PyG or networkx graphs with the same features", "graphs", "graphs"
+    if data is not None and tuple(data.feature_names) == ATOM_COLUMNS:
+        kind, name, new = "SMILES", "smiles", "molecules"
+    return _USE.format(kind=kind, name=name, new=new, again=_AGAIN if names_data else "")
 
 
 def _what(config: RunConfig) -> str:
@@ -154,13 +177,22 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(map(escaped, names[:MOST_NAMES])) + more
 
 
-def _limits(config: RunConfig, judged: bool) -> str:
+def _calibrated(config: RunConfig, metrics: Mapping[str, Any], data: DataFacts | None) -> bool:
+    """Whether there was a calibration part: a split column may give one, whatever the settings."""
+    if data is not None:
+        return data.parts.get("calibration", 0) > 0
+    if "coverage" in metrics:
+        return metrics["coverage"] is not None
+    return config.parts.calibration > 0
+
+
+def _limits(config: RunConfig, calibrated: bool, judged: float | None) -> str:
     sets = (
         "A prediction set misses the true label at most a share alpha of the time, on average over "
         "draws of calibration and new graphs, if the new graphs are like those of the calibration "
         "part. It does not hold for each graph, nor for graphs from elsewhere."
     )
-    if config.parts.calibration == 0:
+    if not calibrated:
         sets = "There was no calibration part, so there are no prediction sets."
     faithful = " The prediction depends on nothing but the kept subgraph."
     judge = (
@@ -168,7 +200,7 @@ def _limits(config: RunConfig, judged: bool) -> str:
         "classifier that never saw this model, shows whether others can read it, and its accuracy "
         "on random subgraphs what choosing added."
     )
-    if not judged:
+    if judged is None:
         judge = " No judge has checked whether the kept subgraph can be read as a reason."
     if not config.spec.has_policy:
         faithful = ""

@@ -233,5 +233,11 @@ def measure(
     }
 
 
-_UNJUDGED = dict.fromkeys(("judge_accuracy", "judge_full_accuracy", "judge_random_accuracy"))
+_UNJUDGED = dict.fromkeys(
+    (
+        *("judge_accuracy", "judge_full_accuracy", "judge_random_accuracy"),
+        *("judge_balanced_accuracy", "judge_full_balanced_accuracy"),
+        "judge_random_balanced_accuracy",
+    )
+)
 """For a model that removes nothing, and on graphs that no judge was trained for."""

@@ -119,7 +119,10 @@ def spread_of(measured: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, floa
 
 
 def folds_table(found: Mapping[str, Any]) -> Table:
-    """A line per fold, then mean ± deviation, in percent; metrics that no fold has are left out."""
+    """A line per fold, then mean and deviation, in percent; metrics that no fold has are left out.
+
+    In lines of their own, so that 80 columns hold the table.
+    """
     names = [name for name in SHOWN if found["mean"].get(name) is not None]
 
     def line(metrics: Mapping[str, Any]) -> Iterator[str]:
@@ -128,8 +131,5 @@ def folds_table(found: Mapping[str, Any]) -> Table:
             yield "–" if value is None else f"{100 * value:.1f}"
 
     rows = [[str(number), *line(fold)] for number, fold in enumerate(found["folds"], start=1)]
-    spread = [
-        f"{average} ± {deviation}"
-        for average, deviation in zip(line(found["mean"]), line(found["std"]), strict=True)
-    ]
-    return Table(["fold", *(SHOWN[name] for name in names)], [*rows, ["mean", *spread]])
+    spread = [["mean", *line(found["mean"])], ["±", *line(found["std"])]]
+    return Table(["fold", *(SHOWN[name] for name in names)], [*rows, *spread])

@@ -100,7 +100,7 @@ def train_run(
             "seconds": round(fitted.seconds, 3),
         }
         metrics["verdicts"] = sentences(metrics, config, fitted.trained.calibration.class_counts)
-        write_card(out, model_card(config, metrics, DataFacts.of(data)))
+        write_card(out, model_card(config, metrics, DataFacts.of(data), names_data=True))
         write_json(out / METRICS, metrics)
     return metrics
 

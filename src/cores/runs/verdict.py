@@ -20,6 +20,7 @@ Kind = Literal[
     "sparsity-cost",
     "fine",
     "sets",
+    "coverage",
     "small-test",
 ]
 
@@ -66,13 +67,18 @@ def verdicts(
     num_classes = len(calibration)
     found = [
         *_skill(metrics, num_classes),
-        *_honesty(metrics, config),
+        *_honesty(metrics, config, num_classes),
         *_density(metrics, config),
         *_sparsity_cost(metrics, config),
     ]
     if not found:
-        found = [_fine(metrics, config)]
-    return [*found, *_sets(metrics, config, calibration), *_small_test(metrics)]
+        found = [_fine(metrics, config, num_classes)]
+    return [
+        *found,
+        *_sets(metrics, config, calibration),
+        *_coverage(metrics, calibration),
+        *_small_test(metrics),
+    ]
 
 
 def sentences(
@@ -82,7 +88,7 @@ def sentences(
     return [verdict.text for verdict in verdicts(metrics, config, calibration)]
 
 
-def noise(first: float, second: float, graphs: int) -> float:
+def noise(first: float, second: float, graphs: int | float) -> float:
     """Differences of two accuracies on the same graphs that chance makes.
 
     Their errors are taken as independent. Networks mostly err on the same graphs, so the truth is
@@ -104,28 +110,62 @@ def _error(share: float, graphs: int | float) -> float:
     return math.sqrt(smoothed * (1 - smoothed) / count)
 
 
+@dataclass(frozen=True)
+class _Measure:
+    """By what skill is read: the accuracy, or the balanced one where a class is frequent."""
+
+    name: Literal["accuracy", "balanced_accuracy"]
+    guessed: float
+    """What predicting without looking reaches."""
+    graphs: int | float
+    """How many graphs of equal classes would leave it as uncertain."""
+
+    @classmethod
+    def of(cls, metrics: Mapping[str, Any], num_classes: int) -> "_Measure":
+        graphs, largest = metrics["test_graphs"], metrics["majority_rate"]
+        if not 1 / num_classes + IMBALANCED < largest < 1:
+            return cls("accuracy", largest, graphs)
+        effective = _balanced_graphs(graphs, largest, num_classes)
+        return cls("balanced_accuracy", 1 / num_classes, effective)
+
+    @property
+    def words(self) -> str:
+        """Its name, for people."""
+        return self.name.replace("_", " ")
+
+    @property
+    def guess(self) -> str:
+        """What has the value ``guessed``."""
+        largest = "always predicting the largest class"
+        return largest if self.name == "accuracy" else "guessing"
+
+    def shows_skill(self, reached: float) -> bool:
+        """Whether a value is above guessing, by more than chance."""
+        return reached > self.guessed + STANDARD_ERRORS * _error(reached, self.graphs)
+
+    def differ(self, higher: float, lower: float) -> bool:
+        """Whether one value is above another, by more than chance."""
+        return higher - lower > noise(higher, lower, self.graphs)
+
+
 def _skill(metrics: Mapping[str, Any], num_classes: int) -> Iterator[Verdict]:
     """Whether the model has learnt anything."""
-    graphs, largest = metrics["test_graphs"], metrics["majority_rate"]
-    if largest == 1:  # graphs of one class cannot show it
+    if metrics["majority_rate"] == 1:  # graphs of one class cannot show it
         return
     if metrics["predicted_classes"] == 1:
         yield Verdict(
             "one-class",
-            "Predicts one class only: train longer (`epochs`), or give rare classes more weight "
-            "(`training.class_weights`).",
+            "Predicts one class only: train longer (`epochs`), or let rare classes count as much "
+            'as others (training.balance="always").',
         )
         return
-    if largest > 1 / num_classes + IMBALANCED:
-        reached, guessed = metrics["balanced_accuracy"], 1 / num_classes
-        effective = _balanced_graphs(graphs, largest, num_classes)
-        measured = f"balanced accuracy {reached:.2f}, guessing has {guessed:.2f}"
-    else:
-        reached, guessed, effective = metrics["accuracy"], largest, graphs
-        measured = f"accuracy {reached:.2f}, that class has {guessed:.2f}"
-    if reached <= guessed + STANDARD_ERRORS * _error(reached, effective):
+    measure = _Measure.of(metrics, num_classes)
+    reached = metrics[measure.name]
+    if not measure.shows_skill(reached):
         yield Verdict(
-            "no-skill", f"No better than always predicting the largest class: {measured}."
+            "no-skill",
+            f"Not shown to be better than {measure.guess}: {measure.words} {reached:.2f} against "
+            f"{measure.guessed:.2f}.",
         )
 
 
@@ -142,16 +182,17 @@ def _balanced_graphs(graphs: int, largest: float, num_classes: int) -> float:
     return graphs * num_classes**2 / (1 / largest + others**2 / (1 - largest))
 
 
-def _honesty(metrics: Mapping[str, Any], config: RunConfig) -> Iterator[Verdict]:
+def _honesty(metrics: Mapping[str, Any], config: RunConfig, num_classes: int) -> Iterator[Verdict]:
     """Whether the subgraph can be read as a reason, by the independent classifier."""
-    judged, random = metrics["judge_accuracy"], metrics["judge_random_accuracy"]
-    if judged is None:
+    if metrics["judge_accuracy"] is None:
         return
-    graphs, gap = metrics["test_graphs"], metrics["accuracy"] - judged
-    if gap > max(JUDGE_GAP, noise(metrics["accuracy"], judged, graphs)):
-        below = f"The judge is {_points(gap)} below the model"
-        on_full = metrics["judge_full_accuracy"]
-        if on_full - judged > noise(on_full, judged, graphs):
+    measure = _Measure.of(metrics, num_classes)
+    judged, on_full, random = _judged(metrics, measure)
+    gap = metrics[measure.name] - judged
+    if gap > JUDGE_GAP and measure.differ(metrics[measure.name], judged):
+        by = "" if measure.name == "accuracy" else f" in {measure.words}"
+        below = f"The judge is {_points(gap)} below the model{by}"
+        if measure.differ(on_full, judged):
             text = f"{below}: the subgraph may be a code, not a reason."
         else:  # it does not know the task, so it cannot say
             text = (
@@ -159,12 +200,33 @@ def _honesty(metrics: Mapping[str, Any], config: RunConfig) -> Iterator[Verdict]
                 "the subgraph is a reason."
             )
         yield Verdict("code", text)
-    elif _kept(metrics, config)[0] <= DENSE and judged - random <= noise(judged, random, graphs):
-        yield Verdict(
-            "random",
-            f"A random part of the same size is as good ({random:.2f}, the chosen one "
-            f"{judged:.2f}): do not read the subgraph as a reason.",
+    elif _kept(metrics, config)[0] <= DENSE and not measure.differ(judged, random):
+        yield _no_choice(metrics, measure)
+
+
+def _no_choice(metrics: Mapping[str, Any], measure: _Measure) -> Verdict:
+    """Why the judge does no better on the chosen part than on a random one."""
+    judged, on_full, random = _judged(metrics, measure)
+    if metrics["majority_rate"] < 1 and not measure.shows_skill(on_full):
+        return Verdict(
+            "code",
+            f"The judge is not shown to be better than {measure.guess} on full graphs "
+            f"({measure.words} {on_full:.2f}): it cannot tell whether the subgraph is a reason.",
         )
+    by = "" if measure.name == "accuracy" else f"{measure.words} "
+    return Verdict(
+        "random",
+        f"A random part of the same size is as good ({by}{random:.2f}, the chosen one "
+        f"{judged:.2f}): do not read the subgraph as a reason.",
+    )
+
+
+def _judged(metrics: Mapping[str, Any], measure: _Measure) -> tuple[float, float, float]:
+    """The judge on the chosen parts, the full graphs, and random parts."""
+    chosen, full, random = (
+        metrics[f"judge_{seen}{measure.name}"] for seen in ("", "full_", "random_")
+    )
+    return chosen, full, random
 
 
 def _density(metrics: Mapping[str, Any], config: RunConfig) -> Iterator[Verdict]:
@@ -194,18 +256,17 @@ def _sparsity_cost(metrics: Mapping[str, Any], config: RunConfig) -> Iterator[Ve
         )
 
 
-def _fine(metrics: Mapping[str, Any], config: RunConfig) -> Verdict:
+def _fine(metrics: Mapping[str, Any], config: RunConfig, num_classes: int) -> Verdict:
     """The headline of a run with nothing to complain of."""
-    accuracy, judged = metrics["accuracy"], metrics["judge_accuracy"]
+    measure = _Measure.of(metrics, num_classes)
+    reached = f"{measure.words.capitalize()} {metrics[measure.name]:.2f}"
     if config.spec.removes is None:
-        largest = metrics["majority_rate"]
-        text = f"Accuracy {accuracy:.2f}; always predicting the largest class has {largest:.2f}."
-        return Verdict("fine", text)
+        return Verdict("fine", f"{reached}; {measure.guess} has {measure.guessed:.2f}.")
     kept, what = _kept(metrics, config)
-    headline = f"Accuracy {accuracy:.2f} from {_percent(kept)} of the {what}"
-    if judged is None:
+    headline = f"{reached} from {_percent(kept)} of the {what}"
+    if metrics["judge_accuracy"] is None:
         return Verdict("fine", f"{headline}; no judge has checked the subgraphs.")
-    random = metrics["judge_random_accuracy"]
+    judged, _, random = _judged(metrics, measure)
     worse = "much worse" if judged - random >= MUCH else "worse"
     return Verdict(
         "fine",
@@ -237,6 +298,20 @@ def _sets(
         yield Verdict(
             "sets",
             f"Prediction sets hold every label: the model is too unsure for alpha = {alpha:g}.",
+        )
+
+
+def _coverage(metrics: Mapping[str, Any], calibration: Sequence[int]) -> Iterator[Verdict]:
+    """Whether the sets keep their promise on these graphs."""
+    coverage, promised = metrics["coverage"], 1 - metrics["alpha"]
+    if coverage is None:
+        return
+    if coverage < promised - STANDARD_ERRORS * _error(promised, metrics["test_graphs"]):
+        yield Verdict(
+            "coverage",
+            f"Prediction sets hold the true label of {_percent(coverage)} of the graphs, not of "
+            f"{_percent(promised)}: these graphs are unlike the calibration part, or that part "
+            f"({_count(sum(calibration), 'graph')}) is too small.",
         )
 
 

@@ -22,7 +22,7 @@ from cores.config import NetworkConfig, PartsConfig, Removal, RunConfig, to_dict
 from cores.data.dataset import Dataset
 from cores.data.splits import Split, split_dataset
 from cores.errors import UserError
-from cores.evaluation.metrics import accuracy
+from cores.evaluation.metrics import accuracy, balanced_accuracy
 from cores.evaluation.predictions import EVALUATION_BATCH, Predictions, predict_proba
 from cores.files import cache_folder, make_folder
 from cores.graphs.masks import RECIPE, masked, smooth_masks
@@ -40,6 +40,7 @@ MANY_GRAPHS = 5000
 """Above so many training graphs its batches are four times as large, for speed."""
 RANDOM_MASKS = 5
 """Random masks per graph behind ``judge_random_accuracy``."""
+_MEASURES = {"accuracy": accuracy, "balanced_accuracy": balanced_accuracy}
 
 
 @dataclass(frozen=True)
@@ -50,20 +51,23 @@ class Judge:
     removal: Removal
 
     def metrics(self, predictions: Predictions, graphs: GraphStore) -> dict[str, float]:
-        """Its accuracy on the kept subgraphs, the full graphs, and random subgraphs as small."""
+        """How well it does on the kept subgraphs, the full graphs, and random subgraphs as small.
+
+        As accuracies, and as balanced ones: with a rare class, the former say little.
+        """
         labels = graphs.y
         chosen = predict_proba(self.classifier, predictions.subgraphs(graphs))
         full = predict_proba(self.classifier, graphs.batches(EVALUATION_BATCH))
         with forked_rng(labels.device):
             torch.manual_seed(SEED)
             random = [
-                accuracy(predict_proba(self.classifier, self._random(predictions, graphs)), labels)
+                predict_proba(self.classifier, self._random(predictions, graphs))
                 for _ in range(RANDOM_MASKS)
             ]
         return {
-            "judge_accuracy": accuracy(chosen, labels),
-            "judge_full_accuracy": accuracy(full, labels),
-            "judge_random_accuracy": sum(random) / len(random),
+            f"judge_{seen}{name}": sum(measure(probs, labels) for probs in drawn) / len(drawn)
+            for name, measure in _MEASURES.items()
+            for seen, drawn in (("", [chosen]), ("full_", [full]), ("random_", random))
         }
 
     def _random(self, predictions: Predictions, graphs: GraphStore) -> Iterator[Batch]:
