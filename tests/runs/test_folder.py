@@ -119,7 +119,7 @@ def test_a_run_made_by_another_process_meanwhile_is_not_mixed_with_ours(
 ) -> None:
     """The folder is free when we look, and taken when our data is loaded."""
 
-    def slow_load(*arguments: object) -> object:
+    def slow_load(*arguments: object, **options: object) -> object:
         monkeypatch.undo()
         train_run(config(seed=1), tmp_path / "run", device="cpu")
         return load_dataset("motifs")
