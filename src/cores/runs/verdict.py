@@ -216,8 +216,8 @@ def _no_choice(metrics: Mapping[str, Any], measure: _Measure) -> Verdict:
     by = "" if measure.name == "accuracy" else f"{measure.words} "
     return Verdict(
         "random",
-        f"A random part of the same size is as good ({by}{random:.2f}, the chosen one "
-        f"{judged:.2f}): do not read the subgraph as a reason.",
+        f"A random part of the same size is as good, within noise ({by}{random:.2f}, the chosen "
+        f"one {judged:.2f}): do not read the subgraph as a reason.",
     )
 
 
