@@ -1,6 +1,6 @@
 """`cores train`: one run folder."""
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,50 +58,30 @@ def _parser() -> CommandParser:
     return parser
 
 
-def _train(options: Namespace) -> dict[str, Any]:
-    config, out, dataset = run_config(options), options.out, None
-    columns = column_names(options)
-    if config.dataset not in (*DATASETS, *REGISTERED):  # a file of the user's
-        from cores.data.datasets import load_dataset
+@dataclass(frozen=True)
+class _OwnFile:
+    """A file of the user's, read once: how long to train depends on its size."""
 
-        dataset = load_dataset(config.dataset, columns=columns, on_error=options.on_error)
-        defaults = own_data_settings(len(dataset))
-        if columns.split is not None:
-            defaults |= {"parts": {"kind": "column"}}
-        config = run_config(options, defaults)
-    elif columns != ColumnNames():
-        raise UserError(f"{config.dataset} is no file with columns to name")
+    dataset: "Dataset"
+    columns: ColumnNames
+
+
+def _train(options: Namespace) -> dict[str, Any]:
+    config, own = _configured(options)
     if not 0 <= options.pictures <= 100:
         raise UserError(f"--pictures must lie in [0, 100], got {options.pictures}")
     if options.folds:
-        if dataset is not None:
-            _note_data(dataset, config)
-        return _train_folds(options, config, None if dataset is None else columns, dataset)
-    folder = Path(out) if out else _default_folder(config)
-    if dataset is not None:
+        return _train_folds(options, config, own)
+    folder = Path(options.out) if options.out else _default_folder(config)
+    if own is not None:
         from cores.data.splits import split_dataset
         from cores.runs.folder import is_finished
 
         # A mistake is told alone, without the note.
-        is_finished(folder, config, options.resume, asdict(columns))
-        split_dataset(dataset, config.split, config.parts)
-        _note_data(dataset, config)
-    from cores.runs.progress import phases_of, training_progress
-    from cores.runs.run import train_run
-
-    title = f"{config.model} on {config.dataset}"
-    with training_progress(title, phases_of(config)) as reports:
-        metrics = train_run(
-            config,
-            folder,
-            data_root=path_or_none(options.data_root),
-            columns=None if dataset is None else columns,
-            dataset=dataset,
-            device=options.device,
-            resume=options.resume,
-            report=reports.training,
-            judge_report=reports.judge,
-        )
+        is_finished(folder, config, options.resume, asdict(own.columns))
+        split_dataset(own.dataset, config.split, config.parts)
+        _note_data(own.dataset, config)
+    metrics = _train_one(options, config, folder, own)
     if options.pictures:
         from cores.explain.pictures import draw_subgraphs
         from cores.explain.run import explain_test_graphs
@@ -113,6 +93,43 @@ def _train(options: Namespace) -> dict[str, Any]:
     if not options.json:
         display.print_metrics(metrics, str(folder), options.flags)
     return metrics
+
+
+def _configured(options: Namespace) -> tuple[RunConfig, _OwnFile | None]:
+    """The settings of a run; for a file of the user's, with defaults by its size."""
+    config, columns = run_config(options), column_names(options)
+    if config.dataset in (*DATASETS, *REGISTERED):
+        if columns != ColumnNames():
+            raise UserError(f"{config.dataset} is no file with columns to name")
+        return config, None
+    from cores.data.datasets import load_dataset
+
+    dataset = load_dataset(config.dataset, columns=columns, on_error=options.on_error)
+    defaults = own_data_settings(len(dataset))
+    if columns.split is not None:
+        defaults |= {"parts": {"kind": "column"}}
+    return run_config(options, defaults), _OwnFile(dataset, columns)
+
+
+def _train_one(
+    options: Namespace, config: RunConfig, folder: Path, own: _OwnFile | None
+) -> dict[str, Any]:
+    from cores.runs.progress import phases_of, training_progress
+    from cores.runs.run import train_run
+
+    title = f"{config.model} on {config.dataset}"
+    with training_progress(title, phases_of(config)) as reports:
+        return train_run(
+            config,
+            folder,
+            data_root=path_or_none(options.data_root),
+            columns=None if own is None else own.columns,
+            dataset=None if own is None else own.dataset,
+            device=options.device,
+            resume=options.resume,
+            report=reports.training,
+            judge_report=reports.judge,
+        )
 
 
 def _note_data(dataset: "Dataset", config: RunConfig) -> None:
@@ -129,12 +146,7 @@ def _note_data(dataset: "Dataset", config: RunConfig) -> None:
         display.print_note(f"{count:,} rows could not be used: {dataset.unusable}")
 
 
-def _train_folds(
-    options: Namespace,
-    config: RunConfig,
-    columns: ColumnNames | None,
-    dataset: "Dataset | None",
-) -> dict[str, Any]:
+def _train_folds(options: Namespace, config: RunConfig, own: _OwnFile | None) -> dict[str, Any]:
     from cores.runs.folds import folds_table, train_folds
     from cores.runs.progress import phases_of, training_progress
 
@@ -142,6 +154,8 @@ def _train_folds(
         raise UserError("--pictures is for one run; leave it out with --folds")
     if "split" in options:
         raise UserError("--folds takes every split in turn; leave --split out")
+    if own is not None:
+        _note_data(own.dataset, config)
     folder = Path(options.out) if options.out else _default_folder(config, options.folds)
     title = f"{config.model} on {config.dataset}, {options.folds} folds"
     found = train_folds(
@@ -149,8 +163,8 @@ def _train_folds(
         options.folds,
         folder,
         data_root=path_or_none(options.data_root),
-        columns=columns,
-        dataset=dataset,
+        columns=None if own is None else own.columns,
+        dataset=None if own is None else own.dataset,
         device=options.device,
         progress=lambda fold: training_progress(f"{title}: fold {fold.split}", phases_of(fold)),
     )
