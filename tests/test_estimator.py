@@ -284,7 +284,7 @@ def test_what_cannot_be_fitted_is_refused_in_one_line(graphs: list[Data]) -> Non
         "one class": ([g for g in graphs if int(g.y)], "every graph has the label 1"),
         "floats": ([changed(first, y=torch.tensor([0.5])), *rest], "graph 0 has the label 0.5, a"),
         "no nodes": ([*rest, Data(x=torch.ones(0, 10))], "graph 79 has no nodes; leave it out"),
-        "type": ([first, "CCO", *rest], "graph 1 is a str; give PyG Data or networkx"),
+        "type": ([first, "CCO", *rest], "graph 1 is a str; give PyG Data, networkx"),
         "few": (graphs[:9], "has 4 graphs, but each of the 5 parts"),
     }
     for graphs_given, message in bad.values():

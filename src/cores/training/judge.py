@@ -36,8 +36,9 @@ from cores.training.supervised import Report, fit_epoch, fit_scaler, no_report
 PARTS = PartsConfig()
 """The shares by which the judge of a run divides the graphs, whatever the run's preset."""
 EPOCHS, BATCH_SIZE, LEARNING_RATE, FINAL_RATE, WEIGHT_DECAY, SEED = 150, 32, 3e-3, 0.05, 1e-4, 7919
-MANY_GRAPHS = 5000
-"""Above so many training graphs its batches are four times as large, for speed."""
+MANY_GRAPHS, FEWEST_EPOCHS = 5000, 20
+"""Above so many training graphs its batches are four times as large, and it sees as many graphs in
+all as at this number."""
 RANDOM_MASKS = 5
 """Random masks per graph behind ``judge_random_accuracy``."""
 _MEASURES = {"accuracy": accuracy, "balanced_accuracy": balanced_accuracy}
@@ -186,11 +187,13 @@ def _train(judge: Judge, dataset: Dataset, index: Tensor, report: Report) -> Non
     optimizer = Adam(
         classifier.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY, fused=True
     )
-    schedule = Cosine(optimizer, EPOCHS, FINAL_RATE)
+    many = len(graphs) > MANY_GRAPHS
+    size = 4 * BATCH_SIZE if many else BATCH_SIZE
+    epochs = max(FEWEST_EPOCHS, EPOCHS * MANY_GRAPHS // len(graphs)) if many else EPOCHS
+    schedule = Cosine(optimizer, epochs, FINAL_RATE)
     order = torch.Generator().manual_seed(SEED)
-    size = BATCH_SIZE if len(graphs) <= MANY_GRAPHS else 4 * BATCH_SIZE
-    for epoch in range(1, EPOCHS + 1):
+    for epoch in range(1, epochs + 1):
         batches = masked(graphs.batches(size, order), judge.removal)
         loss = fit_epoch(classifier, batches, optimizer)
         schedule.step(0.0)
-        report(epoch, {"loss": loss})
+        report(EPOCHS * epoch // epochs, {"loss": loss})  # of the usual number

@@ -237,7 +237,7 @@ def test_a_pickle_that_would_run_a_command_runs_none(tmp_path: Path) -> None:
             return os.system, (f"touch {tmp_path / 'ran'}",)
 
     torch.save([Hostile()], tmp_path / "hostile.pt")
-    with pytest.raises(UserError, match="holds more than that"):
+    with pytest.raises(UserError, match="holds more than graphs"):
         next(iter(read_rows(tmp_path / "hostile.pt", ColumnNames())))
     assert not (tmp_path / "ran").exists()
 
