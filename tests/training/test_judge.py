@@ -162,3 +162,16 @@ def test_judges_of_other_parts_are_others(small: Callable[..., Dataset], tmp_pat
 def twice(dataset: Dataset) -> GraphStore:
     """Enough graphs for folds."""
     return dataset.graphs.subset(torch.arange(12).repeat(2))
+
+
+def test_a_judge_of_many_graphs_trains_for_fewer_epochs(
+    small: Callable[..., Dataset], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its progress counts in the usual number, which is shown before the graphs are known."""
+    monkeypatch.setattr(judges, "EPOCHS", 10)
+    monkeypatch.setattr(judges, "MANY_GRAPHS", 4)
+    monkeypatch.setattr(judges, "FEWEST_EPOCHS", 2)
+    reported: list[int] = []
+    judge_of(small(), run(), CPU, lambda epoch, metrics: reported.append(epoch))
+    assert 2 <= len(reported) < 10
+    assert reported[-1] == 10
