@@ -5,7 +5,7 @@ which one it was trained with. docs/inputs.md has the table.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
 from typing import Any
@@ -145,19 +145,19 @@ def _elements() -> NDArray[np.int64]:
 
 @cache
 def _hybridisations() -> NDArray[np.int64]:
-    names = needs_rdkit().HybridizationType.names
-    columns = np.full(256, len(HYBRIDISATIONS), dtype=np.int64)
-    for column, name in enumerate(HYBRIDISATIONS):
-        columns[int(names[name])] = column
-    return columns
+    return _places(HYBRIDISATIONS, needs_rdkit().HybridizationType.names)
 
 
 @cache
 def _orders() -> NDArray[np.int64]:
-    names = needs_rdkit().BondType.names
-    columns = np.full(256, len(BOND_ORDERS), dtype=np.int64)
-    for column, name in enumerate(BOND_ORDERS):
-        columns[int(names[name])] = column
+    return _places(BOND_ORDERS, needs_rdkit().BondType.names)
+
+
+def _places(listed: Sequence[str], numbers: Mapping[str, Any]) -> NDArray[np.int64]:
+    """Column of a value of rdkit's, by its number; the column after the listed ones for others."""
+    columns = np.full(256, len(listed), dtype=np.int64)
+    for column, name in enumerate(listed):
+        columns[int(numbers[name])] = column
     return columns
 
 
