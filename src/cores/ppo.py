@@ -76,10 +76,10 @@ class Rollout:
 @torch.no_grad()
 def collect(policy: Policy, batch: Batch, samples: int) -> Rollout:
     """Sample actions for every graph of a batch."""
-    logits = policy(batch)  # [M]
+    elements = Elements.of(batch, policy.removal)
+    logits = policy(elements.batch)  # [M]
     uniform = torch.rand(samples, len(logits), device=logits.device)
     removed = uniform < policy.probabilities(logits)  # [S, M]
-    elements = Elements.of(batch, policy.removal)
     return Rollout(elements, removed, policy.log_prob(logits, removed))
 
 

@@ -117,7 +117,7 @@ def test_the_undirected_edges_of_any_batch_are_those_of_the_store(seeds: list[in
     chosen = [random_graph(seed) for seed in seeds]
     theirs = Batch.from_data_list(chosen)
     before = copied(theirs)
-    ours = GraphStore.from_graphs(chosen).batch(torch.arange(len(chosen)))
+    ours = GraphStore.from_graphs(chosen).with_pairs().batch(torch.arange(len(chosen)))
     assert_same(with_pairs(theirs), ours, "pair_index", "edge_pair")
     assert_unchanged(theirs, before)
 
@@ -134,7 +134,7 @@ def test_every_directed_edge_names_the_undirected_one_with_its_ends(seed: int) -
 
 
 def test_a_batch_that_knows_its_undirected_edges_is_returned_as_it_is() -> None:
-    ours = GraphStore.from_graphs(graphs()).batch(torch.arange(4))
+    ours = GraphStore.from_graphs(graphs()).with_pairs().batch(torch.arange(4))
     assert with_pairs(ours) is ours
 
 

@@ -35,11 +35,10 @@ def test_the_asked_share_is_kept_rounded_up_and_never_nothing(
 
 def test_with_both_no_edge_is_kept_without_its_ends() -> None:
     torch.manual_seed(0)
-    batch = ba_motifs(num_graphs=8, seed=1).batch(torch.arange(8))
-    elements = Elements.of(batch, "both")
+    elements = Elements.of(ba_motifs(num_graphs=8, seed=1).batch(torch.arange(8)), "both")
     kept = ~smooth_masks(elements, torch.full((8,), 0.4))
-    nodes, pairs = elements.per_node(kept, True), elements.per_pair(kept, True)
-    assert nodes[batch.pair_index[:, pairs]].all()
+    nodes, pairs = elements.per_node(kept, True), elements.per_pair(kept)
+    assert nodes[elements.batch.pair_index[:, pairs]].all()
     ratio = elements.kept_ratio(~kept)
     assert ratio.max() < 0.42
     assert ratio.mean() > 0.3

@@ -82,8 +82,7 @@ def test_renaming_the_nodes_renames_the_decisions(removal: str, layer: str) -> N
     ]
     assert torch.allclose(nodes[0][order], nodes[1], atol=1e-5)
     edges = [
-        each.per_pair(logits, 0.0)[batch.edge_pair]
-        for each, logits, batch in zip(elements, (one, other), batches, strict=True)
+        each.per_edge(logits, 0.0) for each, logits in zip(elements, (one, other), strict=True)
     ]
     assert torch.allclose(edges[0], edges[1], atol=1e-5)  # edges were listed in the same order
 

@@ -197,10 +197,14 @@ def test_the_student_learns_from_labels_and_from_what_its_teachers_say_of_the_sa
     teachers = [model_of(settings).classifier for _ in range(2)]
     (batch,) = ba_motifs(num_graphs=6, seed=0).batches(6)
     labels = torch.nn.functional.one_hot(batch.y, 2)
-    said = sum(each(batch).softmax(dim=-1) for each in teachers) / 2
-    (learnt,) = distilled([batch], teachers, 0.8)
-    assert torch.allclose(learnt.y, 0.8 * said + 0.2 * labels)
-    assert not learnt.y.requires_grad
+    said = [each(batch).softmax(dim=-1) for each in teachers]
+    generator = torch.Generator().manual_seed(0)
+    asked = []
+    for learnt in distilled([batch.clone() for _ in range(40)], teachers, 0.8, generator):
+        assert not learnt.y.requires_grad
+        asked.append([torch.allclose(learnt.y, 0.8 * each + 0.2 * labels) for each in said])
+    assert all(sum(who) == 1 for who in asked)  # one of them per batch
+    assert 10 < sum(first for first, _ in asked) < 30  # both as often
 
 
 def test_without_referees_of_its_own_a_classifier_learns_the_labels_alone(

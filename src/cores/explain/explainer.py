@@ -7,7 +7,7 @@ from torch import Tensor
 from torch_geometric.explain import ExplainerAlgorithm, Explanation
 from torch_geometric.explain.config import MaskType, ModelTaskLevel
 
-from cores.graphs.batches import as_batch, with_pairs
+from cores.graphs.batches import as_batch
 from cores.graphs.subgraphs import Elements
 from cores.models.policy import Policy
 from cores.models.sparse import keep_scores
@@ -52,9 +52,9 @@ class CoresExplainer(ExplainerAlgorithm):
         **kwargs: Any,
     ) -> Explanation:
         """Masks of the nodes and edges; the model and its target do not matter to the policy."""
-        batch = with_pairs(as_batch(x, edge_index, kwargs.get("edge_attr"), kwargs.get("batch")))
-        logits = self.policy(batch)
+        batch = as_batch(x, edge_index, kwargs.get("edge_attr"), kwargs.get("batch"))
         elements = Elements.of(batch, self.policy.removal)
+        logits = self.policy(elements.batch)
         if self.hard:
             subgraph = elements.subgraph(elements.mode(logits))
             nodes = (~subgraph.removed_nodes).float()

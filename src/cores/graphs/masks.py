@@ -17,7 +17,7 @@ from cores.config import Removal
 from cores.graphs.segments import place_within
 from cores.graphs.subgraphs import Elements
 
-RECIPE = 2
+RECIPE = 3
 """Version of these masks: what was trained on other masks is not comparable."""
 MOST_ROUNDS = 8
 """Each graph's random values are averaged over neighbours 0 to this many times.
@@ -89,7 +89,7 @@ def smoothed(
     batch: Batch, values: Float[Tensor, " nodes"], rounds: Int[Tensor, " graphs"]
 ) -> Float[Tensor, " nodes"]:
     """Values averaged over a node and its neighbours, up to ``MOST_ROUNDS`` times in each graph."""
-    source, target = torch.cat([batch.pair_index, batch.pair_index.flip(0)], dim=1)
+    source, target = batch.edge_index
     share = 1 / (1 + torch.bincount(target, minlength=len(values)))  # [N]
     for number in range(MOST_ROUNDS):
         around = values.index_add(0, target, values[source]) * share

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -32,6 +33,8 @@ class GraphStore:
     node_truth: Bool[Tensor, " nodes"] | None = None
     """Nodes of the ground-truth explanation."""
     edge_truth: Bool[Tensor, " edges"] | None = None
+    paired: bool = False
+    """Whether batches come with their undirected edges; see :meth:`with_pairs`."""
 
     @classmethod
     def from_graphs(cls, graphs: Sequence[Data], y: Tensor | None = None) -> "GraphStore":
@@ -100,9 +103,16 @@ class GraphStore:
         ptr = pointers(torch.bincount(graph, minlength=len(self)))
         return EdgePairs(ends - first_node[graph], pair - ptr[graph_of_edge], ptr.cpu())
 
+    def with_pairs(self) -> "GraphStore":
+        """The same graphs, whose batches know their undirected edges: for who decides on those.
+
+        A batch without them finds them when asked, every time anew.
+        """
+        return replace(self, paired=True)
+
     def to(self, device: torch.device) -> "GraphStore":
         """The same graphs on a device; the pointers stay on the CPU."""
-        moved = {
+        moved: dict[str, Any] = {
             field.name: value.to(device)
             for field in fields(self)
             if field.name not in ("node_ptr", "edge_ptr")
@@ -115,16 +125,18 @@ class GraphStore:
         device = self.x.device
         nodes, graph_of_node, node_ptr = gathered(self.node_ptr, index, device)
         edges, graph_of_edge, _ = gathered(self.edge_ptr, index, device)
-        pairs, graph_of_pair, pair_ptr = gathered(self.pairs.ptr, index, device)
+        # index_select: for rows of a matrix, four times as fast as indexing
         picked = {
-            "x": self.x[nodes],
-            "edge_index": self.edge_index[:, edges] + node_ptr[graph_of_edge],
+            "x": self.x.index_select(0, nodes),
+            "edge_index": self.edge_index.index_select(1, edges) + node_ptr[graph_of_edge],
             "y": self.y[index.to(device)],
-            "pair_index": self.pairs.ends[:, pairs] + node_ptr[graph_of_pair],
-            "edge_pair": self.pairs.pair[edges] + pair_ptr[graph_of_edge],
         }
+        if self.paired:
+            pairs, graph_of_pair, pair_ptr = gathered(self.pairs.ptr, index, device)
+            picked["pair_index"] = self.pairs.ends.index_select(1, pairs) + node_ptr[graph_of_pair]
+            picked["edge_pair"] = self.pairs.pair[edges] + pair_ptr[graph_of_edge]
         if self.edge_attr is not None:
-            picked["edge_attr"] = self.edge_attr[edges]
+            picked["edge_attr"] = self.edge_attr.index_select(0, edges)
         if self.node_truth is not None:
             picked["node_truth"] = self.node_truth[nodes]
         if self.edge_truth is not None:

@@ -33,7 +33,7 @@ def remove_nodes(batch: Batch, removed: Bool[Tensor, " nodes"]) -> Batch:
     >>> subgraph.x.tolist(), subgraph.edge_index.tolist()
     ([[1.0], [2.0]], [[0, 1], [1, 0]])
     """
-    return _subgraph(batch, ~removed, ~removed[batch.edge_index].any(dim=0))
+    return _subgraph(batch, ~removed, ~_any_end(removed, batch.edge_index))
 
 
 def remove_edges(batch: Batch, removed: Bool[Tensor, " edges"]) -> Batch:
@@ -48,7 +48,8 @@ def remove_edges(batch: Batch, removed: Bool[Tensor, " edges"]) -> Batch:
     >>> remove_edges(path, torch.tensor([True, True, False, False])).edge_index.tolist()
     [[1, 2], [2, 1]]
     """
-    return _filtered(batch, None, ~removed, edge_index=batch.edge_index[:, ~removed])
+    kept = _positions(~removed)
+    return _filtered(batch, None, kept, edge_index=batch.edge_index.index_select(1, kept))
 
 
 def node_ratio(batch: Batch, removed: Bool[Tensor, " nodes"]) -> Float[Tensor, " graphs"]:
@@ -73,7 +74,8 @@ class Elements:
     @classmethod
     def of(cls, batch: Batch, removal: Removal) -> "Elements":
         """The elements of a batch."""
-        batch = with_pairs(batch)
+        if removal != "node":
+            batch = with_pairs(batch)
         owners = []
         if removal != "edge":
             owners.append(batch.batch)
@@ -146,19 +148,22 @@ class Elements:
             return values.new_full((self.batch.x.size(0),), otherwise)
         return values[: self.batch.x.size(0)]
 
-    def per_pair(self, values: Tensor, otherwise: float | bool) -> Tensor:
-        """The values of the undirected edges; the same value for all where not decided on."""
+    def per_edge(self, values: Tensor, otherwise: float | bool) -> Tensor:
+        """The values of the directed edges; the same value for all where not decided on."""
         if self.removal == "node":
-            return values.new_full((self.batch.pair_index.size(1),), otherwise)
+            return values.new_full((self.batch.edge_index.size(1),), otherwise)
+        return self.per_pair(values)[self.batch.edge_pair]
+
+    def per_pair(self, values: Tensor) -> Tensor:
+        """The values of the undirected edges, where these are decided on."""
         return values[self.batch.x.size(0) :] if self.removal == "both" else values
 
     def subgraph(self, removed: Bool[Tensor, " elements"]) -> "Subgraph":
         """G_s after removing elements; an edge goes with either of its ends."""
         batch, nodes = self.batch, self.per_node(removed, False)
+        edges = self.per_edge(removed, False)
         if self.removal == "edge":  # no node is renumbered
-            edges = removed[batch.edge_pair]  # [E]
             return Subgraph(remove_edges(batch, edges), nodes, edges)
-        edges = self.per_pair(removed, False)[batch.edge_pair]
         return Subgraph.without(batch, nodes, edges)
 
 
@@ -182,7 +187,7 @@ class Subgraph:
         cls, batch: Batch, nodes: Bool[Tensor, " nodes"], edges: Bool[Tensor, " edges"]
     ) -> "Subgraph":
         """Without some nodes and edges; an edge goes with either of its ends."""
-        edges = edges | nodes[batch.edge_index].any(dim=0)
+        edges = edges | _any_end(nodes, batch.edge_index)
         return cls(_subgraph(batch, ~nodes, ~edges), nodes, edges)
 
 
@@ -195,17 +200,30 @@ def _kept_share(removed: Tensor, owner: Tensor, num_graphs: int) -> Tensor:
 def _subgraph(batch: Batch, nodes: Tensor, edges: Tensor) -> Batch:
     """The batch with some of its nodes, renumbered, and some of its edges."""
     kept_before = pointers(nodes.long())  # [N + 1], the new number of a node that is kept
+    kept = _positions(edges)
+    ends = batch.edge_index.index_select(1, kept)  # [2, E_s]
     return _filtered(
         batch,
-        nodes,
-        edges,
-        edge_index=kept_before[batch.edge_index[:, edges]],  # [2, E_s]
+        _positions(nodes),
+        kept,
+        edge_index=kept_before.index_select(0, ends.flatten()).view_as(ends),
         ptr=kept_before[batch.ptr],
     )
 
 
+def _any_end(nodes: Tensor, edge_index: Tensor) -> Tensor:
+    """Edges with an end among the nodes."""
+    source, target = edge_index
+    return nodes.index_select(0, source) | nodes.index_select(0, target)
+
+
+def _positions(mask: Tensor) -> Tensor:
+    """Where a mask is true: found once for all that is selected by it."""
+    return mask.nonzero().squeeze(1)
+
+
 def _filtered(batch: Batch, nodes: Tensor | None, edges: Tensor, **replaced: Tensor) -> Batch:
-    """The batch with node and edge attributes filtered, and some attributes replaced."""
+    """The batch with only some nodes (None: all) and edges, and some attributes replaced."""
     chosen = dict(replaced)
     for name, value in batch.to_dict().items():
         if name in chosen or name in _NOT_CARRIED:
@@ -213,8 +231,8 @@ def _filtered(batch: Batch, nodes: Tensor | None, edges: Tensor, **replaced: Ten
         if name in _PER_GRAPH or not isinstance(value, Tensor):
             pass  # PyG goes by length, which may happen to be that of the nodes or edges
         elif batch.is_edge_attr(name):
-            value = value[edges]
+            value = value.index_select(0, edges)
         elif nodes is not None and batch.is_node_attr(name):
-            value = value[nodes]
+            value = value.index_select(0, nodes)
         chosen[name] = value
     return Batch(**chosen)

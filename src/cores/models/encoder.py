@@ -1,5 +1,7 @@
 """Node encoders, Eq. (2): GIN, GCN and GAT on PyG's convolutions, and one blind to edges."""
 
+from typing import Any, cast
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -11,6 +13,35 @@ from cores.config.models import NO_MESSAGES, conv_spec
 from cores.data.dataset import Dims
 
 
+class SumOfMessages(GINConv):
+    """PyG's GIN, half as long under way: rows are gathered and added with no copies between.
+
+    Where one of PyG's explainers masks the messages, they go PyG's way.
+    """
+
+    def forward(self, h: Tensor, edge_index: Tensor, size: Any = None) -> Tensor:
+        """One round of messages."""
+        if self.explain:
+            return cast(Tensor, super().forward(h, edge_index, size))
+        source, target = edge_index
+        total = ((1 + self.eps) * h).index_add(0, target, h.index_select(0, source))
+        return cast(Tensor, self.nn(total))
+
+
+class SumOfEdgeMessages(GINEConv):
+    """PyG's GINE, likewise."""
+
+    def forward(
+        self, h: Tensor, edge_index: Tensor, edge_attr: Tensor | None = None, size: Any = None
+    ) -> Tensor:
+        """One round of messages."""
+        if self.explain or self.lin is None or edge_attr is None:
+            return cast(Tensor, super().forward(h, edge_index, edge_attr, size))
+        source, target = edge_index
+        messages = torch.relu_(h.index_select(0, source).add_(self.lin(edge_attr)))  # [E, H]
+        return cast(Tensor, self.nn(((1 + self.eps) * h).index_add(0, target, messages)))
+
+
 class GINLayer(nn.Module):
     """Sum over neighbours, then an MLP of two layers; bond types enter the messages (GINE)."""
 
@@ -19,9 +50,11 @@ class GINLayer(nn.Module):
         width = config.hidden_dim
         mlp = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width))
         if edge_dim:
-            self.conv: nn.Module = GINEConv(mlp, config.gin_eps, config.gin_train_eps, edge_dim)
+            self.conv: nn.Module = SumOfEdgeMessages(
+                mlp, config.gin_eps, config.gin_train_eps, edge_dim
+            )
         else:
-            self.conv = GINConv(mlp, config.gin_eps, config.gin_train_eps)
+            self.conv = SumOfMessages(mlp, config.gin_eps, config.gin_train_eps)
         self.with_edges = edge_dim > 0
 
     def forward(self, h: Tensor, edge_index: Tensor, edge_attr: Tensor | None) -> Tensor:

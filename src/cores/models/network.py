@@ -8,14 +8,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.data import Batch
-from torch_geometric.nn import global_add_pool, global_mean_pool
 
 from cores.data.dataset import Dims
 from cores.graphs.batches import as_batch
 from cores.graphs.subgraphs import Subgraph
 from cores.models.scaler import FeatureScaler
-
-READOUTS = {"mean": global_mean_pool, "add": global_add_pool}
 
 
 class Network(nn.Module):
@@ -111,4 +108,18 @@ def pooled(
     pooling: tuple[str, ...],
 ) -> Float[Tensor, "graphs pooled"]:
     """The readouts over each graph's nodes, concatenated; zeros for a graph without nodes."""
-    return torch.cat([READOUTS[name](h, owner, size=num_graphs) for name in pooling], dim=-1)
+    total = h.new_zeros(num_graphs, h.size(1)).index_add(0, owner, h)  # once for all readouts
+    return torch.cat([READOUTS[name](total, owner) for name in pooling], dim=-1)
+
+
+def _mean(total: Tensor, owner: Tensor) -> Tensor:
+    count = torch.bincount(owner, minlength=len(total)).clamp(min=1)
+    return total / count[:, None]
+
+
+def _add(total: Tensor, owner: Tensor) -> Tensor:
+    return total
+
+
+READOUTS = {"mean": _mean, "add": _add}
+"""Made of the sum over each graph's nodes and the graph of each node."""

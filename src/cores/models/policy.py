@@ -63,7 +63,7 @@ class Policy(Network):
         batch: Tensor | None = None,
     ) -> Float[Tensor, " elements"]:
         """Logit of every element's removal, for PyG graphs or plain tensors."""
-        graphs = with_pairs(as_batch(x, edge_index, edge_attr, batch))
+        graphs = as_batch(x, edge_index, edge_attr, batch)
         features = self.features(graphs)
         h = self.encoder(features, graphs.edge_index, graphs.get("edge_attr"))  # [N, H]
         h = torch.cat([h, features], dim=-1)  # [N, H + F]
@@ -71,6 +71,7 @@ class Policy(Network):
         if self.removal != "edge":
             logits.append(self.node_head(h).squeeze(-1))  # [N]
         if self.removal != "node":
+            graphs = with_pairs(graphs)
             mixed = self.edge_mixer(h)  # [N, H], before the gather: there are fewer nodes
             first, second = graphs.pair_index
             ends = torch.relu(mixed[first] + mixed[second])  # [P, H]

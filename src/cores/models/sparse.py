@@ -8,7 +8,6 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from cores.data.dataset import Dims
-from cores.graphs.batches import with_pairs
 from cores.graphs.subgraphs import Elements, Subgraph
 from cores.models.classifier import Classifier
 from cores.models.network import GraphModel, Prediction
@@ -43,10 +42,9 @@ class SparseClassifier(GraphModel):
 
         Or a sample, in which a graph that lost everything is restored.
         """
-        batch = with_pairs(batch)
-        logits = self.policy(batch)  # [M]
-        probability = self.policy.probabilities(logits)  # [M]
         elements = Elements.of(batch, self.policy.removal)
+        logits = self.policy(elements.batch)  # [M]
+        probability = self.policy.probabilities(logits)  # [M]
         if sample:
             removed, _ = elements.restored(probability > torch.rand_like(probability))
         else:
@@ -79,10 +77,10 @@ def keep_scores(
     """
     batch = elements.batch
     nodes = elements.per_node(keep, 1.0)  # [N]
-    pairs = elements.per_pair(keep, 1.0)  # [P]
-    edges = pairs[batch.edge_pair]  # [E]
+    edges = elements.per_edge(keep, 1.0)  # [E]
     if elements.removal == "edge":
         ends = batch.pair_index.flatten()
+        pairs = elements.per_pair(keep)  # [P]
         best = torch.zeros_like(nodes).scatter_reduce(0, ends, pairs.repeat(2), "amax")
         return best, edges
     return nodes, edges * nodes[batch.edge_index].prod(dim=0)

@@ -64,7 +64,10 @@ class PreparedData:
                 '(model="cores-node")'
             )
         split = split_dataset(dataset, config.split, config.parts, selection)
-        return cls(dataset, dataset.graphs.to(device), split)
+        graphs = dataset.graphs.to(device)
+        if config.removal not in (None, "node"):
+            graphs = graphs.with_pairs()
+        return cls(dataset, graphs, split)
 
     def part(self, name: str) -> GraphStore:
         """The graphs of a part."""

@@ -181,7 +181,9 @@ def fit_classifiers(state: BilevelState, epoch: int) -> dict[str, float]:
     if state.student not in state.referees:
         teachers = [referee.classifier for referee in state.referees]
         weight = state.config.classifier_data.distillation
-        batches[state.student] = distilled(batches[state.student], teachers, weight)
+        batches[state.student] = distilled(
+            batches[state.student], teachers, weight, state.random.batches
+        )
     losses = [learner.fit(epoch_batches) for learner, epoch_batches in batches.items()]
     _check_finite("loss", sum(losses), epoch, "training")
     return {"loss": losses[0]}

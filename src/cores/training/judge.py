@@ -36,7 +36,7 @@ from cores.training.supervised import Report, fit_epoch, fit_scaler, no_report
 PARTS = PartsConfig()
 """The shares by which the judge of a run divides the graphs, whatever the run's preset."""
 EPOCHS, BATCH_SIZE, LEARNING_RATE, FINAL_RATE, WEIGHT_DECAY, SEED = 150, 32, 3e-3, 0.05, 1e-4, 7919
-MANY_GRAPHS, FEWEST_EPOCHS = 5000, 20
+MANY_GRAPHS, FEWEST_EPOCHS = 2000, 20
 """Above so many training graphs its batches are four times as large, and it sees as many graphs in
 all as at this number."""
 RANDOM_MASKS = 5
@@ -183,6 +183,8 @@ def _train(judge: Judge, dataset: Dataset, index: Tensor, report: Report) -> Non
     classifier = judge.classifier
     device = next(classifier.parameters()).device
     graphs = dataset.graphs.subset(index).to(device)
+    if judge.removal != "node":
+        graphs = graphs.with_pairs()
     fit_scaler(classifier, graphs, dataset)
     optimizer = Adam(
         classifier.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY, fused=True

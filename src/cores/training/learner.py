@@ -105,16 +105,22 @@ def training_batches(
 
 
 def distilled(
-    batches: Iterable[Batch], teachers: Sequence[Classifier], weight: float
+    batches: Iterable[Batch],
+    teachers: Sequence[Classifier],
+    weight: float,
+    generator: torch.Generator,
 ) -> Iterator[Batch]:
-    """The batches with targets that are in part the teachers' mean prediction.
+    """The batches with targets that are in part a prediction: of one teacher, drawn for each batch.
 
     Deviation D14: an ensemble errs less often, and less confidently, than one classifier that is
-    trained on the labels; so does one that is trained on the ensemble's predictions.
+    trained on the labels; so does one that is trained on the ensemble's predictions. The loss is
+    linear in its targets: with one teacher per batch its gradient is, on average, that of their
+    mean prediction, for the price of one.
     """
     for batch in batches:
+        teacher = teachers[int(torch.randint(len(teachers), (), generator=generator))]
         with torch.no_grad():
-            teacher_probs = torch.stack([teacher(batch).softmax(dim=-1) for teacher in teachers])
+            teacher_probs = teacher(batch).softmax(dim=-1)  # [B, K]
         labels = one_hot(batch.y, teacher_probs.size(-1))
-        batch.y = weight * teacher_probs.mean(dim=0) + (1 - weight) * labels  # [B, K]
+        batch.y = weight * teacher_probs + (1 - weight) * labels  # [B, K]
         yield batch

@@ -26,7 +26,7 @@ def model_of(attention: str = "node", conv: str = "gin", **changes: float) -> GS
 @pytest.mark.parametrize("attention", ["node", "edge"])
 @pytest.mark.parametrize("conv", ["gin", "gcn", "gat"])
 def test_every_weight_gets_a_gradient(attention: str, conv: str) -> None:
-    batch = ba_motifs(num_graphs=4, seed=0).batch(torch.arange(4))
+    batch = ba_motifs(num_graphs=4, seed=0).with_pairs().batch(torch.arange(4))
     model = model_of(attention, conv)
     model.loss(batch).backward()
     for name, weight in model.named_parameters():
@@ -37,7 +37,7 @@ def test_every_weight_gets_a_gradient(attention: str, conv: str) -> None:
 
 @pytest.mark.parametrize("conv", ["gin", "gcn", "gat"])
 def test_the_attention_learns_from_the_classes_alone(conv: str) -> None:
-    batch = ba_motifs(num_graphs=4, seed=0).batch(torch.arange(4))
+    batch = ba_motifs(num_graphs=4, seed=0).with_pairs().batch(torch.arange(4))
     model = model_of("node", conv, information_weight=0.0)
     model.loss(batch).backward()
     assert model.attention.weight.grad.abs().sum() > 0
@@ -55,7 +55,7 @@ def test_a_batch_without_edges_has_a_loss() -> None:
 
 
 def test_the_constraint_is_on_the_probability_not_on_the_draw() -> None:
-    batch = ba_motifs(num_graphs=4, seed=0).batch(torch.arange(4))
+    batch = ba_motifs(num_graphs=4, seed=0).with_pairs().batch(torch.arange(4))
     model = model_of(dropout=0.0)
     torch.nn.init.zeros_(model.attention.weight)
     torch.nn.init.zeros_(model.attention.bias)  # probability 0.5 everywhere
@@ -70,7 +70,7 @@ def test_the_constraint_is_on_the_probability_not_on_the_draw() -> None:
 
 @pytest.mark.parametrize("conv", ["gin", "gcn", "gat"])
 def test_attention_of_one_changes_nothing(conv: str) -> None:
-    batch = ba_motifs(num_graphs=4, seed=0).batch(torch.arange(4))
+    batch = ba_motifs(num_graphs=4, seed=0).with_pairs().batch(torch.arange(4))
     model = model_of("edge", conv).eval()
     full = torch.ones(batch.pair_index.size(1))
     assert torch.allclose(model._classify(batch, full), model.classifier(batch), atol=1e-5)
@@ -83,7 +83,7 @@ def test_attention_of_zero_cuts_every_message(conv: str) -> None:
 
     Not so with GAT, whose softmax over the neighbours also weighs the node itself.
     """
-    batch = ba_motifs(num_graphs=2, seed=0).batch(torch.arange(1))
+    batch = ba_motifs(num_graphs=2, seed=0).with_pairs().batch(torch.arange(1))
     model = model_of("edge", conv).eval()
     one, other = batch.edge_index[:, 0].tolist()
 
@@ -103,7 +103,7 @@ def test_attention_of_zero_cuts_every_message(conv: str) -> None:
 
 
 def test_both_directions_of_an_edge_weigh_the_same() -> None:
-    batch = ba_motifs(num_graphs=4, seed=0).batch(torch.arange(4))
+    batch = ba_motifs(num_graphs=4, seed=0).with_pairs().batch(torch.arange(4))
     scores = model_of("edge").eval().predict(batch).edge_scores
     pairs = torch.stack([batch.edge_pair, torch.arange(len(scores))])
     order = pairs[0].argsort(stable=True)
@@ -128,7 +128,7 @@ def test_information_is_least_at_r_and_r_goes_down() -> None:
 
 
 def test_evaluation_is_not_random() -> None:
-    batch = ba_motifs(num_graphs=4, seed=0).batch(torch.arange(4))
+    batch = ba_motifs(num_graphs=4, seed=0).with_pairs().batch(torch.arange(4))
     model = model_of().eval()
     assert torch.equal(model.predict(batch).probs, model.predict(batch).probs)
     assert torch.allclose(model(batch).softmax(-1), model.predict(batch).probs)
