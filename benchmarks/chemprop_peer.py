@@ -4,7 +4,8 @@
 
 For every split a file ``split-N/data.csv`` says which molecules are for training, validation and
 test, and both programs read it. Both run by their command lines, with their default settings, on
-one CPU thread. Measured are the seconds of training, molecules per second in predicting, and
+one CPU thread. Measured are the seconds of training
+(with the judge), molecules per second in predicting, and
 accuracy, balanced accuracy and ROC-AUC on the test part; and, for positive test molecules, how fast
 rationales come and how many of the true atoms they hold: those that CORES gives with every
 prediction against a tree search (``rationales.py``) that asks the same model.
@@ -50,8 +51,8 @@ EXPLAINED = "cores-node"
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 RESULTS = (
     *("split", "program", "train_molecules", "test_molecules", "train_seconds", "epochs"),
-    *("one_epoch_seconds", "epoch_seconds", "startup_seconds", "predict_seconds"),
-    *("predict_startup_seconds", "molecules_per_second", "molecules_per_second_with_startup"),
+    *("predict_seconds", "predict_startup_seconds", "molecules_per_second"),
+    "molecules_per_second_with_startup",
     *("accuracy", "balanced_accuracy", "roc_auc", "kept_share"),
 )
 RATIONALES = (
@@ -172,13 +173,12 @@ class Chemprop:
         self._command = command
         self._epochs = epochs
 
-    def train(self, data: Path, run: Path, epochs: int | None, seed: int) -> tuple[float, int]:
+    def train(self, data: Path, run: Path, seed: int) -> tuple[float, int]:
         """Train a model; its seconds and epochs."""
-        epochs = self._epochs if epochs is None else epochs
         options: list[str] = []
-        if epochs is not None:
-            options = ["--epochs", str(epochs)]
-            if epochs <= 2:  # it wants more epochs than there are for warming up: 2
+        if self._epochs is not None:
+            options = ["--epochs", str(self._epochs)]
+            if self._epochs <= 2:  # it wants more epochs than there are for warming up: 2
                 options += ["--warmup-epochs", "0"]
         seconds, _ = timed(
             [
@@ -219,16 +219,15 @@ class Ours:
         self._epochs = epochs
         self._command = [sys.executable, "-m", "cores"]
 
-    def train(self, data: Path, run: Path, epochs: int | None, seed: int) -> tuple[float, int]:
+    def train(self, data: Path, run: Path, seed: int) -> tuple[float, int]:
         """Train a model; its seconds and epochs."""
-        epochs = self._epochs if epochs is None else epochs
         seconds, printed = timed(
             [
                 *self._command,
                 *("train", "--dataset", data, "--split-column", "split"),
                 *("--model", self.name, "--seed", str(seed), "--device", "cpu"),
                 *("--out", run, "--json"),
-                *(() if epochs is None else ("--epochs", str(epochs))),
+                *(() if self._epochs is None else ("--epochs", str(self._epochs))),
             ],
             run.with_suffix(".train.log"),
         )
@@ -261,9 +260,9 @@ def our_prediction(record: Mapping[str, Any]) -> Prediction:
 def measured(
     program: "Chemprop | Ours", folder: Path, molecules: Sequence[Molecule], split: int
 ) -> tuple[Row, list[Prediction]]:
-    """Train on a split, predict its test part, and time both, start-up apart.
+    """Train on a split, predict its test part, and time both.
 
-    Start-up is known by a training of one epoch, and by predicting one molecule.
+    The start-up of predicting is the time for one molecule.
     """
     from sklearn.metrics import accuracy_score, balanced_accuracy_score, roc_auc_score
 
@@ -273,16 +272,13 @@ def measured(
     tests = [m for m, part in zip(molecules, parts, strict=True) if part == "test"]
     write_molecules(test, tests, ["test"] * len(tests))
     write_molecules(one, tests[:1], ["test"])
-    run, brief = folder / program.name, folder / f"{program.name}-one-epoch"
-    for path in (run, brief):  # of a measurement that was interrupted
-        shutil.rmtree(path, ignore_errors=True)
-    train_seconds, epochs = program.train(data, run, None, split)
-    brief_seconds, _ = program.train(data, brief, 1, split)
+    run = folder / program.name
+    shutil.rmtree(run, ignore_errors=True)  # of a measurement that was interrupted
+    train_seconds, epochs = program.train(data, run, split)
     startup_predict, _ = program.predict(one, run)
     predict_seconds, predictions = program.predict(test, run)
     if len(predictions) != len(tests):
         raise SystemExit(f"{program.name}: {len(predictions)} predictions of {len(tests)}")
-    epoch_seconds = (train_seconds - brief_seconds) / (epochs - 1) if epochs > 1 else None
     truth = [molecule.label for molecule in tests]
     scores = [prediction.probability for prediction in predictions]
     chosen = [int(score >= 0.5) for score in scores]
@@ -299,9 +295,6 @@ def measured(
         "test_molecules": len(tests),
         "train_seconds": train_seconds,
         "epochs": epochs,
-        "one_epoch_seconds": brief_seconds,
-        "epoch_seconds": epoch_seconds,
-        "startup_seconds": None if epoch_seconds is None else brief_seconds - epoch_seconds,
         "predict_seconds": predict_seconds,
         "predict_startup_seconds": startup_predict,
         # too few molecules to be seen beside the start-up: no rate
