@@ -208,9 +208,9 @@ def _matrix(
         else:
             columns[:, column] = 1  # the constant
     for kind, places in by_kind.items() if len(columns) else ():
-        distinct, which = np.unique(values[:, kind], return_inverse=True)
+        distinct, which = _distinct(values[:, kind])
         trained = {str(value): places.get(str(value), -1) for value in known[kind]}
-        place = np.array([trained.get(str(value), -1) for value in distinct.tolist()])[which]
+        place = np.array([trained.get(str(value), -1) for value in distinct])[which]
         rows = np.flatnonzero(place >= 0)
         columns[rows, place[rows]] = 1
     return columns
@@ -222,9 +222,9 @@ def _unknown(
     """The first value of every graph that no graph of the training had."""
     found: dict[int, Unknown] = {}
     for kind, column in enumerate(values.T if len(values) else ()):
-        distinct, which = np.unique(column, return_inverse=True)
+        distinct, which = _distinct(column)
         expected = {str(value) for value in known[kind]}
-        strange = np.array([str(value) not in expected for value in distinct.tolist()], dtype=bool)
+        strange = np.array([str(value) not in expected for value in distinct], dtype=bool)
         rows = np.flatnonzero(strange[which])
         owner = np.searchsorted(ptr, rows, side="right") - 1
         graphs, first = np.unique(owner, return_index=True)
@@ -232,3 +232,14 @@ def _unknown(
         for graph, value in zip(graphs.tolist(), column[rows[first]].tolist(), strict=True):
             found.setdefault(graph, Unknown(graph, f"{name} {value!r}"))
     return list(found.values())
+
+
+def _distinct(column: NDArray[Any]) -> tuple[list[Value], NDArray[np.int64]]:
+    """The different values of a column, and which of them each row has.
+
+    By hashing: texts are objects to numpy, and sorting them is slow.
+    """
+    numbers: dict[Value, int] = {}
+    rows = (numbers.setdefault(value, len(numbers)) for value in column.tolist())
+    which = np.fromiter(rows, np.int64, len(column))
+    return list(numbers), which

@@ -138,15 +138,15 @@ def _graph(record: dict[str, Any]) -> _Graph:
         raise InvalidGraphError('"edges" must be a list')
     by_ends: dict[tuple[int, int], Any] = {}
     for edge in edges:
-        if not (isinstance(edge, list) and len(edge) in (2, 3)):
+        if type(edge) is not list or len(edge) not in (2, 3):
             raise InvalidGraphError("an edge must be [a, b] or [a, b, feature]")
-        if not all(isinstance(end, int) and not isinstance(end, bool) for end in edge[:2]):
+        a, b = edge[0], edge[1]
+        if type(a) is not int or type(b) is not int:  # by type: true and false are no numbers
             raise InvalidGraphError(f"an edge's ends must be numbers of nodes, got {edge[:2]}")
-        a, b = edge[:2]
         if not (0 <= a < count and 0 <= b < count):
             raise InvalidGraphError(f"edge [{a}, {b}] names a node that is not there (of {count})")
         item = edge[2] if len(edge) == 3 else None
-        if by_ends.setdefault((min(a, b), max(a, b)), item) != item:
+        if by_ends.setdefault((a, b) if a <= b else (b, a), item) != item:
             raise InvalidGraphError(f"edge [{a}, {b}] has two different features")
     features = list(by_ends.values())
     if not features:
@@ -164,9 +164,10 @@ def _items(items: list[Any], kind: str) -> tuple[list[Any], Columns]:
     if any(len(row) != width for row in rows):
         raise InvalidGraphError(f"every {kind} must have as many features")
     flat = [value for row in rows for value in row]
-    if all(isinstance(value, str) for value in flat):
+    types = set(map(type, flat))
+    if types <= {str}:
         return rows, Columns(0, width)
-    if not all(isinstance(value, int | float) for value in flat):
+    if not types <= {int, float, bool}:
         raise InvalidGraphError(f"the features of {kind}s must be all numbers or all text")
     if not all(abs(value) < 3e38 for value in flat):  # NaN is not, either
         raise InvalidGraphError(f"has NaN, infinite or too large {kind} features")
