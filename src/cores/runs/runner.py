@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from cores.config import RunConfig
 from cores.data.folders import data_folder
-from cores.errors import UserError
+from cores.errors import UserError, out_of_memory
 from cores.files import HeldError, is_held
 from cores.runs.cluster import on_cluster
 from cores.runs.scripts import in_worker
@@ -216,6 +216,8 @@ def _run(config: RunConfig, *, root: Path, device: str, data_root: Path | None) 
     except UserError as error:
         return str(error)
     except Exception as error:  # a fault of ours must not stop the other runs; it is reported
+        if (told := out_of_memory(error)) is not None:
+            return told
         with suppress(OSError):  # the disk may be what failed
             folder.mkdir(parents=True, exist_ok=True)  # the run may not have come so far
             report.write_text(traceback.format_exc(), encoding="utf-8")

@@ -16,7 +16,7 @@ from cores.data.datasets import load_dataset
 from cores.errors import UserError, failed
 from cores.evaluation.metrics import accuracy, balanced_accuracy
 from cores.evaluation.predictions import predict
-from cores.files import in_turn, is_held, locked, make_folder, write_atomically
+from cores.files import escape, in_turn, is_held, locked, make_folder, write_atomically
 from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.fit import PreparedData, training_settings
 from cores.runs.runner import has_fault, in_processes, run_folder, train_in_worker
@@ -286,8 +286,10 @@ def _toml(base: RunConfig, best: Tried) -> str:
             changed[group] = {
                 name: value for name, value in settings.items() if value != preset[group][name]
             }
-    head = (
-        f"# Found by `cores search` on {base.dataset}, split {base.split}: trial {best.number}, "
-        f"{best.score:.4f} on the selection part.\n"
+    head = escape.toml_comment(
+        f"Found by `cores search` on {base.dataset}, split {base.split}: trial {best.number}, "
+        f"{best.score:.4f} on the selection part."
     )
-    return head + tomli_w.dumps({name: value for name, value in changed.items() if value != {}})
+    return f"{head}\n" + tomli_w.dumps(
+        {name: value for name, value in changed.items() if value != {}}
+    )

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cores.data.inputs.columns import ID, LABEL, ColumnNames
-from cores.data.inputs.text import open_text
+from cores.data.inputs.text import text_lines
 from cores.data.raw import Columns, Layout, Parsed, RawGraphs, Rejected
 
 NOTHING = Columns(numbers=0, kinds=0)
@@ -91,7 +91,7 @@ class JsonRows:
 
 def json_rows(path: Path, names: ColumnNames, size: int) -> Iterator[JsonRows]:
     """A file of JSON lines in chunks; blank lines are skipped."""
-    with open_text(path) as file:
+    with text_lines(path) as file:
         lines = ((number, line) for number, line in enumerate(file, 1) if line.strip())
         first = 0
         while chunk := tuple(islice(lines, size)):
