@@ -47,6 +47,18 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"known: {', '.join(by_folded.values())}"
 
 
+def told(error: Exception) -> str:
+    """What an exception of Python's says of a file, without its advice to programmers.
+
+    >>> try:
+    ...     int("9" * 5000)
+    ... except ValueError as error:
+    ...     print(told(error))
+    Exceeds the limit (4300 digits) for integer string conversion: value has 5000 digits
+    """
+    return str(error).partition("; use sys.")[0]
+
+
 def out_of_memory(error: BaseException) -> str | None:
     """What to say of an error that comes from a lack of memory; None for any other.
 

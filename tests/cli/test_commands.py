@@ -146,7 +146,7 @@ def broken(write_files: Callable[..., Path], tu_files: dict[str, str], tmp_path:
         (["--desird-ratio", "0.2"], "did you mean --desired-ratio"),
         (["--mix", "2"], "--mix must lie in [0, 1], got 2.0"),
         (["--device", "cuda"], "torch sees no CUDA device here; use --device cpu"),
-        (["--settings", "TMP/none.toml"], "cannot read --settings TMP/none.toml"),
+        (["--settings", "TMP/none.toml"], "--settings: cannot read TMP/none.toml"),
         (["--settings", "TMP/file"], "TMP/file is not valid TOML"),
         (["--out", "TMP/file"], "--out TMP/file is a file; name a folder"),
         (["--out", "TMP/file/run"], "cannot make the folder TMP/file/run"),

@@ -42,7 +42,7 @@ def test_models_are_compared_on_the_same_splits(
         ),
         (
             ["--dataset", "motifs", "--settings", "TMP/no.toml"],
-            "cannot read --settings TMP/no.toml",
+            "--settings: cannot read TMP/no.toml",
         ),
     ],
 )

@@ -90,7 +90,7 @@ def test_an_old_name_in_a_groups_file_is_taken(
 @pytest.mark.parametrize(
     ("file", "message"),
     [
-        (("none.toml", None), "cannot read --network TMP/none.toml: No such file"),
+        (("none.toml", None), "--network: cannot read TMP/none.toml: No such file"),
         (("bad.json", "{"), "--network TMP/bad.json is not valid JSON"),
         (("bad.yaml", "a: [1"), "--network TMP/bad.yaml is not valid YAML"),
         (("bad.toml", "a ="), "--network TMP/bad.toml is not valid TOML"),

@@ -86,7 +86,11 @@ def changed(files: dict[str, str], name: str, text: str | None) -> dict[str, str
         ("toy_edge_labels.txt", "1", "toy_edge_labels.txt has 1 lines, but toy_A.txt has 60"),
         ("toy_A.txt", "1, 2, 3", "toy_A.txt must have 2 numbers a line, got 3"),
         ("toy_graph_labels.txt", "1, 5\n" * 11 + "1, 5", "must have 1 numbers a line, got 2"),
-        ("toy_node_attributes.txt", "1e300\n" * 35 + "1.0", "holds no usable graph .*has NaN, infinite or too large node"),
+        (
+            "toy_node_attributes.txt",
+            "1e300\n" * 35 + "1.0",
+            "holds no usable graph .*has NaN, infinite or too large node",
+        ),
         ("toy_A.txt", "1, 99", "names nodes 1 to 99, but there are 36"),
         ("toy_A.txt", "1, 36", "line 1 of toy_A.txt joins two graphs"),
         ("toy_A.txt", "1, x", "toy_A.txt: line 1, column 2: 'x' is no whole number"),

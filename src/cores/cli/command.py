@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 from jsonargparse import ArgumentParser, DefaultHelpFormatter, Namespace
 
+from cores.cli.values import named_path
+
 Device = Literal["auto", "cpu", "cuda"]
 
 
@@ -125,7 +127,7 @@ def add_data_root(parser: CommandParser) -> None:
     """Where the datasets are."""
     parser.add_argument(
         "--data-root",
-        type=str,
+        type=named_path,
         default=None,
         metavar="FOLDER",
         help="Folder with tu/NAME.zip and other/NAME.npz, or PyG's layout (default: CORES_DATA).",

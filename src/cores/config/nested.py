@@ -9,6 +9,8 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 from cores.errors import UserError, nearest
 
 T = TypeVar("T")
+LARGEST = 2**63
+"""No setting is as large."""
 
 
 def to_dict(config: Any) -> dict[str, Any]:
@@ -34,6 +36,8 @@ def from_dict(
 
 
 def _converted(hint: Any, value: Any, path: str) -> Any:
+    if isinstance(value, int) and abs(value) >= LARGEST:  # it may be too long to be printed
+        raise UserError(f"setting {path!r} must be a number below 2^63")
     if dataclasses.is_dataclass(hint):
         if not isinstance(value, Mapping):
             raise UserError(f"setting {path!r} is a group of settings, got {value!r}")

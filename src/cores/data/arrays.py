@@ -18,7 +18,6 @@ from cores.files.limits import COLUMNS, Allowance, check_regular
 from cores.graphs.segments import owners
 from cores.graphs.store import GraphStore
 
-
 COUNTS, WHOLE, NUMBERS = "iu", "iub", "iubf"
 """Kinds of numbers, by numpy's letters: signed and unsigned, truth values, with fractions."""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 from uuid import uuid4
 
-from cores.errors import UserError
+from cores.errors import UserError, told
 from cores.files.limits import LINE, check_regular, told_size
 
 LOCK = "lock"
@@ -134,4 +134,4 @@ def read_json(path: Path) -> Any:
     except UserError:
         raise
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is not valid JSON ({error})") from None
+        raise UserError(f"{path} is not valid JSON ({told(error)})") from None

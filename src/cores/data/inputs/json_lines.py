@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from cores.data.inputs.columns import ID, LABEL, ColumnNames
 from cores.data.inputs.text import text_lines
 from cores.data.raw import Columns, Layout, Parsed, RawGraphs, Rejected
+from cores.errors import told
 
 NOTHING = Columns(numbers=0, kinds=0)
 MOST_NODES = 1_000_000
@@ -103,7 +104,7 @@ def _record(text: str) -> dict[str, Any]:
     try:
         record = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidGraphError(f"no valid JSON ({error})") from None
+        raise InvalidGraphError(f"no valid JSON ({told(error)})") from None
     if not isinstance(record, dict):
         raise InvalidGraphError("not a JSON object")
     return record
@@ -177,10 +178,10 @@ def _same(columns: Columns | None, expected: Columns | None, kind: str) -> None:
     if columns is None or expected is None or columns == expected:
         return
 
-    def told(found: Columns) -> str:
+    def shown(found: Columns) -> str:
         return f"{found.kinds} of text" if found.kinds else f"{found.numbers} numbers"
 
-    raise InvalidGraphError(f"{kind} features are {told(columns)}, not {told(expected)}")
+    raise InvalidGraphError(f"{kind} features are {shown(columns)}, not {shown(expected)}")
 
 
 def _flat(graphs: list[_Graph], nodes: Columns, edges: Columns) -> RawGraphs:
