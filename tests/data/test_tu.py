@@ -94,6 +94,9 @@ def changed(files: dict[str, str], name: str, text: str | None) -> dict[str, str
         ("toy_A.txt", "1, 99", "names nodes 1 to 99, but there are 36"),
         ("toy_A.txt", "1, 36", "line 1 of toy_A.txt joins two graphs"),
         ("toy_A.txt", "1, x", "toy_A.txt: line 1, column 2: 'x' is no whole number"),
+        ("toy_A.txt", "1, 2\n\n1, 2, 3", "line 3 has 3 numbers, those before it have 2$"),
+        ("toy_node_attributes.txt", "0.5\n1,", "line 2, column 2: '' is no number$"),
+        ("toy_graph_labels.txt", f"1\n{10**30}", r"line 2, column 1: '1000000000.* is no whole"),
         ("toy_graph_indicator.txt", "", "toy_graph_indicator.txt is empty"),
         ("toy_node_labels.txt", "0\n" * 35 + "1000000000", "node labels run from 0 to 1000000000"),
         (

@@ -13,7 +13,6 @@ from cores.cli.values import check_workers, named_path, names, numbers, path_or_
 from cores.config import merged
 from cores.config.models import CONVS, MODELS, model_spec
 from cores.data.catalogue import canonical_name
-from cores.data.inputs.columns import ColumnNames
 from cores.errors import failed
 
 
@@ -127,7 +126,7 @@ def _compare(options: Namespace) -> dict[str, Any]:
             workers=options.workers,
             device=options.device,
             data_root=path_or_none(options.data_root),
-            columns=None if own is None or own.columns == ColumnNames() else own.columns,
+            columns=None if own is None else own.named,
             done=done,
         )
     if rows and not options.json:

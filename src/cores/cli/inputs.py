@@ -66,6 +66,11 @@ class OwnFile:
     columns: ColumnNames
 
     @property
+    def named(self) -> ColumnNames | None:
+        """Its columns, where one was named."""
+        return None if self.columns == ColumnNames() else self.columns
+
+    @property
     def settings(self) -> dict[str, Any]:
         """The defaults for it."""
         found = own_data_settings(len(self.dataset))

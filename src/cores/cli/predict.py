@@ -149,6 +149,8 @@ def _print_records(run: Path, source: str, how: Any, options: Namespace) -> dict
             sys.stdout.flush()
     if not count:
         raise UserError(f"{source} holds no graphs")
+    if errors == count:
+        raise UserError(f"no row of {source} can be used: {'; '.join(first)}")
     _note_errors(errors, count, first)
     return {"records": kept, "errors": errors}
 

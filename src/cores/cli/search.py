@@ -11,7 +11,6 @@ from cores.cli.command import Command, CommandParser, add_data_root, add_import
 from cores.cli.inputs import add_columns, own_file
 from cores.cli.settings import add_settings, run_config
 from cores.cli.values import check_workers, named_path, path_or_none
-from cores.data.inputs.columns import ColumnNames
 from cores.errors import UserError
 
 
@@ -71,7 +70,7 @@ def _search(options: Namespace) -> dict[str, Any]:
             workers=options.workers,
             device=options.device,
             data_root=path_or_none(options.data_root),
-            columns=None if own is None or own.columns == ColumnNames() else own.columns,
+            columns=None if own is None else own.named,
             done=lambda trial: advance(f"trial {trial.number}", trial.failure),
         )
     settings = str(folder / searching.SETTINGS)

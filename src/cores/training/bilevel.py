@@ -242,8 +242,9 @@ def rollout_metrics(
 
 def _check_finite(state: BilevelState, name: str, value: float, epoch: int, group: str) -> None:
     if not math.isfinite(value):
-        graphs, setting = state.student.train_graphs, f"{group}.learning_rate"
-        raise diverged(f"the {name} is {value}", epoch, state.model, graphs, setting)
+        seen = [state.student.train_graphs, *(each.policy_graphs for each in state.referees)]
+        said = f"the {name} is {value}"
+        raise diverged(said, epoch, state.model, seen, f"{group}.learning_rate")
 
 
 def _policy_optimizer(

@@ -74,9 +74,11 @@ def _check_spread(graphs: GraphStore, dataset: Dataset) -> None:
         )
 
 
-def diverged(what: str, epoch: int, model: Network, graphs: GraphStore, setting: str) -> UserError:
+def diverged(
+    what: str, epoch: int, model: Network, graphs: Iterable[GraphStore], setting: str
+) -> UserError:
     """What to say when numbers of a training are no longer finite, by what is behind it."""
-    largest = float(model.scaler(graphs.x).abs().max())
+    largest = max(float(model.scaler(store.x).abs().max()) for store in graphs)
     if largest > HUGE_FEATURE:
         return UserError(
             f"{what} in epoch {epoch}: node features reach {largest:g} after scaling; scale them, "
@@ -135,7 +137,7 @@ def train(
         loss = fit_epoch(model, batches, optimizer, weights)
         if not math.isfinite(loss):
             said = f"the loss is {loss}"
-            raise diverged(said, epoch, model, train_graphs, "training.learning_rate")
+            raise diverged(said, epoch, model, [train_graphs], "training.learning_rate")
         probs = predict_proba(model, selection_batches)
         selection_accuracy = accuracy(probs, selection_graphs.y)
         log_probs = probs.clamp_min(1e-12).log()
