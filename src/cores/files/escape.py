@@ -9,8 +9,9 @@ _CONTROL = re.compile(
     "\u202a-\u202e\u2066-\u2069"  # these turn the direction of what follows
     "\ud800-\udfff]"  # halves of characters: no file can hold them
 )
-_MARKDOWN = re.compile(r"[\\`*_\[\]<>|~$&]")
-"""What means something in the middle of a line; no line of ours begins with data."""
+_MARKDOWN = re.compile(r"[\\`*\[\]<>|~$&]|(?<![^\W_])_|_(?![^\W_])")
+"""What means something in the middle of a line; no line of ours begins with data. An underscore
+inside a word means nothing."""
 _LATEX = {
     "\\": r"\textbackslash{}",
     "{": r"\{",
