@@ -65,6 +65,11 @@ class CommandParser(ArgumentParser):
         action = group.add_argument(option, default=SUPPRESS, help=briefly, **kwargs)
         self._texts.append((action, fully))
 
+    def hide(self, action: Action) -> None:
+        """Leave an option out of ``--help``; ``--help-all`` shows it."""
+        self._texts.append((action, action.help or ""))
+        action.help = SUPPRESS
+
     def show_all(self) -> None:
         """Let the help show every setting, with its full text."""
         for action, text in self._texts:

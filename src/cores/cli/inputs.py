@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from cores.data.dataset import Dataset
 
 
-def add_columns(parser: CommandParser, *, split: bool = False) -> None:
-    """Which columns of a table hold what, and what to do with rows that are no graphs."""
+def add_columns(parser: CommandParser, *, split: bool = False, hidden: bool = False) -> None:
+    """Which columns of a table hold what, and what to do with rows that are no graphs.
+
+    Hidden options are shown by ``--help-all`` alone.
+    """
     group = parser.add_argument_group("files of molecules and graphs")
     options = {
         "smiles": "Column of the SMILES (default: found by name).",
@@ -26,15 +29,19 @@ def add_columns(parser: CommandParser, *, split: bool = False) -> None:
     }
     if split:
         options["split"] = "Column that says train, val, calibration or test."
-    for name, text in options.items():
+    actions = [
         group.add_argument(f"--{name}-column", type=str, default=None, metavar="NAME", help=text)
-    group.add_argument(
+        for name, text in options.items()
+    ]
+    on_error = group.add_argument(
         "--on-error",
         type=Literal["skip", "fail"],
         default="skip",
         metavar="{skip,fail}",
         help="Rows that are no graphs (default: skip, and report).",
     )
+    for action in (*actions, on_error) if hidden else ():
+        parser.hide(action)
 
 
 def add_unknown(parser: CommandParser) -> None:

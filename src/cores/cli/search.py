@@ -42,7 +42,7 @@ def _parser() -> CommandParser:
     parser.add_argument(
         "--workers", type=int, default=1, metavar="N", help="Processes (default: 1)."
     )
-    add_columns(parser, split=True)
+    add_columns(parser, split=True, hidden=True)
     add_data_root(parser)
     add_import(parser)
     add_settings(parser)
