@@ -42,7 +42,7 @@ from cores.runs.card import DataFacts, model_card, read_card, without_data, writ
 from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.fit import PreparedData, fit_model, measure
 from cores.runs.folder import CONFIG, METRICS, write_identity
-from cores.runs.inputs import encoded_graphs, labelled_graphs, model_rows
+from cores.runs.inputs import EncodedGraphs, labelled_graphs, model_rows
 from cores.runs.progress import Reports, phases_of, training_progress
 from cores.runs.trained import DataSchema, TrainedModel
 from cores.runs.verdict import sentences
@@ -488,7 +488,10 @@ def _unlabelled(graphs: Graphs, trained: TrainedModel) -> GraphStore:
         parsed = Parsed.joined(chunks)
         if parsed.rejected:
             raise UserError(f"{graphs}: {parsed.rejected[0]}")
-        return encoded_graphs(parsed, schema, "error")
+        encoded = EncodedGraphs.of(parsed, schema)
+        if encoded.rejected:
+            raise UserError(f"{graphs}: {encoded.rejected[0]}")
+        return encoded.graphs
     if isinstance(graphs, Dataset):
         _check_names(graphs, schema)
         return _checked(graphs.graphs, trained)

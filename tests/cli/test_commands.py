@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -120,7 +121,7 @@ def broken(write_files: Callable[..., Path], tu_files: dict[str, str], tmp_path:
         (["--dataset", "TMP/nothing.zip"], "dataset path TMP/nothing.zip does not exist"),
         (["--dataset", "TMP/missing"], "toy_graph_labels.txt is missing"),
         (["--dataset", "TMP/uneven"], "toy_node_labels.txt has 2 lines"),
-        (["--dataset", "TMP/nan"], "36 nodes have NaN, infinite or too large features"),
+        (["--dataset", "TMP/nan"], "has NaN, infinite or too large node features"),
         (["--dataset", "TMP/single"], "every graph has the label 1"),
         (["--dataset", "TMP/few"], "class 5 has 2 graphs, but each of the 5 parts"),
         (["--split", "0"], "--split counts from 1, got 0"),
@@ -139,14 +140,14 @@ def broken(write_files: Callable[..., Path], tu_files: dict[str, str], tmp_path:
         (["--network.pooling", "[mean,mean]"], "network.pooling must not repeat itself"),
         (["--dataset", ""], "the dataset's name is empty"),
         (["--dataset", "x" * 5000], "File name too long"),
-        (["--dataset", "/dev/null"], "/dev/null is neither a zip file nor a folder"),
+        (["--dataset", "/dev/null"], "/dev/null is no regular file"),
         (["--network.hidden_dim", "x"], "--network.hidden_dim: expected a whole number, got x"),
         (["--preset", "best"], "--preset: expected one of default, paper, got best"),
         (["--wings", "2"], "unrecognized arguments: --wings 2"),
         (["--desird-ratio", "0.2"], "did you mean --desired-ratio"),
         (["--mix", "2"], "--mix must lie in [0, 1], got 2.0"),
         (["--device", "cuda"], "torch sees no CUDA device here; use --device cpu"),
-        (["--settings", "TMP/none.toml"], "cannot read --settings TMP/none.toml"),
+        (["--settings", "TMP/none.toml"], "--settings: cannot read TMP/none.toml"),
         (["--settings", "TMP/file"], "TMP/file is not valid TOML"),
         (["--out", "TMP/file"], "--out TMP/file is a file; name a folder"),
         (["--out", "TMP/file/run"], "cannot make the folder TMP/file/run"),
@@ -175,6 +176,51 @@ def test_a_mistake_gets_one_line_status_2_and_no_run(
     assert err.count("\n") == 1
     assert message.replace("TMP", str(broken)) in err
     assert sorted(broken.rglob("*")) == before, "no half-made run"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(("train",), ("compare", "--dataset", "motifs"), ("search",), ("export", "run")),
+        *(("predict", "run", "new.csv"), ("reproduce", "table1")),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+@pytest.mark.parametrize("option", ["--out", "--data-root"])
+def test_an_empty_path_is_refused(ask: Ask, arguments: tuple[str, ...], option: str) -> None:
+    if (arguments[0], option) == ("export", "--data-root"):
+        option = "--out"
+    status, out, err = ask(*arguments, option, "")
+    assert (status, out) == (2, "")
+    assert f"{option}: it is empty; name a path, or leave the option out" in err
+
+
+def test_escapes_in_a_foreign_file_are_shown_and_not_obeyed(ask: Ask, tmp_path: Path) -> None:
+    hostile = "\x1b]0;title\x07\x9b31m"
+    with zipfile.ZipFile(tmp_path / "two.zip", "w") as archive:
+        for name in ("a", "b"):
+            archive.writestr(f"{hostile}{name}_A.txt", "1, 2")
+    (tmp_path / "run").mkdir()
+    identity = {"version": hostile, "config": {}, "schema": {}}
+    (tmp_path / "run" / "config.json").write_text(json.dumps(identity))
+    for arguments in (("datasets", tmp_path / "two.zip"), ("evaluate", tmp_path / "run")):
+        status, _, err = ask(*arguments)
+        assert (status, err.count("\n")) == (2, 1)
+        assert err.rstrip("\n").isprintable()
+        assert r"\x1b]0;title\x07\x9b31m" in err
+
+
+def test_a_lack_of_memory_is_told_in_one_line(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    def evaluate(*_: object, **__: object) -> None:
+        raise RuntimeError(
+            "DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"
+        )
+
+    monkeypatch.setattr("cores.runs.run.evaluate_run", evaluate)
+    status, _, err = ask("evaluate", "run")
+    assert status == 2
+    expected = "cores: out of memory: 9 bytes were asked for by cli/evaluate.py (_evaluate); "
+    assert err.startswith(expected)
 
 
 def test_an_unknown_setting_in_a_file_gets_the_nearest_name(ask: Ask, tmp_path: Path) -> None:

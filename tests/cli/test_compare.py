@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from cores.data.inputs.columns import ColumnNames
+
 Ask = Callable[..., tuple[int, str, str]]
 
 
@@ -42,7 +44,7 @@ def test_models_are_compared_on_the_same_splits(
         ),
         (
             ["--dataset", "motifs", "--settings", "TMP/no.toml"],
-            "cannot read --settings TMP/no.toml",
+            "--settings: cannot read TMP/no.toml",
         ),
     ],
 )
@@ -54,6 +56,28 @@ def test_a_comparison_asked_for_wrongly_gets_one_line_and_no_run(
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert message.replace("TMP", str(tmp_path)) in err
     assert not (tmp_path / "runs").exists()
+
+
+def test_columns_of_a_file_are_named(
+    ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[dict[str, object]] = []
+    monkeypatch.setattr("cores.runs.compare.compare", lambda *_, **found: asked.append(found) or [])
+    monkeypatch.setattr("cores.runs.search.search", lambda *_, **found: asked.append(found) or [])
+    table = "structure_text,active,fold\nC,no,train\n" + "c1ccccc1,yes,test\n" * 2 + "C(,yes,test\n"
+    (tmp_path / "mine.csv").write_text(table)
+    named = ["--smiles-column", "structure_text", "--label-column", "active"]
+    named += ["--split-column", "fold"]
+    for command in ("compare", "search"):
+        status, _, err = ask(command, "--dataset", tmp_path / "mine.csv", *named, "--json")
+        assert status == 0, err
+        assert err == "note: 1 rows could not be used: line 5 (3): invalid SMILES 'C('\n"
+        assert asked[-1]["columns"] == ColumnNames("structure_text", "active", split="fold")
+        status, _, err = ask(command, "--dataset", tmp_path / "mine.csv", *named, "--on-error=fail")
+        assert (status, "line 5 (3): invalid SMILES" in err) == (2, True)
+        status, _, err = ask(command, "--dataset", "motifs", "--id-column", "name")
+        assert (status, err) == (2, "cores: motifs is no file with columns to name\n")
+    assert asked[0]["settings"]["parts"] == {"kind": "column"}  # type: ignore[index]
 
 
 def test_an_old_name_in_the_settings_is_taken_and_told(

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from cores.cli.display import print_metrics, runs_progress
+from cores.cli.display import print_metrics, print_note, print_table, runs_progress
 from cores.runs.rows import MEANINGS
 
 
@@ -71,6 +71,22 @@ def test_what_to_do_about_a_model_is_told_by_options_that_exist(
     _, out, _ = ask("evaluate", "runs/mine")
     assert "lower --lam or --desired-ratio, --training.balance always of `cores train`" in out
     assert "choose --alpha." in out
+
+
+def test_what_stands_in_a_foreign_file_is_shown_and_not_obeyed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    hostile = "[/red]\x1b[31m"
+    run = dict.fromkeys(("model", "conv", "dataset"), hostile) | {"accuracy": hostile}
+    print_metrics(run | {"verdicts": [hostile]}, hostile, {})
+    print_table(hostile, f"| a |\n|---|\n| {hostile} |")
+    print_note(hostile)
+    with runs_progress(1, {}) as advance:
+        advance(hostile, None)
+    printed = capsys.readouterr()
+    assert "\x1b" not in printed.out + printed.err
+    assert printed.out.count("[/red]\\x1b[31m") >= 6
+    assert printed.err.count("[/red]\\x1b[31m") == 2
 
 
 def test_verdicts_come_after_the_table_and_name_options(capsys: pytest.CaptureFixture[str]) -> None:

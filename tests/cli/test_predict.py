@@ -113,7 +113,7 @@ def test_a_named_dataset_is_predicted(
         (["RUN", "TMP/header.csv"], "header.csv holds no graphs"),
         (["RUN", "TMP/graphs.jsonl"], "the model was trained on molecules, these are graphs"),
         (["RUN", "TMP/folder"], "TMP/folder holds no NAME_A.txt"),
-        (["RUN", "/dev/null"], "/dev/null is neither a zip file nor a folder"),
+        (["RUN", "/dev/null"], "/dev/null is no regular file"),
         (["RUN"], "input"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -205,9 +205,14 @@ def test_unknown_node_labels_are_refused_or_ignored(
     (tmp_path / "new.jsonl").write_text('{"id": "g1", "nodes": ["a", "z"]}\n')
     status, _, err = ask("predict", run, tmp_path / "new.jsonl", *CPU)
     assert status == 2
-    assert "graph g1 has the node label 'z', which no graph of the training had" in err
+    assert "g1: line 1: has the node label 'z', which no graph of the training had" in err
     assert "--on-unknown ignore" in err
     assert ask("predict", run, tmp_path / "new.jsonl", "--on-unknown", "ignore", *CPU)[0] == 0
+    (tmp_path / "both.jsonl").write_text('{"nodes": ["a", "z"]}\n{"nodes": ["a", "b"]}\n')
+    status, out, err = ask("predict", run, tmp_path / "both.jsonl", *CPU)
+    assert status == 0, "the other graph is predicted"
+    assert [json.loads(line)["error"] is None for line in out.splitlines()] == [False, True]
+    assert ask("predict", run, tmp_path / "both.jsonl", "--on-error", "fail", *CPU)[0] == 2
 
 
 @settings(

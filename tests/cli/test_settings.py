@@ -90,12 +90,22 @@ def test_an_old_name_in_a_groups_file_is_taken(
 @pytest.mark.parametrize(
     ("file", "message"),
     [
-        (("none.toml", None), "cannot read --network TMP/none.toml: No such file"),
+        (("none.toml", None), "--network: cannot read TMP/none.toml: No such file"),
         (("bad.json", "{"), "--network TMP/bad.json is not valid JSON"),
         (("bad.yaml", "a: [1"), "--network TMP/bad.yaml is not valid YAML"),
         (("bad.toml", "a ="), "--network TMP/bad.toml is not valid TOML"),
         (("list.json", "[1]"), "--network TMP/list.json must hold settings by name, got a list"),
         (("typo.toml", "hiden_dim = 8"), "unknown setting 'network.hiden_dim'; did you mean"),
+        (("long.toml", f"hidden_dim = {'9' * 5000}"), "5000 digits\n"),
+        (
+            ("long.toml", f"hidden_dim = 0x{'f' * 5000}"),
+            "'network.hidden_dim' is a number of more than",
+        ),
+        (("long.toml", f"dropout = 0x{'f' * 5000}"), "'network.dropout' is a number of more than"),
+        (
+            ("long.toml", f"pooling = [0x{'f' * 5000}]"),
+            "'network.pooling' is a number of more than",
+        ),
         (("kind.yaml", "hidden_dim: x"), "setting 'network.hidden_dim' must be of type int"),
     ],
 )

@@ -15,7 +15,8 @@ from cores.data.inputs.columns import ColumnNames
 from cores.data.inputs.sources import read_rows
 from cores.data.raw import Parsed, RawGraphs
 from cores.errors import UserError
-from cores.runs.inputs import encoded_graphs, labelled_graphs
+from cores.graphs.store import GraphStore
+from cores.runs.inputs import EncodedGraphs, labelled_graphs
 from cores.runs.trained import DataSchema
 
 Write = Callable[[str, dict[str, str]], Path]
@@ -30,8 +31,21 @@ def read(path: Path, schema: DataSchema) -> Parsed:
     return Parsed.joined([chunk.parse(schema.encoding.layout) for chunk in rows])
 
 
+def encoded(parsed: Parsed, schema: DataSchema, on_unknown: Any = "error") -> GraphStore:
+    found = EncodedGraphs.of(parsed, schema, on_unknown)
+    assert not found.rejected
+    return found.graphs
+
+
+def rejected(path: Path, schema: DataSchema) -> tuple[list[int], list[str]]:
+    """Which graphs of a file are read, and why others are not."""
+    found = EncodedGraphs.of(read(path, schema), schema)
+    assert len(found.graphs) == len(found.index)
+    return found.index, [f"{row.id} {row.reason}" for row in found.rejected]
+
+
 def with_columns(path: Path, schema: DataSchema, on_unknown: Any = "error") -> torch.Tensor:
-    return encoded_graphs(read(path, schema), schema, on_unknown).x
+    return encoded(read(path, schema), schema, on_unknown).x
 
 
 def part_of(tu_files: dict[str, str], graphs: list[int]) -> dict[str, str]:
@@ -62,7 +76,7 @@ def test_a_part_of_a_tu_file_has_the_columns_of_the_whole(
     schema = schema_of(tu_folder)
     whole = load_dataset(tu_folder)[graphs].graphs
     part = write_files("part", part_of(tu_files, graphs))
-    found = encoded_graphs(read(part, schema), schema, "error")
+    found = encoded(read(part, schema), schema, "error")
     assert torch.equal(found.x, whole.x)
     assert torch.equal(found.edge_index, whole.edge_index)
     assert found.edge_attr is not None
@@ -83,7 +97,7 @@ def test_graphs_without_edges_have_all_columns_of_edges(
     schema = schema_of(tu_folder)
     files = {name: text for name, text in tu_files.items() if "edge" not in name}
     parsed = read(write_files("new", files | {"toy_A.txt": ""}), schema)
-    found = encoded_graphs(parsed, schema, "error")
+    found = encoded(parsed, schema, "error")
     assert found.edge_attr is not None
     assert found.edge_attr.shape == (0, len(schema.edge_feature_names))
 
@@ -91,8 +105,8 @@ def test_graphs_without_edges_have_all_columns_of_edges(
 @pytest.mark.parametrize(
     ("file", "old", "new", "message"),
     [
-        ("node_labels", "4", "3", "graph 1 has the node label 3, which no graph of the training"),
-        ("edge_labels", "2", "9", "graph 1 has the edge label 9, which no graph of the training"),
+        ("node_labels", "4", "3", "1 has the node label 3, which no graph of the training"),
+        ("edge_labels", "2", "9", "1 has the edge label 9, which no graph of the training"),
     ],
 )
 def test_a_value_that_was_never_seen_is_refused_or_left_out(
@@ -108,9 +122,10 @@ def test_a_value_that_was_never_seen_is_refused_or_left_out(
     files = part_of(tu_files, [0, 1])
     head, _, tail = files[f"toy_{file}.txt"].rpartition(old)
     path = write_files("new", files | {f"toy_{file}.txt": head + new + tail})
-    with pytest.raises(UserError, match=message):
-        with_columns(path, schema)
-    found = encoded_graphs(read(path, schema), schema, "ignore")
+    index, (reason,) = rejected(path, schema)
+    assert index == [0], "the other graph of the file is read"
+    assert reason.startswith(message)
+    found = encoded(read(path, schema), schema, "ignore")
     rows = found.x if file == "node_labels" else found.edge_attr
     assert rows is not None
     one_hot = rows[:, 2:] if file == "node_labels" else rows
@@ -145,13 +160,14 @@ def test_text_categories_keep_their_columns_in_any_file(tmp_path: Path) -> None:
     (tmp_path / "new.jsonl").write_text(
         '{"nodes": ["O", "C"], "edges": [[0, 1, "double"]]}\n{"nodes": ["N"]}\n'
     )
-    graphs = encoded_graphs(read(tmp_path / "new.jsonl", schema), schema, "error")
+    graphs = encoded(read(tmp_path / "new.jsonl", schema), schema, "error")
     assert graphs.x.tolist() == [[0, 0, 1], [1, 0, 0], [0, 1, 0]]
     assert graphs.edge_attr is not None
     assert graphs.edge_attr.tolist() == [[1, 0], [1, 0]]
     (tmp_path / "strange.jsonl").write_text('{"id": "g7", "nodes": ["Xe"]}\n')
-    with pytest.raises(UserError, match=r"graph g7 has the node label 'Xe'.*on_unknown=\"ignore\""):
-        with_columns(tmp_path / "strange.jsonl", schema)
+    _, (reason,) = rejected(tmp_path / "strange.jsonl", schema)
+    assert reason.startswith("g7 has the node label 'Xe'")
+    assert 'on_unknown="ignore"' in reason
     assert with_columns(tmp_path / "strange.jsonl", schema, "ignore").tolist() == [[0, 0, 0]]
 
 
@@ -175,15 +191,19 @@ def test_graphs_without_features_have_a_constant_one(tmp_path: Path) -> None:
     assert with_columns(tmp_path / "plain.jsonl", schema).tolist() == [[1], [1], [1]]
 
 
-def test_not_a_number_is_refused_by_the_graph_s_name(
+def test_a_graph_with_what_is_no_number_is_left_out_by_its_name(
     tu_folder: Path, tu_files: dict[str, str], write_files: Write
 ) -> None:
     schema = schema_of(tu_folder)
     lines = tu_files["toy_node_attributes.txt"].splitlines()
     text = "\n".join([*lines[:4], "nan, 1", *lines[5:]])
     path = write_files("new", tu_files | {"toy_node_attributes.txt": text})
-    with pytest.raises(UserError, match="graph 1 has NaN or infinite node features"):
-        with_columns(path, schema)
+    index, reasons = rejected(path, schema)
+    assert index == [0, *range(2, 12)]
+    assert reasons == ["1 has NaN, infinite or too large node features"]
+    assert labelled_graphs(str(path), schema, ColumnNames()).ids == tuple(map(str, index))
+    with pytest.raises(UserError, match=r"line 2 \(1\): has NaN"):
+        labelled_graphs(str(path), schema, ColumnNames(), on_error="fail")
 
 
 def test_a_value_far_away_does_not_take_all_memory(

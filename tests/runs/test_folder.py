@@ -69,9 +69,10 @@ def test_a_run_that_lost_its_model_makes_it_again(tmp_path: Path) -> None:
 
 def test_damaged_metrics_are_named(tmp_path: Path) -> None:
     train_run(config(), tmp_path / "run", device="cpu")
-    (tmp_path / "run" / "metrics.json").write_text("[]")
-    with pytest.raises(UserError, match=r"metrics\.json is damaged; delete it"):
-        train_run(config(), tmp_path / "run", device="cpu", resume=True)
+    for text in ("[]", '{"accuracy": 1}', '{"accuracy": 1, "model": 2, "verdicts": [3]}'):
+        (tmp_path / "run" / "metrics.json").write_text(text)
+        with pytest.raises(UserError, match=r"metrics\.json is damaged; delete it"):
+            train_run(config(), tmp_path / "run", device="cpu", resume=True)
 
 
 def test_a_hidden_file_of_the_user_is_not_taken_for_a_leftover(tmp_path: Path) -> None:

@@ -34,6 +34,8 @@ from cores.runs.predict import (
     predict_folder,
     predict_records,
 )
+from cores.runs.run import evaluate_run
+from cores.training.state import load_state, save_state
 
 Train = Callable[..., Path]
 Table = Callable[..., str]
@@ -327,6 +329,55 @@ def test_on_error_fail_stops_at_the_first_row(
         written(molecule_run, new_file, tmp_path / "o.csv", PredictOptions(on_error="fail"))
 
 
+def test_a_graph_without_a_prediction_is_an_error_of_its_record(
+    train_tiny: Train, tmp_path: Path
+) -> None:
+    lines = [
+        json.dumps({"nodes": [n % 7 / 7, 1.5, n % 3], "edges": [[0, 1]], "label": n % 2})
+        for n in range(80)
+    ]
+    (tmp_path / "train.jsonl").write_text("\n".join(lines))
+    run = train_tiny(tmp_path / "train.jsonl", "gnn")
+    new = '{"id": "a", "nodes": [1, 2]}\n{"id": "b", "nodes": [2.9e38, -2.9e38]}\n'
+    (tmp_path / "new.jsonl").write_text(new)
+    good, bad = all_records(run, tmp_path / "new.jsonl")
+    assert (good["error"], good["prediction"]) == (None, good["prediction"])
+    assert bad["error"].startswith("line 2: the model gives no probabilities: its features are too")
+    assert bad["prediction"] is None
+    message = r"line 2 \(b\): the model gives no probabilities"
+    with pytest.raises(UserError, match=message):
+        list(predict_records(run, str(tmp_path / "new.jsonl"), PredictOptions(on_error="fail")))
+    labelled = new.replace("}", ', "label": 0}')
+    (tmp_path / "new.jsonl").write_text(labelled)
+    with pytest.raises(UserError, match="no probabilities for graph b: its features"):
+        evaluate_run(run, dataset=str(tmp_path / "new.jsonl"), device="cpu")
+
+
+def test_a_foreign_folder_cannot_take_all_memory_or_predict_nan(
+    molecule_run: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(molecule_run, run)
+    state = load_state(run / "model.safetensors")
+    weights = next(value for name, value in state["model"].items() if name.endswith("weight"))
+    weights.fill_(torch.nan)
+    save_state(run / "model.safetensors", state)
+    with pytest.raises(UserError, match=r"model.safetensors is damaged: its weights are NaN"):
+        Predictor(run, PLAIN, "cpu")
+    identity = read_json(run / "config.json")
+    identity["config"]["network"]["hidden_dim"] = 65536
+    write_json(run / "config.json", identity)
+    with pytest.raises(UserError, match=r"weights of cores-node need \d+.\d GiB, more than 2G"):
+        Predictor(run, PLAIN, "cpu")
+
+
+def test_names_with_escapes_are_shown_in_records(molecule_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "new.csv").write_text("id,smiles\n\x9b31m,CCO\n")
+    (record,) = all_records(molecule_run, tmp_path / "new.csv")
+    assert record["id"] == "\x9b31m"
+    assert records.json_line(record, ["id"]) == r'{"id":"\u009b31m"}'
+
+
 def test_sets_are_those_of_the_error_rate_and_score(
     molecule_run: Path, tmp_path: Path, molecule_table: Table
 ) -> None:
@@ -407,8 +458,10 @@ def test_a_run_of_version_0_2_predicts(
     assert "kept_smiles" not in new[0]
     shifted = {**tu_files, "toy_node_labels.txt": tu_files["toy_node_labels.txt"][:-1] + "9"}
     strange = write_files("strange", shifted)
-    with pytest.raises(UserError, match="graph 11 has the node label 9, which no graph"):
-        all_records(old, strange)
+    *_, last = all_records(old, strange)
+    assert last["error"].startswith("line 12: has the node label 9, which no graph")
+    with pytest.raises(UserError, match=r"line 12 \(11\): has the node label 9"):
+        all_records(old, strange, PredictOptions(on_error="fail"))
     assert len(all_records(old, strange, PredictOptions(on_unknown="ignore"))) == 12
 
 

@@ -85,6 +85,19 @@ def test_a_fault_of_the_program_is_told_with_its_place(
     assert not has_fault(tmp_path)
 
 
+def test_a_lack_of_memory_is_no_fault_of_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("cores.runs.run.train_run", breaks)
+    failure = train_in_worker(tmp_path, "cpu", None)(config(1))
+    assert failure is not None
+    assert failure.startswith("out of memory: too much was asked for by runs/runner.py (_run)")
+    assert not has_fault(run_folder(tmp_path, config(1)))
+
+
 def test_a_worker_that_is_still_starting_is_ended() -> None:
     worker = _Worker()
     job = worker.start(eval, "__import__('time').sleep(60)")

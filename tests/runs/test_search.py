@@ -16,6 +16,7 @@ import pytest
 from cores.config import RunConfig, merged
 from cores.config.models import CONVS, MODELS
 from cores.config.presets import preset_config, search_space
+from cores.data.inputs.columns import ColumnNames
 from cores.errors import UserError
 from cores.runs import search as searching
 from cores.runs.runner import Job, run_folder
@@ -110,6 +111,23 @@ def test_the_settings_found_are_those_of_the_best_run(tmp_path: Path) -> None:
     run = run_folder(tmp_path, config)
     assert run.is_dir()
     assert selection_score(run, config.reward) == best.score
+
+
+def test_a_line_break_in_a_name_is_no_setting() -> None:
+    config = RunConfig.from_settings(base().settings | {"dataset": "a\nseed = 7\n.csv"})
+    text = searching._toml(config, searching.Tried(0, {}, 0.5))
+    assert "seed" not in tomllib.loads(text)
+    assert text.count("#") == 1
+
+
+@pytest.mark.usefixtures("inline")
+def test_columns_of_a_file_are_read_as_named(tmp_path: Path, molecule_table: Any) -> None:
+    table = molecule_table(60).replace("id,smiles,label", "name,text,active")
+    (tmp_path / "mine.csv").write_text(table)
+    columns = ColumnNames(smiles="text", label="active")
+    config = RunConfig.from_settings(base("mlp").settings | {"dataset": str(tmp_path / "mine.csv")})
+    (tried,) = search(config, tmp_path / "study", trials=1, sampler="random", columns=columns)
+    assert tried.failure is None
 
 
 @pytest.mark.usefixtures("inline")

@@ -28,6 +28,11 @@ def test_a_bar_does_not_end_a_cell_in_markdown() -> None:
     assert line == r"| a\|b | **1\|2**\|3 |"
 
 
+def test_text_from_data_is_text_in_markdown() -> None:
+    lines = Table(["a"], [["**b** _c_ <i>\nd | e"]]).markdown().splitlines()
+    assert lines[2:] == [r"| \*\*b\*\* \_c\_ \<i\> d \| e |"]
+
+
 def test_stars_in_a_name_are_text_and_bold_is_data() -> None:
     latex = Table(["model"], [["**mine**"], [Bold("mine")]]).latex("")
     assert latex.count(r"\textbf") == 1

@@ -288,6 +288,31 @@ def test_a_policy_that_is_no_longer_a_number_is_told() -> None:
         train(model, student, [student], settings)
 
 
+def test_a_classifier_that_goes_astray_is_not_blamed_on_the_policy() -> None:
+    settings = config(training={"epochs": 8, "batch_size": 16, "learning_rate": 2e9})
+    model = model_of(settings)
+    student = learner_of(model, settings)
+    with pytest.raises(UserError, match=r"lower training\.learning_rate"):
+        train(model, student, [student], settings)
+
+
+@pytest.mark.parametrize("where", ["train", "policy", "selection"])
+def test_features_that_are_too_large_are_not_blamed_on_a_rate(where: str) -> None:
+    settings = config()
+    model = model_of(settings)
+    large = ba_motifs(num_graphs=24, seed=1)
+    large = replace(large, x=large.x.clone())
+    large.x[: large.node_ptr[4]] = 3e38
+    student = learner_of(model, settings)
+    if where == "train":
+        student.train_graphs = large
+    elif where == "policy":
+        student.policy_graphs = large
+    with pytest.raises(UserError, match="features") as told:
+        train(model, student, [student], settings, selection=large if where[0] == "s" else None)
+    assert "learning_rate" not in str(told.value)
+
+
 @pytest.mark.parametrize(("first", "last", "middle"), [(0.01, 1e-4, 1e-3), (0.01, 0.0, 0.005)])
 def test_the_entropy_bonus_fades_to_its_last_value(
     first: float, last: float, middle: float

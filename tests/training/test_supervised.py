@@ -51,6 +51,30 @@ def test_history_grows_by_a_whole_line_per_epoch(tmp_path: Path) -> None:
     }
 
 
+def small_features(scale: float) -> Dataset:
+    graphs = replace(
+        GRAPHS, x=torch.randn(len(GRAPHS.x), 2, dtype=torch.float64).mul(scale).float()
+    )
+    return Dataset("mine.npz", graphs, ("0", "1"), numbered(2), continuous=(0, 1))
+
+
+def test_features_too_small_to_be_scaled_are_named_with_their_column() -> None:
+    dataset = small_features(1e-40)
+    classifier = Classifier(dataset.dims, SMALL, "gin")
+    message = r"mine.npz: the values of 'feature 0' are too small for single precision .*; scale"
+    with pytest.raises(UserError, match=message):
+        fit_scaler(classifier, dataset.graphs, dataset)
+    fit_scaler(classifier, small_features(1e-20).graphs, small_features(1e-20))
+
+
+def test_features_that_are_too_large_are_not_blamed_on_the_learning_rate() -> None:
+    graphs = replace(GRAPHS, x=torch.full_like(GRAPHS.x, 1e38))
+    with pytest.raises(UserError, match=r"in epoch 1: node features reach 1e\+38 after scaling"):
+        fitted(TrainingConfig(epochs=2), graphs=graphs)
+    with pytest.raises(UserError, match=r"lower training\.learning_rate"):
+        fitted(TrainingConfig(epochs=3, learning_rate=2e9))
+
+
 def test_patience_ends_training() -> None:
     random = RandomState(0, torch.device("cpu"))
     classifier = Classifier(Dims(10, 2), SMALL, "gin")
@@ -96,5 +120,5 @@ def test_fitting_a_networks_scaler_reads_the_columns_that_the_dataset_names() ->
 
 def test_an_exploding_loss_is_the_users_to_mend() -> None:
     broken = replace(GRAPHS, x=GRAPHS.x * float("inf"))
-    with pytest.raises(UserError, match=r"the loss is nan in epoch 1; lower"):
+    with pytest.raises(UserError, match=r"the loss is nan in epoch 1: node features reach inf"):
         fitted(TrainingConfig(epochs=3), graphs=broken)

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cores.errors import ProgramError, UserError
+from cores.errors import ProgramError, UserError, out_of_memory
+from cores.files.escape import terminal
 
 if TYPE_CHECKING:
     from cores.cli.command import Command
@@ -30,11 +31,10 @@ def main(arguments: Sequence[str], commands: Sequence["Command"]) -> int:
         if options.json:
             print(json.dumps(result), flush=True)
     except (ProgramError, UserError) as error:
-        message = " ".join(with_flags(str(error), flags).split())
-        print(f"cores: {message}", file=sys.stderr)
+        _tell(with_flags(str(error), flags))
         return 1 if isinstance(error, ProgramError) else 2
     except KeyboardInterrupt:
-        print(f"cores: interrupted; {after_interrupt}", file=sys.stderr)
+        _tell(f"interrupted; {after_interrupt}")
         return 130
     except BrokenPipeError:
         # The reader of our output, `head` say, has seen enough; nothing may be flushed at exit.
@@ -42,9 +42,17 @@ def main(arguments: Sequence[str], commands: Sequence["Command"]) -> int:
     except OSError as error:
         # What the system refuses, a name too long or a folder without rights, is the user's.
         place = f": {error.filename}" if error.filename else ""
-        print(f"cores: {error.strerror or error}{place}", file=sys.stderr)
+        _tell(f"{error.strerror or error}{place}")
         return 2
-    except MemoryError:
-        print("cores: out of memory; a smaller dataset or batch size needs less", file=sys.stderr)
+    except (MemoryError, RuntimeError) as error:
+        told = out_of_memory(error)
+        if told is None:
+            raise
+        _tell(told)
         return 2
     return 0
+
+
+def _tell(message: str) -> None:
+    """One line on standard error."""
+    print(f"cores: {terminal(' '.join(message.split()))}", file=sys.stderr)

@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 from jsonargparse import ArgumentParser, DefaultHelpFormatter, Namespace
 
+from cores.cli.values import named_path
+
 Device = Literal["auto", "cpu", "cuda"]
 
 
@@ -62,6 +64,11 @@ class CommandParser(ArgumentParser):
         )
         action = group.add_argument(option, default=SUPPRESS, help=briefly, **kwargs)
         self._texts.append((action, fully))
+
+    def hide(self, action: Action) -> None:
+        """Leave an option out of ``--help``; ``--help-all`` shows it."""
+        self._texts.append((action, action.help or ""))
+        action.help = SUPPRESS
 
     def show_all(self) -> None:
         """Let the help show every setting, with its full text."""
@@ -125,7 +132,7 @@ def add_data_root(parser: CommandParser) -> None:
     """Where the datasets are."""
     parser.add_argument(
         "--data-root",
-        type=str,
+        type=named_path,
         default=None,
         metavar="FOLDER",
         help="Folder with tu/NAME.zip and other/NAME.npz, or PyG's layout (default: CORES_DATA).",

@@ -7,12 +7,12 @@ from jsonargparse import Namespace
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
+from cores.cli.inputs import add_columns, own_file
 from cores.cli.settings import BRIEF, settings_file
-from cores.cli.values import check_workers, names, numbers, path_or_none
+from cores.cli.values import check_workers, named_path, names, numbers, path_or_none
 from cores.config import merged
 from cores.config.models import CONVS, MODELS, model_spec
-from cores.config.presets import own_data_settings
-from cores.data.catalogue import DATASETS, REGISTERED, canonical_name
+from cores.data.catalogue import canonical_name
 from cores.errors import failed
 
 
@@ -71,11 +71,12 @@ def _parser() -> CommandParser:
     )
     parser.add_argument(
         "--out",
-        type=str,
+        type=named_path,
         default=None,
         metavar="FOLDER",
         help="Folder of the run folders (default: runs/compare-DATASET).",
     )
+    add_columns(parser, split=True)
     add_data_root(parser)
     add_import(parser)
     return parser
@@ -101,9 +102,12 @@ def _compare(options: Namespace) -> dict[str, Any]:
     dataset = canonical_name(options.dataset)
     out = Path(options.out or f"runs/compare-{Path(dataset).stem}")
     choose_device(options.device)  # what is wrong with all runs is told once, before the first
-    loaded = load_dataset(dataset, options.data_root)
-    if dataset not in (*DATASETS, *REGISTERED):  # a file of the user's
-        settings = merged(own_data_settings(len(loaded)), settings)
+    own = own_file(dataset, options)
+    if own is None:
+        load_dataset(dataset, options.data_root)
+    else:
+        settings = merged(own.settings, settings)
+        own.note_unusable()
     failures: dict[Path, str] = {}
     with display.runs_progress(len(models) * len(splits), options.flags) as advance:
 
@@ -122,6 +126,7 @@ def _compare(options: Namespace) -> dict[str, Any]:
             workers=options.workers,
             device=options.device,
             data_root=path_or_none(options.data_root),
+            columns=None if own is None else own.named,
             done=done,
         )
     if rows and not options.json:

@@ -19,10 +19,16 @@ from rich.table import Table
 from rich.text import Text
 
 from cores.cli.words import with_flags
+from cores.files.escape import terminal
 from cores.runs.rows import shown_metrics
 
 if TYPE_CHECKING:
     from cores.runs.search import Tried
+
+
+def _text(line: object, style: str = "") -> Text:
+    """A line as it is: neither rich nor the terminal obeys what stands in it."""
+    return Text(terminal(line), style)
 
 
 def print_metrics(
@@ -36,17 +42,17 @@ def print_metrics(
     What is no option of the command may be one of ``cores train``.
     """
     title = f"{metrics['model']} ({metrics['conv']}) on {metrics['dataset']}"
-    table = Table(title=Text(title), title_justify="left", show_edge=False, pad_edge=False)
+    table = Table(title=_text(title), title_justify="left", show_edge=False, pad_edge=False)
     table.add_column("metric")
     table.add_column("value", justify="right")
     table.add_column("meaning")
     for row in shown_metrics(metrics):
-        table.add_row(*row)
+        table.add_row(*map(_text, row))
     console = Console()
     console.print(table)
     for line in metrics.get("verdicts", ()):
-        console.print(Text(with_flags(line, flags, of_train)))
-    console.print(Text(f"Run folder: {folder}"), soft_wrap=True)
+        console.print(_text(with_flags(line, flags, of_train)))
+    console.print(_text(f"Run folder: {folder}"), soft_wrap=True)
 
 
 def print_datasets(
@@ -60,7 +66,7 @@ def print_datasets(
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         table.add_row(
-            Text(row["dataset"]),
+            _text(row["dataset"]),
             *(str(row[name]) for name in ("graphs", "node_features", "edge_features", "classes")),
             "yes" if row["undirected"] else "no",
             f"{row['nodes_mean']:.2f} ± {row['nodes_std']:.2f}",
@@ -70,12 +76,12 @@ def print_datasets(
     if rows:
         console.print(table)
     if others:
-        console.print(Text(f"Also known: {', '.join(others)}"), soft_wrap=True)
+        console.print(_text(f"Also known: {', '.join(others)}"), soft_wrap=True)
     if missing:
         width = max(map(len, missing))
         lines = [f"{name:{width}} {remedy}" for name, remedy in missing.items()]
         for line in ("", f"{'not here':{width}} how to get it", *lines):
-            console.print(Text(line), soft_wrap=True)  # a path is copied in one piece
+            console.print(_text(line), soft_wrap=True)  # a path is copied in one piece
 
 
 def print_benchmark(metrics: Mapping[str, float]) -> None:
@@ -84,7 +90,7 @@ def print_benchmark(metrics: Mapping[str, float]) -> None:
     table.add_column("metric")
     table.add_column("value", justify="right")
     for name in sorted(metrics, key=lambda name: "seconds" in name):
-        table.add_row(name, f"{metrics[name]:.4g}")
+        table.add_row(_text(name), f"{metrics[name]:.4g}")
     Console().print(table)
 
 
@@ -101,10 +107,10 @@ def print_trials(trials: Sequence["Tried"], settings: str) -> None:
             for name, value in values.items()
         ]
         score = "failed" if trial.score is None else f"{trial.score:.4f}"
-        table.add_row(str(trial.number), score, Text(", ".join(changed)))
+        table.add_row(str(trial.number), score, _text(", ".join(changed)))
     console = Console()
     console.print(table)
-    console.print(Text(f"Best settings: {settings}"), soft_wrap=True)
+    console.print(_text(f"Best settings: {settings}"), soft_wrap=True)
 
 
 _BEST = 5
@@ -116,26 +122,27 @@ def print_table(caption: str, table: str) -> None:
     from rich.markdown import Markdown  # slow to import, and rarely needed
 
     console = Console()
-    console.print(Text(caption, style="bold"))
-    console.print(Markdown(table))
+    console.print(_text(caption, style="bold"))
+    lines = map(terminal, table.splitlines())
+    console.print(Markdown("\n".join(lines)))
 
 
 def print_lines(lines: Sequence[str]) -> None:
     """Sentences and file names as they are; Markdown's bold is for files."""
     for line in lines:
-        Console().print(Text(line.replace("**", "")), soft_wrap=True)
+        Console().print(_text(line.replace("**", "")), soft_wrap=True)
 
 
 def print_note(line: str) -> None:
     """A remark beside the result, on standard error."""
-    Console(stderr=True).print(Text(f"note: {line}"), soft_wrap=True)
+    Console(stderr=True).print(_text(f"note: {line}"), soft_wrap=True)
 
 
 def print_failure(
     name: str, reason: str, flags: Mapping[str, str], console: Console | None = None
 ) -> None:
     """What failed while the rest continues, on standard error, with the command's options."""
-    line = Text(f"failed: {name}: {with_flags(reason, flags)}")
+    line = _text(f"failed: {name}: {with_flags(reason, flags)}")
     (console or Console(stderr=True)).print(line, soft_wrap=True)
 
 
@@ -171,7 +178,7 @@ def runs_progress(
             left = state.time_remaining
             ahead = f", {timedelta(seconds=round(left))} left" if left else ""
             line = f"{state.completed:g}/{total} {what} after {spent}{ahead}: {name}"
-            console.print(Text(line), soft_wrap=True)
+            console.print(_text(line), soft_wrap=True)
 
     with progress:
         try:

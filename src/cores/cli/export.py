@@ -8,7 +8,7 @@ from jsonargparse import Namespace
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_import
-from cores.cli.values import path_or_none
+from cores.cli.values import named_path, path_or_none
 
 
 def _parser() -> CommandParser:
@@ -22,7 +22,7 @@ def _parser() -> CommandParser:
     )
     parser.add_argument(
         "--out",
-        type=str,
+        type=named_path,
         default=None,
         metavar="FILE",
         help="File to write (default: model.onnx in the run folder).",

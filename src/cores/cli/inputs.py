@@ -1,15 +1,26 @@
 """Options of every command that reads a user's files."""
 
-from typing import Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 from jsonargparse import Namespace
 
+from cores.cli import display
 from cores.cli.command import CommandParser
+from cores.config.presets import own_data_settings
+from cores.data.catalogue import DATASETS, REGISTERED
 from cores.data.inputs.columns import ColumnNames
+from cores.errors import UserError
+
+if TYPE_CHECKING:
+    from cores.data.dataset import Dataset
 
 
-def add_columns(parser: CommandParser, *, split: bool = False) -> None:
-    """Which columns of a table hold what, and what to do with rows that are no graphs."""
+def add_columns(parser: CommandParser, *, split: bool = False, hidden: bool = False) -> None:
+    """Which columns of a table hold what, and what to do with rows that are no graphs.
+
+    Hidden options are shown by ``--help-all`` alone.
+    """
     group = parser.add_argument_group("files of molecules and graphs")
     options = {
         "smiles": "Column of the SMILES (default: found by name).",
@@ -18,15 +29,19 @@ def add_columns(parser: CommandParser, *, split: bool = False) -> None:
     }
     if split:
         options["split"] = "Column that says train, val, calibration or test."
-    for name, text in options.items():
+    actions = [
         group.add_argument(f"--{name}-column", type=str, default=None, metavar="NAME", help=text)
-    group.add_argument(
+        for name, text in options.items()
+    ]
+    on_error = group.add_argument(
         "--on-error",
         type=Literal["skip", "fail"],
         default="skip",
         metavar="{skip,fail}",
         help="Rows that are no graphs (default: skip, and report).",
     )
+    for action in (*actions, on_error) if hidden else ():
+        parser.hide(action)
 
 
 def add_unknown(parser: CommandParser) -> None:
@@ -48,3 +63,39 @@ def column_names(options: Namespace) -> ColumnNames:
         id=options.id_column,
         split=options.get("split_column"),
     )
+
+
+@dataclass(frozen=True)
+class OwnFile:
+    """A file of the user's, read once: how long to train depends on its size."""
+
+    dataset: "Dataset"
+    columns: ColumnNames
+
+    @property
+    def named(self) -> ColumnNames | None:
+        """Its columns, where one was named."""
+        return None if self.columns == ColumnNames() else self.columns
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The defaults for it."""
+        found = own_data_settings(len(self.dataset))
+        return found | ({} if self.columns.split is None else {"parts": {"kind": "column"}})
+
+    def note_unusable(self) -> None:
+        """Say which rows could not be used."""
+        if (rows := self.dataset.unusable) is not None and rows.count:
+            display.print_note(f"{rows.count:,} rows could not be used: {rows}")
+
+
+def own_file(name: str, options: Namespace) -> OwnFile | None:
+    """The file that a dataset is; None for one that is known by name."""
+    columns = column_names(options)
+    if name in (*DATASETS, *REGISTERED):
+        if columns != ColumnNames():
+            raise UserError(f"{name} is no file with columns to name")
+        return None
+    from cores.data.datasets import load_dataset
+
+    return OwnFile(load_dataset(name, columns=columns, on_error=options.on_error), columns)

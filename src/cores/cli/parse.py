@@ -7,7 +7,7 @@ from jsonargparse import ArgumentError, Namespace
 
 from cores.cli.command import Command
 from cores.cli.words import parser_message
-from cores.errors import UserError, nearest
+from cores.errors import UserError, nearest, told
 from cores.runs.scripts import import_scripts
 
 
@@ -31,7 +31,7 @@ def parse(arguments: Sequence[str], commands: Sequence[Command]) -> tuple[Comman
         rest, files = _values(rest, parser.groups_from_files)
         options = parser.parse_args(rest)
     except (ArgumentError, argparse.ArgumentError) as error:
-        message = parser_message(str(error), flags)
+        message = parser_message(told(error), flags)
         remedy = "" if message.endswith("?") else f"; see cores {name} --help"
         raise UserError(message + remedy) from None
     options.flags = flags

@@ -11,7 +11,7 @@ from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
 from cores.cli.inputs import add_columns, add_unknown, column_names
 from cores.cli.sets import add_sets
-from cores.cli.values import check_workers, path_or_none
+from cores.cli.values import check_workers, named_path, path_or_none
 from cores.errors import UserError
 
 
@@ -29,7 +29,7 @@ def _parser() -> CommandParser:
     )
     parser.add_argument(
         "--out",
-        type=str,
+        type=named_path,
         default=None,
         metavar="FILE",
         help="File that ends in .csv, .jsonl or .parquet (.gz may follow); for a folder of files, "
@@ -149,6 +149,8 @@ def _print_records(run: Path, source: str, how: Any, options: Namespace) -> dict
             sys.stdout.flush()
     if not count:
         raise UserError(f"{source} holds no graphs")
+    if errors == count:
+        raise UserError(f"no row of {source} can be used: {'; '.join(first)}")
     _note_errors(errors, count, first)
     return {"records": kept, "errors": errors}
 

@@ -8,10 +8,9 @@ from jsonargparse import Namespace
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
+from cores.cli.inputs import add_columns, own_file
 from cores.cli.settings import add_settings, run_config
-from cores.cli.values import check_workers, path_or_none
-from cores.config.presets import own_data_settings
-from cores.data.catalogue import DATASETS, REGISTERED
+from cores.cli.values import check_workers, named_path, path_or_none
 from cores.errors import UserError
 
 
@@ -25,7 +24,7 @@ def _parser() -> CommandParser:
     )
     parser.add_argument(
         "--out",
-        type=str,
+        type=named_path,
         default=None,
         metavar="FOLDER",
         help="Folder of the study (default: runs/search-DATASET-MODEL-CONV); the best settings "
@@ -43,6 +42,7 @@ def _parser() -> CommandParser:
     parser.add_argument(
         "--workers", type=int, default=1, metavar="N", help="Processes (default: 1)."
     )
+    add_columns(parser, split=True, hidden=True)
     add_data_root(parser)
     add_import(parser)
     add_settings(parser)
@@ -56,10 +56,9 @@ def _search(options: Namespace) -> dict[str, Any]:
         raise UserError(f"--trials must be positive, got {options.trials}")
     check_workers(options.workers)
     base = run_config(options)
-    if base.dataset not in (*DATASETS, *REGISTERED):  # a file of the user's
-        from cores.data.datasets import load_dataset
-
-        base = run_config(options, own_data_settings(len(load_dataset(base.dataset))))
+    if (own := own_file(base.dataset, options)) is not None:
+        base = run_config(options, own.settings)
+        own.note_unusable()
     dataset = Path(base.dataset).stem
     folder = Path(options.out or f"runs/search-{dataset}-{base.model}-{base.conv}")
     with display.runs_progress(options.trials, options.flags, "trials") as advance:
@@ -71,6 +70,7 @@ def _search(options: Namespace) -> dict[str, Any]:
             workers=options.workers,
             device=options.device,
             data_root=path_or_none(options.data_root),
+            columns=None if own is None else own.named,
             done=lambda trial: advance(f"trial {trial.number}", trial.failure),
         )
     settings = str(folder / searching.SETTINGS)

@@ -19,7 +19,8 @@ from cores.config.names import INTRODUCED_AS, current_name, with_current_names
 from cores.config.presets import preset_config
 from cores.config.run import model_groups
 from cores.data.catalogue import canonical_name
-from cores.errors import UserError
+from cores.errors import UserError, told
+from cores.files import read_text
 
 CHOICE = ("dataset", "model", "conv", "preset")
 """Settings that decide which preset the others change."""
@@ -197,15 +198,15 @@ def settings_file(path: Path, group: str | None = None) -> dict[str, Any]:
     option = f"--{group or 'settings'} {path}"
     kind = FORMATS.get(path.suffix.lower(), "TOML")
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
         if kind == "TOML":
             settings: Any = tomllib.loads(text)
         else:
             settings = json.loads(text) if kind == "JSON" else yaml.safe_load(text)
-    except OSError as error:
-        raise UserError(f"cannot read {option}: {error.strerror}") from None
+    except UserError as error:
+        raise UserError(f"--{group or 'settings'}: {error}") from None
     except (ValueError, yaml.YAMLError, RecursionError) as error:
-        raise UserError(f"{option} is not valid {kind}: {error}") from None
+        raise UserError(f"{option} is not valid {kind}: {told(error)}") from None
     if not isinstance(settings, dict) or not all(isinstance(name, str) for name in settings):
         raise UserError(f"{option} must hold settings by name, got a {type(settings).__name__}")
     nested = settings if group is None else {group: settings}

@@ -1,24 +1,18 @@
 """`cores train`: one run folder."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jsonargparse import Namespace
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
-from cores.cli.inputs import add_columns, column_names
+from cores.cli.inputs import OwnFile, add_columns, own_file
 from cores.cli.settings import add_settings, run_config
-from cores.cli.values import path_or_none
+from cores.cli.values import named_path, path_or_none
 from cores.config import RunConfig
-from cores.config.presets import own_data_settings
-from cores.data.catalogue import DATASETS, REGISTERED
-from cores.data.inputs.columns import ColumnNames
 from cores.errors import UserError
-
-if TYPE_CHECKING:
-    from cores.data.dataset import Dataset
 
 
 def _parser() -> CommandParser:
@@ -29,7 +23,7 @@ def _parser() -> CommandParser:
     )
     parser.add_argument(
         "--out",
-        type=str,
+        type=named_path,
         default=None,
         metavar="RUN",
         help="Run folder (default: runs/DATASET-MODEL-CONV-splitN-seedS).",
@@ -58,14 +52,6 @@ def _parser() -> CommandParser:
     return parser
 
 
-@dataclass(frozen=True)
-class _OwnFile:
-    """A file of the user's, read once: how long to train depends on its size."""
-
-    dataset: "Dataset"
-    columns: ColumnNames
-
-
 def _train(options: Namespace) -> dict[str, Any]:
     config, own = _configured(options)
     if not 0 <= options.pictures <= 100:
@@ -80,7 +66,7 @@ def _train(options: Namespace) -> dict[str, Any]:
         # A mistake is told alone, without the note.
         is_finished(folder, config, options.resume, asdict(own.columns))
         split_dataset(own.dataset, config.split, config.parts)
-        _note_data(own.dataset, config)
+        _note_data(own, config)
     metrics = _train_one(options, config, folder, own)
     if options.pictures:
         from cores.explain.pictures import draw_subgraphs
@@ -95,24 +81,15 @@ def _train(options: Namespace) -> dict[str, Any]:
     return metrics
 
 
-def _configured(options: Namespace) -> tuple[RunConfig, _OwnFile | None]:
+def _configured(options: Namespace) -> tuple[RunConfig, OwnFile | None]:
     """The settings of a run; for a file of the user's, with defaults by its size."""
-    config, columns = run_config(options), column_names(options)
-    if config.dataset in (*DATASETS, *REGISTERED):
-        if columns != ColumnNames():
-            raise UserError(f"{config.dataset} is no file with columns to name")
-        return config, None
-    from cores.data.datasets import load_dataset
-
-    dataset = load_dataset(config.dataset, columns=columns, on_error=options.on_error)
-    defaults = own_data_settings(len(dataset))
-    if columns.split is not None:
-        defaults |= {"parts": {"kind": "column"}}
-    return run_config(options, defaults), _OwnFile(dataset, columns)
+    config = run_config(options)
+    own = own_file(config.dataset, options)
+    return (config if own is None else run_config(options, own.settings)), own
 
 
 def _train_one(
-    options: Namespace, config: RunConfig, folder: Path, own: _OwnFile | None
+    options: Namespace, config: RunConfig, folder: Path, own: OwnFile | None
 ) -> dict[str, Any]:
     from cores.runs.progress import phases_of, training_progress
     from cores.runs.run import train_run
@@ -132,8 +109,9 @@ def _train_one(
         )
 
 
-def _note_data(dataset: "Dataset", config: RunConfig) -> None:
+def _note_data(own: OwnFile, config: RunConfig) -> None:
     """Say what was read: sizes, features, and the rows that could not be used."""
+    dataset = own.dataset
     edges = f"and {dataset.num_edge_features} edge features are read"
     if dataset.num_edge_features and not config.network.edge_features:
         edges = f"features are read, {dataset.num_edge_features} edge features are not"
@@ -141,12 +119,10 @@ def _note_data(dataset: "Dataset", config: RunConfig) -> None:
         f"{len(dataset):,} graphs of {dataset.num_classes} classes; "
         f"{dataset.num_features} node {edges}"
     )
-    if dataset.unusable is not None and dataset.unusable.count:
-        count = dataset.unusable.count
-        display.print_note(f"{count:,} rows could not be used: {dataset.unusable}")
+    own.note_unusable()
 
 
-def _train_folds(options: Namespace, config: RunConfig, own: _OwnFile | None) -> dict[str, Any]:
+def _train_folds(options: Namespace, config: RunConfig, own: OwnFile | None) -> dict[str, Any]:
     from cores.runs.folds import folds_table, train_folds
     from cores.runs.progress import phases_of, training_progress
 
@@ -155,7 +131,7 @@ def _train_folds(options: Namespace, config: RunConfig, own: _OwnFile | None) ->
     if "split" in options:
         raise UserError("--folds takes every split in turn; leave --split out")
     if own is not None:
-        _note_data(own.dataset, config)
+        _note_data(own, config)
     folder = Path(options.out) if options.out else _default_folder(config, options.folds)
     title = f"{config.model} on {config.dataset}, {options.folds} folds"
     found = train_folds(

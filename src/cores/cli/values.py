@@ -1,8 +1,16 @@
 """Values of options that the parser leaves as text."""
 
+from argparse import ArgumentTypeError
 from pathlib import Path
 
 from cores.errors import UserError
+
+
+def named_path(text: str) -> str:
+    """The text of an option that names a file or folder; an empty one would stand for any."""
+    if not text.strip():
+        raise ArgumentTypeError("it is empty; name a path, or leave the option out")
+    return text
 
 
 def path_or_none(given: str | None) -> Path | None:

@@ -9,6 +9,8 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 from cores.errors import UserError, nearest
 
 T = TypeVar("T")
+DIGITS = 100
+"""Of a whole number; no setting has as many."""
 
 
 def to_dict(config: Any) -> dict[str, Any]:
@@ -34,6 +36,8 @@ def from_dict(
 
 
 def _converted(hint: Any, value: Any, path: str) -> Any:
+    if isinstance(value, int) and abs(value) >= 10**DIGITS:  # Python refuses to print it
+        raise UserError(f"setting {path!r} is a number of more than {DIGITS} digits")
     if dataclasses.is_dataclass(hint):
         if not isinstance(value, Mapping):
             raise UserError(f"setting {path!r} is a group of settings, got {value!r}")

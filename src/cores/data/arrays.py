@@ -1,8 +1,10 @@
 """Datasets and ground truth in files of flat arrays."""
 
+import math
+import zipfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -12,73 +14,150 @@ from torch import Tensor
 from cores.data.dataset import Dataset, numbered
 from cores.data.tu import TURecords
 from cores.errors import UserError
+from cores.files.limits import COLUMNS, Allowance, check_regular
 from cores.graphs.segments import owners
 from cores.graphs.store import GraphStore
+
+COUNTS, WHOLE, NUMBERS = "iu", "iub", "iubf"
+"""Kinds of numbers, by numpy's letters: signed and unsigned, truth values, with fractions."""
+
+
+class Expected(NamedTuple):
+    """What an array must be like."""
+
+    kinds: str
+    shape: tuple[int | str, ...]
+    """Sizes; those with the same name are the same in all arrays."""
+
+
+ARRAYS = {
+    "node_ptr": Expected(COUNTS, ("graphs + 1",)),
+    "edge_ptr": Expected(COUNTS, ("graphs + 1",)),
+    "x": Expected(NUMBERS, ("nodes", "features")),
+    "edge_index": Expected(COUNTS, (2, "edges")),
+    "edge_attr": Expected(NUMBERS, ("edges", "edge features")),
+    "y": Expected(WHOLE, ("graphs",)),
+    "node_gt": Expected(WHOLE, ("nodes",)),
+    "edge_gt": Expected(WHOLE, ("edges",)),
+    "num_gt": Expected(COUNTS, ("graphs",)),
+    "gt_ptr": Expected(COUNTS, ("graphs + 1",)),
+    "gt_flat": Expected(WHOLE, ("marks",)),
+}
+"""Of a file; others are not read."""
+NEEDED = ("node_ptr", "edge_ptr", "x", "edge_index")
 
 
 def from_npz(name: str, path: Path, *, labelled: bool = True) -> Dataset:
     """Flat arrays, laid out like the store; ``node_gt`` and ``edge_gt`` mark the ground truth.
 
-    Where ``labelled`` is false the graphs need no ``y``; without it there are no classes.
+    Where ``labelled`` is false the graphs need no ``y``; without it there are no classes. Features
+    may still be NaN: that is a fault of single graphs, not of the file.
     """
     arrays = _arrays(path)
-    needed = {"x", "edge_index", "node_ptr", "edge_ptr", *(["y"] if labelled else [])}
-    if missing := needed - arrays.keys():
-        raise UserError(f"{path} lacks the array {sorted(missing)[0]!r}")
+    for needed in (*NEEDED, *(["y"] if labelled else [])):
+        if needed not in arrays:
+            raise UserError(f"{path} lacks the array {needed!r}")
     try:
-        known = "y" in arrays
-        if not known:
-            arrays["y"] = np.zeros(arrays["node_ptr"].size - 1, dtype=np.int64)
         _check(arrays)
-        dataset = _dataset(name, arrays)
-        return dataset if known else replace(dataset, class_names=(), labels=())
-    except (LookupError, TypeError, ValueError, RuntimeError) as error:
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
-        raise UserError(f"{path} does not hold what {name} needs ({reason})") from None
+    except ValueError as error:
+        raise UserError(f"{path}: {error}") from None
+    known = "y" in arrays
+    if not known:
+        arrays["y"] = np.zeros(len(arrays["node_ptr"]) - 1)
+    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused later
+        dataset = _dataset(
+            name, {each: array.astype(_kept_as(each)) for each, array in arrays.items()}
+        )
+    return dataset if known else replace(dataset, class_names=(), labels=())
+
+
+def _kept_as(name: str) -> type[np.float32 | np.int64]:
+    return np.float32 if ARRAYS[name].kinds == NUMBERS else np.int64
 
 
 def _check(arrays: dict[str, NDArray[Any]]) -> None:
-    """Raise ``ValueError`` where the arrays do not fit together."""
-    nodes, edges = len(arrays["x"]), arrays["edge_index"].shape[-1]
-    graphs = len(arrays["y"])
-    shapes = {"edge_index": (2, edges), "y": (graphs,), "node_gt": (nodes,), "edge_gt": (edges,)}
-    for name, shape in shapes.items():
-        if name in arrays and arrays[name].shape != shape:
-            raise ValueError(f"{name} has the shape {arrays[name].shape}, not {shape}")
-    for name, rows in (("x", nodes), ("edge_attr", edges)):
-        if name in arrays and (arrays[name].ndim != 2 or len(arrays[name]) != rows):
-            raise ValueError(f"{name} has the shape {arrays[name].shape}, not {rows} rows")
-    for name in ("edge_index", "y", "node_ptr", "edge_ptr"):
-        if arrays[name].dtype.kind not in "iub":
-            raise ValueError(f"{name} holds no whole numbers")
-    for name, last in (("node_ptr", nodes), ("edge_ptr", edges)):
-        ptr = arrays[name]
-        fits = ptr.shape == (graphs + 1,) and ptr[0] == 0 and ptr[-1] == last
-        if not fits or (ptr[1:] < ptr[:-1]).any():
-            raise ValueError(f"{name} does not count the {name[:4]}s of {graphs} graphs")
-    sizes = np.diff(arrays["node_ptr"])
-    if not graphs or not sizes.all():
-        raise ValueError("a graph has no nodes")
+    """Raise ``ValueError`` where an array is not what it should be, or fits no other."""
+    sizes: dict[int | str, int] = {}
+    for name, expected in ARRAYS.items():
+        if name in arrays:
+            _check_array(name, arrays[name], expected, sizes)
+    _check_pointers("node_ptr", arrays["node_ptr"], sizes["nodes"], "nodes")
+    _check_pointers("edge_ptr", arrays["edge_ptr"], sizes["edges"], "edges")
+    nodes, edges = np.diff(arrays["node_ptr"]), np.diff(arrays["edge_ptr"])
+    if not nodes.all():
+        raise ValueError(f"'node_ptr' gives graph {int(np.flatnonzero(nodes == 0)[0])} no nodes")
+    if not arrays["x"].shape[1]:
+        raise ValueError("'x' has no columns; give every node a constant one")
     ends = arrays["edge_index"]
-    if (ends < 0).any() or (ends >= sizes.repeat(np.diff(arrays["edge_ptr"]))).any():
-        raise ValueError("an edge names a node that its graph does not have")
+    strange = ((ends < 0) | (ends >= nodes.repeat(edges))).any(axis=0)
+    if strange.any():
+        edge = int(np.flatnonzero(strange)[0])
+        raise ValueError(f"'edge_index' names a node that its graph does not have, in edge {edge}")
+    if "gt_flat" in arrays:
+        _check_rings(arrays, nodes, sizes["marks"])
+
+
+def _check_array(
+    name: str, array: NDArray[Any], expected: Expected, sizes: dict[int | str, int]
+) -> None:
+    """Refuse an array of another kind or shape; the first array with a size decides it."""
+    if array.dtype.kind not in expected.kinds:
+        wanted = "numbers" if expected.kinds == NUMBERS else "whole numbers"
+        raise ValueError(f"'{name}' must hold {wanted}, got {array.dtype}")
+    shape = ", ".join(map(str, expected.shape))
+    fixed = all(
+        found == size
+        for size, found in zip(expected.shape, array.shape, strict=False)
+        if isinstance(size, int)
+    )
+    if array.ndim != len(expected.shape) or not fixed:
+        raise ValueError(f"'{name}' must have the shape [{shape}], got {list(array.shape)}")
+    for size, found in zip(expected.shape, array.shape, strict=True):
+        if size == "graphs" and "graphs + 1" in sizes:
+            sizes.setdefault("graphs", sizes["graphs + 1"] - 1)
+        if size in ("features", "edge features"):
+            COLUMNS.check(found, f"'{name}' has {found} {size}")
+        if sizes.setdefault(size, found) != found:
+            raise ValueError(f"'{name}' has {found} {size}, other arrays have {sizes[size]}")
+    if array.dtype.kind == "u" and array.size and int(array.max()) > np.iinfo(np.int64).max:
+        raise ValueError(f"'{name}' holds {int(array.max())}, which is too large")
+
+
+def _check_pointers(name: str, ptr: NDArray[Any], last: int, items: str) -> None:
+    if len(ptr) < 2:
+        raise ValueError(f"'{name}' must have a number more than there are graphs, got {len(ptr)}")
+    if ptr[0] != 0 or ptr[-1] != last:
+        raise ValueError(f"'{name}' must run from 0 to {last} {items}, got {ptr[0]} to {ptr[-1]}")
+    if (ptr[1:] < ptr[:-1]).any():
+        place = int(np.flatnonzero(ptr[1:] < ptr[:-1])[0]) + 1
+        raise ValueError(f"'{name}' must not fall, but does at {place}")
+
+
+def _check_rings(arrays: dict[str, NDArray[Any]], nodes: NDArray[Any], marks: int) -> None:
+    for name in ("num_gt", "gt_ptr"):
+        if name not in arrays:
+            raise ValueError(f"'gt_flat' needs {name!r} beside it")
+    _check_pointers("gt_ptr", arrays["gt_ptr"], marks, "marks")
+    counts = arrays["num_gt"].astype(np.int64)
+    if (counts < 0).any() or (counts * nodes != np.diff(arrays["gt_ptr"])).any():
+        raise ValueError("'gt_ptr' does not count 'num_gt' marks for every node")
 
 
 def _dataset(name: str, arrays: dict[str, NDArray[Any]]) -> Dataset:
-    def tensor(key: str, kind: torch.dtype) -> Tensor:
-        return torch.from_numpy(arrays[key]).to(kind)
+    def tensor(key: str) -> Tensor:
+        return torch.from_numpy(arrays[key])
 
-    edge_truth = tensor("edge_gt", torch.bool) if "edge_gt" in arrays else None
+    edge_truth = tensor("edge_gt").bool() if "edge_gt" in arrays else None
     if edge_truth is None and "gt_flat" in arrays:
         edge_truth = _ring_edges(arrays)
     graphs = GraphStore(
-        x=tensor("x", torch.float32),
-        edge_index=tensor("edge_index", torch.int64),
-        y=tensor("y", torch.int64),
-        node_ptr=tensor("node_ptr", torch.int64),
-        edge_ptr=tensor("edge_ptr", torch.int64),
-        edge_attr=tensor("edge_attr", torch.float32) if "edge_attr" in arrays else None,
-        node_truth=tensor("node_gt", torch.bool) if "node_gt" in arrays else None,
+        x=tensor("x"),
+        edge_index=tensor("edge_index"),
+        y=tensor("y"),
+        node_ptr=tensor("node_ptr"),
+        edge_ptr=tensor("edge_ptr"),
+        edge_attr=tensor("edge_attr") if "edge_attr" in arrays else None,
+        node_truth=tensor("node_gt").bool() if "node_gt" in arrays else None,
         edge_truth=edge_truth,
     )
     return Dataset(
@@ -95,6 +174,10 @@ def with_edge_truth(dataset: Dataset, records: TURecords, path: Path) -> Dataset
     arrays = _arrays(path)
     if "edge_gt" not in arrays:
         raise UserError(f"{path} lacks the array 'edge_gt'")
+    try:
+        _check_array("edge_gt", arrays["edge_gt"], ARRAYS["edge_gt"], {})
+    except ValueError as error:
+        raise UserError(f"{path}: {error}") from None
     marked = arrays["edge_gt"].astype(bool)
     if len(marked) != len(records.edge_line):
         raise UserError(f"{path} marks {len(marked)} edges, the data has {len(records.edge_line)}")
@@ -118,8 +201,8 @@ def _ring_edges(arrays: dict[str, NDArray[Any]]) -> Tensor:
     graphs = len(arrays["y"])
     nodes_of = owners(torch.from_numpy(np.diff(arrays["node_ptr"]))).numpy()
     edges_of = owners(torch.from_numpy(np.diff(arrays["edge_ptr"]))).numpy()
-    ends = arrays["edge_index"].astype(np.int64) + arrays["node_ptr"][edges_of]
-    columns = arrays["num_gt"].astype(np.int64)
+    ends = arrays["edge_index"] + arrays["node_ptr"][edges_of]
+    columns = arrays["num_gt"]
     local = np.arange(len(nodes_of)) - arrays["node_ptr"][nodes_of]
     first = arrays["gt_ptr"][nodes_of] + local * columns[nodes_of]
     inside = np.zeros(len(edges_of), dtype=bool)
@@ -133,8 +216,34 @@ def _ring_edges(arrays: dict[str, NDArray[Any]]) -> Tensor:
 
 
 def _arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """The arrays of a file that we know; their size is known before they are read."""
+    check_regular(path)
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
+        with zipfile.ZipFile(path) as archive:
+            allowance = Allowance(path)
+            members = [name.removesuffix(".npy") for name in archive.namelist()]
+            return {
+                name: _array(archive, f"{name}.npy", allowance)
+                for name in ARRAYS
+                if name in members
+            }
+    except UserError:
+        raise
     except Exception:  # a damaged file may raise anything
         raise UserError(f"{path} is not a readable npz file; get it anew") from None
+
+
+def _array(archive: zipfile.ZipFile, name: str, allowance: Allowance) -> NDArray[Any]:
+    """One array; only as much is read as its own header says, whatever the archive's says."""
+    with archive.open(name) as file:
+        version = np.lib.format.read_magic(file)
+        read_header = (
+            np.lib.format.read_array_header_1_0
+            if version == (1, 0)
+            else np.lib.format.read_array_header_2_0
+        )
+        shape, _, kind = read_header(file)
+        kept = np.dtype(_kept_as(name.removesuffix(".npy")))
+        allowance.take(abs(math.prod(shape)) * max(kind.itemsize, kept.itemsize))
+    with archive.open(name) as file:
+        return np.lib.format.read_array(file, allow_pickle=False)

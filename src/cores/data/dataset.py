@@ -109,6 +109,10 @@ class Dataset:
     def __iter__(self) -> Iterator[Data]:
         return (self.graphs.graph(index) for index in range(len(self)))
 
+    def graph_name(self, position: int) -> str:
+        """What messages call a graph: its name in the file, or its number, from 0."""
+        return self.ids[position] if self.ids else str(position)
+
     @property
     def dims(self) -> Dims:
         """What a network must know of the graphs."""
@@ -158,6 +162,21 @@ def numbered(columns: int) -> tuple[str, ...]:
     return tuple(f"feature {number}" for number in range(columns))
 
 
+def unusable_graphs(graphs: GraphStore) -> dict[int, str]:
+    """The graphs whose features no model can read, in order, and why."""
+    found: dict[int, str] = {}
+    for values, ptr, word in (
+        (graphs.x, graphs.node_ptr, "node"),
+        (graphs.edge_attr, graphs.edge_ptr, "edge"),
+    ):
+        if values is not None:
+            rows = (~values.isfinite().all(dim=1)).nonzero().flatten().cpu()
+            owner = torch.searchsorted(ptr, rows, right=True) - 1
+            for graph in owner.unique().tolist():
+                found.setdefault(graph, f"has NaN, infinite or too large {word} features")
+    return dict(sorted(found.items()))
+
+
 def checked(dataset: Dataset) -> Dataset:
     """Refuse what no model can be trained on."""
     graphs = dataset.graphs
@@ -166,14 +185,8 @@ def checked(dataset: Dataset) -> Dataset:
     owner = owners(graphs.num_edges)
     if ((graphs.edge_index < 0) | (graphs.edge_index >= graphs.num_nodes[owner])).any():
         raise UserError(f"{dataset.name}: an edge names a node that its graph does not have")
-    bad = ~graphs.x.isfinite().all(dim=1)
-    if bad.any():
-        node = int(bad.nonzero()[0])
-        graph = int(torch.searchsorted(graphs.node_ptr, node, right=True)) - 1
-        raise UserError(
-            f"{dataset.name}: {int(bad.sum())} nodes have NaN, infinite or too large features, "
-            f"the first in graph {graph}; clean the data"
-        )
+    for graph, reason in unusable_graphs(graphs).items():
+        raise UserError(f"{dataset.name}: graph {dataset.graph_name(graph)} {reason}; clean it")
     if dataset.num_classes < 2:
         raise UserError(
             f"{dataset.name}: every graph has the label {dataset.class_names[0]}; "

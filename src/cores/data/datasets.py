@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cores.data.arrays import from_npz, with_edge_truth
 from cores.data.catalogue import DATASETS, REGISTERED, DatasetSpec, canonical_name
-from cores.data.dataset import Dataset, checked, numbered
+from cores.data.dataset import Dataset, checked, numbered, unusable_graphs
 from cores.data.features import from_tu
 from cores.data.folders import data_folder, dataset_path
 from cores.data.inputs.columns import ColumnNames
@@ -14,10 +14,12 @@ from cores.data.inputs.labelled import OnError, read_dataset
 from cores.data.inputs.sources import holds_rows, saved_by_pyg
 from cores.data.inputs.stored import saved_graphs
 from cores.data.lists import continuous_columns, from_graphs
+from cores.data.raw import Rejected, Unusable
 from cores.data.synthetic import ba_motifs
 from cores.data.tu import read_tu
 from cores.errors import UserError
 from cores.files import cache_folder
+from cores.files.limits import check_regular
 
 
 def load_dataset(
@@ -83,14 +85,33 @@ READERS: dict[str, Callable[[DatasetSpec, Path | None], Dataset]] = {
 def _from_path(path: Path, columns: ColumnNames, on_error: OnError) -> Dataset:
     if not path.exists():
         raise UserError(f"dataset path {path} does not exist")
+    if not path.is_dir():
+        check_regular(path)
     if path.suffix.lower() == ".npz":
-        found = from_npz(str(path), path)
+        found = _usable(from_npz(str(path), path), on_error)
         return replace(found, continuous=continuous_columns(found.graphs.x))
     if (saved := saved_by_pyg(path)) is not None:
-        return replace(from_graphs(saved_graphs(saved)), name=str(path))
+        graphs = from_graphs(saved_graphs(saved), finite=False)
+        found = _usable(replace(graphs, name=str(path)), on_error)
+        return replace(found, continuous=continuous_columns(found.graphs.x))
     if holds_rows(path):
         return read_dataset(path, columns, on_error)
     records = read_tu(path)
     # Unknown attributes are measurements more often than not: put them on one scale.
     attributes = tuple(range(records.attributes.shape[1]))
-    return from_tu(DatasetSpec(str(path), continuous=attributes), records)
+    return _usable(from_tu(DatasetSpec(str(path), continuous=attributes), records), on_error)
+
+
+def _usable(dataset: Dataset, on_error: OnError) -> Dataset:
+    """A dataset of a file that is read at once, without the graphs that no model can read."""
+    reasons = unusable_graphs(dataset.graphs)
+    rejected = [Rejected(at, at + 1, str(at), reason) for at, reason in reasons.items()]
+    if not rejected:
+        return dataset
+    unusable = Unusable.of(rejected)
+    if on_error == "fail":
+        raise UserError(f'{dataset.name}: {unusable.first[0]}; mend it, or set on_error="skip"')
+    if len(rejected) == len(dataset):
+        raise UserError(f"{dataset.name} holds no usable graph ({unusable})")
+    kept = [graph for graph in range(len(dataset)) if graph not in reasons]
+    return replace(dataset[kept], unusable=unusable)

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from cores.data import molecules
 from cores.data.raw import Columns, Layout, RawGraphs
 from cores.errors import UserError
+from cores.files.limits import COLUMNS, MEMORY, told_size
 from cores.graphs.store import GraphStore
 
 Value = int | str
-MOST_COLUMNS = 10_000
-"""Most columns that one kind of label may take as one-hot."""
 CONSTANT = "constant"
 """The one column of graphs without any feature."""
 _ONE_HOT = re.compile(r"(?:node|edge) label (\d+) = (.*)", re.DOTALL)
@@ -81,15 +80,14 @@ class Encoding:
         """All columns that nodes can have."""
         if self.kind == "molecules":
             return molecules.ATOM_COLUMNS
-        names = *_numbered(self.node_numbers), *_one_hot_names("node", self.node_values)
-        return names or (CONSTANT,)
+        return _names("node", self.node_numbers, self.node_values) or (CONSTANT,)
 
     @property
     def edge_feature_names(self) -> tuple[str, ...]:
         """All columns that edges can have."""
         if self.kind == "molecules":
             return molecules.BOND_COLUMNS
-        return (*_numbered(self.edge_numbers), *_one_hot_names("edge", self.edge_values))
+        return _names("edge", self.edge_numbers, self.edge_values)
 
 
 @dataclass(frozen=True)
@@ -158,6 +156,13 @@ def _told(columns: Columns | None) -> str:
     return " and ".join(parts)
 
 
+def _names(word: str, numbers: int, values: tuple[tuple[Value, ...], ...]) -> tuple[str, ...]:
+    COLUMNS.check(numbers, f"{numbers} numbers per {word}")
+    names = *_numbered(numbers), *_one_hot_names(word, values)
+    COLUMNS.check(len(names), f"{len(names)} columns per {word}")
+    return names
+
+
 def _numbered(columns: int) -> tuple[str, ...]:
     return tuple(f"attribute {number}" for number in range(columns))
 
@@ -169,11 +174,10 @@ def _one_hot_names(word: str, values: tuple[tuple[Value, ...], ...]) -> tuple[st
         shown: Sequence[Value] = known
         if known and isinstance(known[0], int):
             shown = range(int(known[0]), int(known[-1]) + 1)
-        if len(shown) > MOST_COLUMNS:
-            raise UserError(
-                f"{word} labels run from {shown[0]} to {shown[-1]}; "
-                f"renumber them to at most {MOST_COLUMNS} values"
-            )
+        if shown:
+            ends = f"{shown[0]} to {shown[-1]}"
+            told = f"{word} labels run from {ends}; renumber them: they take {len(shown)} columns"
+            COLUMNS.check(len(shown), told)
         names += [f"{word} label {kind} = {value}" for value in shown]
     return tuple(names)
 
@@ -198,6 +202,8 @@ def _matrix(
     known: tuple[tuple[Value, ...], ...],
 ) -> NDArray[np.float32]:
     """The named columns, from numbers and from known values."""
+    size = 4 * len(numbers) * len(names)
+    MEMORY.check(size, f"{len(names)} columns of {len(numbers)} rows need {told_size(size)}")
     columns = np.zeros((len(numbers), len(names)), dtype=np.float32)
     by_kind: dict[int, dict[str, int]] = {}
     for column, name in enumerate(names):

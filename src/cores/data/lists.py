@@ -25,7 +25,7 @@ LABELS = ("y", "label")
 """Attributes of a graph that may hold its label."""
 
 
-def from_graphs(graphs: Any, y: Any = None) -> Dataset:
+def from_graphs(graphs: Any, y: Any = None, *, finite: bool = True) -> Dataset:
     """A dataset of labelled graphs.
 
     Args:
@@ -34,11 +34,12 @@ def from_graphs(graphs: Any, y: Any = None) -> Dataset:
             features and the edge attribute ``edge_attr`` those of the edges.
         y: A label per graph, whole numbers or text; if not given, each graph's own ``y`` (of a
             networkx graph, ``graph["y"]`` or ``graph["label"]``).
+        finite: Whether to refuse features that are NaN or infinite.
     """
     if isinstance(graphs, Dataset):
         return graphs if y is None else _relabelled(graphs, given_labels(y))
     items = listed(graphs)
-    records = read_graphs(items)
+    records = read_graphs(items, finite=finite)
     given = plain_labels(records) if y is None else given_labels(y)
     if len(given) != len(records):
         raise UserError(f"`y` has {len(given)} labels for {len(records)} graphs")
@@ -100,7 +101,7 @@ def _from_smiles(items: Sequence[str]) -> list[Data]:
     return graphs
 
 
-def read_graphs(graphs: Any) -> list[Data]:
+def read_graphs(graphs: Any, *, finite: bool = True) -> list[Data]:
     """Graphs as PyG records with features and edges that fit together."""
     items = listed(graphs)
     if are_smiles(items):
@@ -123,6 +124,8 @@ def read_graphs(graphs: Any) -> list[Data]:
             record.edge_attr = torch.empty(0, widths[0])  # no edge, so nothing is missing
     for number, record in enumerate(records):
         _check(record, number, records[0])
+        if finite:
+            _check_finite(record, number)
     return records
 
 
@@ -201,8 +204,6 @@ def _check(record: Data, number: int, first: Data) -> None:
             f"graph {number} has {record.x.size(1)} node features, graph 0 has {first.x.size(1)}; "
             "all graphs need the same columns"
         )
-    if not bool(record.x.isfinite().all()):
-        raise UserError(f"graph {number} has NaN or infinite node features; clean or remove it")
     edges = record.edge_index
     if edges.numel() and not (int(edges.min()) >= 0 and int(edges.max()) < nodes):
         raise UserError(f"graph {number}: an edge names a node that is not there (of {nodes})")
@@ -221,8 +222,14 @@ def _check(record: Data, number: int, first: Data) -> None:
             raise UserError(
                 f"graph {number}: {name} must have {items} values, got shape {tuple(truth.shape)}"
             )
-    if attributes is not None and not bool(attributes.isfinite().all()):
-        raise UserError(f"graph {number} has NaN or infinite edge features; clean or remove it")
+
+
+def _check_finite(record: Data, number: int) -> None:
+    for values, kind in ((record.x, "node"), (record.get("edge_attr"), "edge")):
+        if values is not None and not bool(values.isfinite().all()):
+            raise UserError(
+                f"graph {number} has NaN or infinite {kind} features; clean or remove it"
+            )
 
 
 def _from_networkx(graph: Any, number: int) -> Data:

@@ -61,6 +61,10 @@ def needs_rdkit() -> Any:
     return Chem
 
 
+LONGEST_SMILES = 100_000
+"""Characters; no molecule that people work with has as many."""
+
+
 class InvalidMoleculeError(ValueError):
     """A row that is no molecule, and why."""
 
@@ -74,6 +78,8 @@ def molecule_from_smiles(smiles: str) -> Any:
     chem = needs_rdkit()
     if not smiles.strip():
         raise InvalidMoleculeError("empty SMILES")
+    if len(smiles) > LONGEST_SMILES:  # rdkit takes about a kilobyte for each
+        raise InvalidMoleculeError(f"the SMILES has {len(smiles)} characters")
 
     def read() -> Any:
         if not _HYDROGEN.search(smiles):

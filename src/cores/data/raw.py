@@ -46,6 +46,11 @@ class RawGraphs:
         return len(self.node_ptr) - 1
 
     @property
+    def size(self) -> int:
+        """Bytes that the arrays take."""
+        return sum(getattr(self, spec.name).nbytes for spec in fields(self))
+
+    @property
     def layout(self) -> Layout:
         """What its graphs have in common."""
         edges = Columns(self.edge_numbers.shape[1], self.edge_values.shape[1])
@@ -135,6 +140,13 @@ class Unusable:
 
     count: int = 0
     first: list[Rejected] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, rejected: Sequence[Rejected]) -> "Unusable":
+        """All of some rows."""
+        found = cls()
+        found.add(rejected)
+        return found
 
     def add(self, rejected: Sequence[Rejected]) -> None:
         """Count more of them."""

@@ -9,6 +9,7 @@ import lzma
 import warnings
 import zipfile
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cores.errors import UserError
+from cores.files.limits import Allowance, check_regular, limited_lines
 
 AnyPath = Path | zipfile.Path
 
@@ -67,6 +69,7 @@ def read_tu(source: Path, *, labelled: bool = True) -> TURecords:
     try:
         if source.is_dir():
             return _read_folder(source, source, labelled)
+        check_regular(source)
         with zipfile.ZipFile(source) as archive:
             if any(name.startswith("/") for name in archive.namelist()):
                 # Never written by a well-meant program, and `zipfile.Path` may not end on them.
@@ -82,24 +85,25 @@ def read_tu(source: Path, *, labelled: bool = True) -> TURecords:
 
 def _read_folder(root: AnyPath, source: Path, labelled: bool) -> TURecords:
     folder, name = _adjacency(root, source)
+    allowance = Allowance(source)
 
     def path(suffix: str) -> AnyPath:
         return folder / f"{name}_{suffix}.txt"
 
-    edges = _required(path("A"), 2, source)
-    indicator = _required(path("graph_indicator"), 1, source)[:, 0]
+    edges = _required(path("A"), 2, source, allowance)
+    indicator = _required(path("graph_indicator"), 1, source, allowance)[:, 0]
     if not len(indicator):
         raise UserError(f"{source}: {path('graph_indicator').name} is empty")
     labels = np.empty(0, dtype=np.int64)
     graphs = int(indicator.max())
     if labelled or path("graph_labels").exists():
-        labels = _required(path("graph_labels"), 1, source)[:, 0]
+        labels = _required(path("graph_labels"), 1, source, allowance)[:, 0]
         graphs = len(labels)
         if not graphs:
             raise UserError(f"{source}: {path('graph_labels').name} is empty")
-    node_labels = _table(path("node_labels"), np.int64, source)
-    attributes = _table(path("node_attributes"), np.float64, source)
-    edge_labels = _table(path("edge_labels"), np.int64, source)
+    node_labels = _table(path("node_labels"), np.int64, source, allowance)
+    attributes = _table(path("node_attributes"), np.float64, source, allowance)
+    edge_labels = _table(path("edge_labels"), np.int64, source, allowance)
 
     def same_length(rows: NDArray[Any] | None, file: str, expected: int, other: str) -> None:
         if rows is not None and len(rows) != expected:
@@ -166,9 +170,9 @@ def _adjacency(root: AnyPath, source: Path) -> tuple[AnyPath, str]:
     raise UserError(f"{source} holds no NAME_A.txt: not a dataset in TU format")
 
 
-def _required(path: AnyPath, columns: int, source: Path) -> NDArray[np.int64]:
+def _required(path: AnyPath, columns: int, source: Path, allowance: Allowance) -> NDArray[np.int64]:
     """The integers of a file that must be there."""
-    rows = _table(path, np.int64, source)
+    rows = _table(path, np.int64, source, allowance)
     if rows is None:
         raise UserError(f"{source}: {path.name} is missing")
     if rows.size and rows.shape[1] != columns:
@@ -178,15 +182,49 @@ def _required(path: AnyPath, columns: int, source: Path) -> NDArray[np.int64]:
     return rows.reshape(-1, columns)
 
 
-def _table(path: AnyPath, kind: type[np.int64 | np.float64], source: Path) -> NDArray[Any] | None:
+def _table(
+    path: AnyPath, kind: type[np.int64 | np.float64], source: Path, allowance: Allowance
+) -> NDArray[Any] | None:
     """The numbers of a file, one row per line; None where there is no such file."""
     if isinstance(path, Path) and path.is_symlink() and not path.exists():
         raise UserError(f"{source}: {path.name} is a link to a file that is not there")
     if not path.exists():
         return None
+    if isinstance(path, Path):
+        check_regular(path)
+    place = f"{source}: {path.name}"
     with path.open(encoding="utf-8-sig") as file, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "loadtxt: input contained no data")
         try:
-            return np.loadtxt(file, delimiter=",", dtype=kind, ndmin=2)
-        except ValueError as error:
-            raise UserError(f"{source}: {path.name}: {error}") from None
+            lines = limited_lines(file.readline, place, allowance)
+            return np.loadtxt(lines, delimiter=",", dtype=kind, ndmin=2)
+        except UserError:
+            raise
+        except UnicodeDecodeError:
+            raise UserError(f"{place} is not UTF-8 text") from None
+        except ValueError:  # numpy counts rows, and knows nothing of lines
+            raise UserError(f"{place}: {_mistake(path, kind)}") from None
+
+
+def _mistake(path: AnyPath, kind: type[np.int64 | np.float64]) -> str:
+    """The first line of a file that is no row of a table of numbers, and why."""
+    with path.open(encoding="utf-8-sig") as file:
+        return _first_mistake(limited_lines(file.readline, path.name), kind)
+
+
+def _first_mistake(lines: Iterable[str], kind: type[np.int64 | np.float64]) -> str:
+    width = 0
+    for number, line in enumerate(lines, 1):
+        cells = line.partition("#")[0].strip().split(",")
+        if cells == [""]:
+            continue
+        for column, cell in enumerate(cells, 1):
+            try:
+                kind(cell)
+            except (ValueError, OverflowError):
+                expected = "whole number" if kind is np.int64 else "number"
+                return f"line {number}, column {column}: {cell.strip()!r:.40} is no {expected}"
+        if width and len(cells) != width:
+            return f"line {number} has {len(cells)} numbers, those before it have {width}"
+        width = len(cells)
+    return "not a table of numbers"

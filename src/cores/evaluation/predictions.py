@@ -1,6 +1,6 @@
 """A model's predictions for many graphs."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -9,12 +9,49 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from cores.config import Removal
+from cores.errors import UserError
 from cores.graphs.store import GraphStore
 from cores.graphs.subgraphs import Subgraph, edge_ratio, node_ratio
 from cores.models.network import GraphModel, Prediction
 
 EVALUATION_BATCH = 128
 """Graphs per forward pass outside of training."""
+
+
+def unpredicted(probs: Float[Tensor, "graphs classes"]) -> Bool[Tensor, " graphs"]:
+    """The graphs for which a model gives NaN; their largest probability would look like a class."""
+    return ~probs.isfinite().all(dim=-1)
+
+
+def check_predicted(
+    model: nn.Module, probs: Float[Tensor, "graphs classes"], names: Sequence[str] = ()
+) -> None:
+    """Refuse predictions that are none, before a metric is computed from them.
+
+    Args:
+        model: What made them; its weights tell whose fault it is.
+        probs: Its probabilities, for all graphs at once: asking for each batch would make a GPU
+            wait as often.
+        names: What the data call the graphs; their numbers, from 0, if not given.
+    """
+    missing = unpredicted(probs)
+    if not bool(missing.any()):
+        return
+    if not all(bool(weights.isfinite().all()) for weights in model.parameters()):
+        raise UserError(
+            "the model's weights are NaN or infinite; lower training.learning_rate, or get the "
+            "model anew"
+        )
+    first, count = int(missing.nonzero()[0]), int(missing.sum())
+    others = f" and {count - 1} more" if count > 1 else ""
+    raise UserError(
+        f"the model gives no probabilities for graph {names[first] if names else first}{others}: "
+        f"{TOO_LARGE}; scale or remove it"
+    )
+
+
+TOO_LARGE = "its features are too large for it"
+"""Why a model whose weights are numbers has no prediction for a graph."""
 
 
 @torch.no_grad()
@@ -26,7 +63,9 @@ def predict_proba(
     classifier.eval()
     probs = [classifier(batch).softmax(dim=-1) for batch in batches]
     classifier.train(was_training)
-    return torch.cat(probs)
+    found = torch.cat(probs)
+    check_predicted(classifier, found)
+    return found
 
 
 @dataclass(frozen=True)
@@ -71,9 +110,16 @@ class Predictions:
             ).batch
 
 
+def predict(model: GraphModel, graphs: GraphStore, names: Sequence[str] = ()) -> Predictions:
+    """Predict every graph of a store; refuses one that the model has no prediction for."""
+    predictions = predict_any(model, graphs)
+    check_predicted(model, predictions.probs, names)
+    return predictions
+
+
 @torch.no_grad()
-def predict(model: GraphModel, graphs: GraphStore) -> Predictions:
-    """Predict every graph of a store."""
+def predict_any(model: GraphModel, graphs: GraphStore) -> Predictions:
+    """Predict every graph of a store; see :func:`unpredicted` for those without a prediction."""
     model.eval()
     found: list[Prediction] = []
     ratios: list[tuple[Tensor, Tensor]] = []
@@ -96,11 +142,15 @@ def predict(model: GraphModel, graphs: GraphStore) -> Predictions:
 
 
 @torch.no_grad()
-def predict_full(model: GraphModel, graphs: GraphStore) -> Float[Tensor, "graphs classes"]:
+def predict_full(
+    model: GraphModel, graphs: GraphStore, names: Sequence[str] = ()
+) -> Float[Tensor, "graphs classes"]:
     """Class probabilities of every graph of a store when nothing is removed."""
     model.eval()
     logits = [model.full_logits(batch) for batch in graphs.batches(EVALUATION_BATCH)]
-    return torch.cat(logits).softmax(dim=-1)
+    probs = torch.cat(logits).softmax(dim=-1)
+    check_predicted(model, probs, names)
+    return probs
 
 
 def true_scores(

@@ -10,6 +10,7 @@ import networkx as nx
 from cores.errors import UserError
 from cores.explain.plotting import figure_bytes
 from cores.files import write_atomically
+from cores.files.escape import figure as figure_text
 
 KEPT, REMOVED, TRUTH = "#0072B2", "#C8C8C8", "#E69F00"
 """Colours that stay apart for colour-blind readers and in grey."""
@@ -66,7 +67,7 @@ class Drawing:
         nx.draw_networkx_labels(
             self.graph,
             self.positions,
-            {node: name for node, name in enumerate(names) if shown[node]},
+            {node: figure_text(name) for node, name in enumerate(names) if shown[node]},
             ax=axis,
             font_size=8,
             font_color="white",

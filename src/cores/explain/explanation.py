@@ -12,6 +12,7 @@ from torch_geometric.explain import Explanation as PyGExplanation
 
 from cores.evaluation.predictions import Predictions
 from cores.explain.drawing import Drawing, draw_graph
+from cores.files.escape import figure as figure_text
 from cores.graphs.store import GraphStore
 
 
@@ -102,7 +103,7 @@ class Explanation(PyGExplanation):
             kept = self.get_explanation_subgraph()
             PyGExplanation.visualize_graph(kept, path, backend, node_labels)
             return
-        title = f"predicted {self.prediction}\n{self.kept_text}"
+        title = f"predicted {figure_text(self.prediction)}\n{self.kept_text}"
         draw_graph(self.drawing, title, path, node_labels or ())
 
     @property

@@ -8,6 +8,7 @@ from cores.explain.drawing import KEPT, TRUTH, legend
 from cores.explain.explanation import Explanation
 from cores.explain.plotting import figure_bytes, pyplot, save_figure, write_note
 from cores.files import write_atomically
+from cores.files.escape import figure as figure_text
 
 FULL, LINE, GHOST = "#5A5A5A", "#8A8A8A", "#E6E6E6"
 """Colours of the full graph, and of what was removed where the kept part stands alone."""
@@ -26,8 +27,9 @@ def draw_subgraphs(
     drawings = [explanation.drawing for explanation in explanations]
     for explanation, drawing, axis in zip(explanations, drawings, axes.flat, strict=False):
         drawing.draw(axis)
-        true = class_names[int(explanation.y)]
-        predicted, probability = explanation.prediction, float(explanation.probabilities.max())
+        true = figure_text(class_names[int(explanation.y)])
+        predicted = figure_text(explanation.prediction)
+        probability = float(explanation.probabilities.max())
         axis.set_title(
             f"true {true}, predicted {predicted} ({probability:.2f})\n{explanation.kept_text}",
             fontsize=10,
@@ -68,7 +70,7 @@ def draw_pipeline(
         drawing = explanation.drawing
         names = _symbols(explanation, symbols)
         size = 190 if symbols else 90
-        left.set_title(f"graph: {class_names[labels[index]]}", fontsize=11)
+        left.set_title(f"graph: {figure_text(class_names[labels[index]])}", fontsize=11)
         drawing.edges(left, edge_color=LINE, width=1.2)
         drawing.nodes(left, [FULL] * len(drawing.kept_nodes), size)
         nodes, edges = explanation.node_ratio, explanation.edge_ratio
@@ -92,7 +94,8 @@ def _bars(axis: Any, probs: list[float], class_names: Sequence[str], true: int) 
     """The classifier's probabilities; the true class has a dark edge."""
     axis.set_title("prediction", fontsize=11)
     edges = [TRUTH if label == true else "white" for label in range(len(probs))]
-    axis.barh(class_names, probs, color=KEPT, edgecolor=edges, linewidth=2.5, height=0.5)
+    names = [figure_text(name) for name in class_names]
+    axis.barh(names, probs, color=KEPT, edgecolor=edges, linewidth=2.5, height=0.5)
     for label, prob in enumerate(probs):
         axis.text(prob + 0.04, label, f"{prob:.2f}", va="center", fontsize=9)
     axis.set(xlim=(0, 1.25), xlabel="probability (ringed: true class)", xticks=(0, 0.5, 1))

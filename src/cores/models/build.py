@@ -2,10 +2,13 @@
 
 from typing import cast
 
+import torch
 from torch import nn
 
 from cores.config import RunConfig
+from cores.config.models import conv_spec
 from cores.data.dataset import Dims
+from cores.files.limits import MEMORY, told_size
 from cores.models.classifier import Classifier
 from cores.models.network import GraphModel
 from cores.models.policy import Critic, Policy
@@ -13,7 +16,17 @@ from cores.models.sparse import SparseClassifier
 
 
 def build_model(config: RunConfig, dims: Dims) -> GraphModel:
-    """The model of a configuration."""
+    """The model of a configuration, if memory is likely to hold it."""
+    parts = config.spec.network, conv_spec(config.conv).layer
+    if all(isinstance(part, str) for part in parts):  # a user's may need numbers to be built
+        with torch.device("meta"):  # where tensors have a size, but take no memory
+            weights = _built(config, dims).state_dict().values()
+        size = sum(tensor.nbytes for tensor in weights)
+        MEMORY.check(size, f"the weights of {config.model} need {told_size(size)}")
+    return _built(config, dims)
+
+
+def _built(config: RunConfig, dims: Dims) -> GraphModel:
     spec = config.spec
     if not spec.has_policy:
         own = () if spec.settings is None else (config.model_config,)

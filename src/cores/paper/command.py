@@ -9,7 +9,7 @@ from jsonargparse import Namespace
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
-from cores.cli.values import check_workers, names, numbers, path_or_none
+from cores.cli.values import check_workers, named_path, names, numbers, path_or_none
 from cores.config import RunConfig
 from cores.config.models import MODELS, model_spec
 from cores.config.presets import PAPER_DATASETS
@@ -116,14 +116,14 @@ def _parser() -> CommandParser:
     )
     parser.add_argument(
         "--out",
-        type=str,
+        type=named_path,
         default="runs/reproduce",
         metavar="FOLDER",
         help="Folder of run folders, tables and figures (default: runs/reproduce).",
     )
     parser.add_argument(
         "--rows",
-        type=str,
+        type=named_path,
         default=None,
         metavar="CSV",
         help="File that collects a row per finished run (default: FOLDER/TARGET.csv); a run that "

@@ -11,7 +11,7 @@ from cores import __version__
 from cores.config import RunConfig
 from cores.config.models import conv_spec
 from cores.data.molecules import ATOM_COLUMNS
-from cores.files import write_atomically
+from cores.files import escape, write_atomically
 from cores.runs.fit import PreparedData
 from cores.runs.folder import CARD
 from cores.runs.rows import shown_metrics
@@ -22,8 +22,6 @@ MOST_NAMES = 20
 """Classes and columns that a card lists; data may have thousands."""
 _LENGTH = 80
 """Of a name that comes from data."""
-_SPECIAL = set("\\`*_[]<>|~$&")
-"""What means something in the middle of a line of Markdown; no line of a card begins with data."""
 PARTS = ("train", "policy", "selection", "calibration", "test")
 
 
@@ -86,7 +84,7 @@ def model_card(
         _what(config),
         "## What was measured",
         "\n".join(f"- {line}" for line in metrics.get("verdicts", ())),
-        _table(("metric", "value", "meaning"), shown_metrics(metrics)),
+        _table(("metric", "value", "meaning"), _measured(metrics)),
         *([] if data is None else ["## Data", *_data(data, config)]),
         "## How to use it",
         _use(data, names_data),
@@ -110,9 +108,8 @@ def escaped(text: object) -> str:
     >>> print(escaped("a|b*c`<i>\n# d"))
     a\|b\*c\`\<i\> # d
     """
-    plain = "".join(mark if mark.isprintable() else " " for mark in str(text))
-    cut = plain if len(plain) <= _LENGTH else plain[: _LENGTH - 1] + "…"
-    return "".join(f"\\{mark}" if mark in _SPECIAL else mark for mark in cut)
+    plain = str(text)
+    return escape.markdown(plain if len(plain) <= _LENGTH else plain[: _LENGTH - 1] + "…")
 
 
 _USE = """From Python, on {kind}:
@@ -149,6 +146,10 @@ def _what(config: RunConfig) -> str:
             "is left."
         )
     return f"A graph classifier{layers} that leaves out a part of the {removed}."
+
+
+def _measured(metrics: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    return [(name, escaped(value), meaning) for name, value, meaning in shown_metrics(metrics)]
 
 
 def _data(data: DataFacts, config: RunConfig) -> list[str]:

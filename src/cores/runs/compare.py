@@ -8,6 +8,7 @@ from cores.config import RunConfig, merged
 from cores.config.models import MODELS
 from cores.config.presets import preset_config
 from cores.data.catalogue import canonical_name
+from cores.data.inputs.columns import ColumnNames
 from cores.files import make_folder
 from cores.runs.rows import Row, Spread, kept_metric, matching, run_row, spread
 from cores.runs.runner import Outcome, run_all
@@ -27,6 +28,7 @@ def compare(
     workers: int = 1,
     device: str = "auto",
     data_root: Path | None = None,
+    columns: ColumnNames | None = None,
     done: Callable[[Outcome], None] = lambda outcome: None,
 ) -> list[Row]:
     """Train every model on every split into folders under ``out``; returns a row per finished run.
@@ -43,6 +45,7 @@ def compare(
         workers: Processes.
         device: Of the runs.
         data_root: Folder of the datasets.
+        columns: Which columns of a file hold what.
         done: Called with every run as it ends.
     """
     name = canonical_name(dataset)
@@ -52,7 +55,15 @@ def compare(
         for split in splits
     ]
     make_folder(out)
-    outcomes = run_all(configs, out, workers=workers, device=device, data_root=data_root, done=done)
+    outcomes = run_all(
+        configs,
+        out,
+        workers=workers,
+        device=device,
+        data_root=data_root,
+        columns=columns,
+        done=done,
+    )
     rows = [run_row(outcome.folder) for outcome in outcomes if outcome.failure is None]
     return [row for row in rows if row is not None]
 

@@ -1,6 +1,6 @@
 """A model trained on a dataset as its configuration asks for: what every run and estimator does."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -73,6 +73,10 @@ class PreparedData:
         """The graphs of a part."""
         return self.graphs.subset(getattr(self.split, name))
 
+    def names(self, name: str) -> list[str]:
+        """What the data call the graphs of a part."""
+        return [self.dataset.graph_name(at) for at in getattr(self.split, name).tolist()]
+
 
 @dataclass(frozen=True)
 class FittedModel:
@@ -110,7 +114,7 @@ def fit_model(
     begin(schema)
     journal, stopping = fit(model, config, data, random, folder, report, warm_ups)
     seconds = journal.seconds  # what follows is not training
-    calibration = calibrate(model, data.part("calibration"))
+    calibration = calibrate(model, data.part("calibration"), data.names("calibration"))
     trained = TrainedModel(config, schema, model, calibration, data.split.test)
     return FittedModel(trained, journal.epoch, stopping.best_epoch, seconds)
 
@@ -205,11 +209,15 @@ def _learners(
 
 
 def measure(
-    trained: TrainedModel, graphs: GraphStore, alpha: float, judge: Judge | None = None
+    trained: TrainedModel,
+    graphs: GraphStore,
+    alpha: float,
+    judge: Judge | None = None,
+    names: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """The metrics of a model on labelled graphs."""
+    """The metrics of a model on labelled graphs; ``names`` are what the data call them."""
     model = trained.model
-    predictions = predict(model, graphs)
+    predictions = predict(model, graphs, names)
     probs, labels = predictions.probs, graphs.y
     coverage, set_size = None, None
     if len(trained.calibration):
@@ -226,7 +234,7 @@ def measure(
         "node_ratio": float(predictions.node_ratio.mean()),
         "edge_ratio": float(predictions.edge_ratio.mean()),
         "predicted_classes": len(probs.argmax(-1).unique()),
-        "full_accuracy": accuracy(predict_full(model, graphs), labels),
+        "full_accuracy": accuracy(predict_full(model, graphs, names), labels),
         **(_UNJUDGED if judge is None else judge.metrics(predictions, graphs)),
         "coverage": coverage,
         "set_size": set_size,

@@ -1,14 +1,14 @@
 """New graphs for a trained model: any input, with the model's own columns and classes."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 import torch
 
 from cores.data.catalogue import DATASETS, REGISTERED, canonical_name
-from cores.data.dataset import Dataset
+from cores.data.dataset import Dataset, unusable_graphs
 from cores.data.datasets import load_dataset
 from cores.data.encoding import encode
 from cores.data.folders import data_folder, dataset_path
@@ -19,7 +19,7 @@ from cores.data.inputs.sources import CHUNK, Rows, read_rows
 from cores.data.inputs.stored import dataset_graphs, stored_rows
 from cores.data.lists import plain_labels
 from cores.data.molecules import VERSION
-from cores.data.raw import Parsed
+from cores.data.raw import Parsed, Rejected
 from cores.errors import UserError
 from cores.graphs.store import GraphStore
 from cores.runs.trained import DataSchema
@@ -64,21 +64,41 @@ def check_kind(rows: Rows, schema: DataSchema) -> None:
         )
 
 
-def encoded_graphs(parsed: Parsed, schema: DataSchema, on_unknown: OnUnknown) -> GraphStore:
-    """Graphs with a model's columns; refuses what it has never seen, by the graph's name."""
-    names = schema.feature_names, schema.edge_feature_names
-    graphs, unknown = encode(parsed.graphs, schema.encoding, *names)
-    if unknown and on_unknown == "error":
-        raise UserError(
-            f"graph {parsed.ids[unknown[0].graph]} has the {unknown[0].what}, which no graph "
-            'of the training had; on_unknown="ignore" takes it without'
-        )
-    bad = ~graphs.x.isfinite().all(dim=1)
-    if bool(bad.any()):
-        node = int(bad.nonzero()[0])
-        graph = int(torch.searchsorted(graphs.node_ptr, node, right=True)) - 1
-        raise UserError(f"graph {parsed.ids[graph]} has NaN or infinite node features")
-    return graphs
+@dataclass(frozen=True)
+class EncodedGraphs:
+    """Graphs with a model's columns, and those that it cannot read."""
+
+    graphs: GraphStore
+    index: list[int]
+    """Of each graph, its number among those that were parsed."""
+    rejected: list[Rejected]
+
+    @classmethod
+    def of(
+        cls, parsed: Parsed, schema: DataSchema, on_unknown: OnUnknown = "error"
+    ) -> "EncodedGraphs":
+        """Give parsed graphs the model's columns.
+
+        One that has a label which no graph of the training had, or features that are no numbers,
+        cannot be used.
+        """
+        names = schema.feature_names, schema.edge_feature_names
+        graphs, unknown = encode(parsed.graphs, schema.encoding, *names)
+        reasons = unusable_graphs(graphs)
+        if on_unknown == "error":
+            reasons |= {
+                value.graph: f"has the {value.what}, which no graph of the training had; "
+                'on_unknown="ignore" takes it without'
+                for value in unknown
+            }
+        rejected = [
+            Rejected(parsed.positions[at], parsed.lines[at], parsed.ids[at], reasons[at])
+            for at in sorted(reasons)
+        ]
+        index = [at for at in range(len(graphs)) if at not in reasons]
+        if rejected:
+            graphs = graphs.subset(torch.tensor(index, dtype=torch.int64))
+        return cls(graphs, index, rejected)
 
 
 def labelled_graphs(
@@ -95,10 +115,16 @@ def labelled_graphs(
     if named is not None and named.feature_names == schema.feature_names:
         # Read as it is: it may know its ground truth.
         graphs, labels, unusable = named.graphs, plain_labels(named), None
+        ids = list(named.ids)
     else:
         rows = model_rows(source, schema, columns, data_root)
         parsed, unusable = parsed_rows(source, rows, on_error, schema.encoding.layout)
-        graphs, labels = encoded_graphs(parsed, schema, on_unknown), list(parsed.labels)
+        encoded = EncodedGraphs.of(parsed, schema, on_unknown)
+        unusable.add(encoded.rejected)
+        if encoded.rejected and (on_error == "fail" or not encoded.index):
+            raise UserError(f"{source}: {encoded.rejected[0]}")
+        graphs, labels = encoded.graphs, [parsed.labels[at] for at in encoded.index]
+        ids = [parsed.ids[at] for at in encoded.index]
     numbers = class_numbers(labels, schema.class_names, name)
     labelled = (numbers >= 0).nonzero().flatten()
     return Dataset(
@@ -108,6 +134,7 @@ def labelled_graphs(
         feature_names=schema.feature_names,
         edge_feature_names=schema.edge_feature_names,
         labels=schema.labels,
+        ids=tuple(ids[at] for at in labelled.tolist()) if ids else (),
         encoding=schema.encoding,
         unusable=unusable,
     )

@@ -10,7 +10,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
@@ -24,14 +24,14 @@ from cores.config import SetsConfig
 from cores.data.inputs.columns import ColumnNames
 from cores.data.inputs.labelled import OnError
 from cores.data.inputs.sources import CHUNK, Rows, holds_rows, partitions, suffix_of
-from cores.data.raw import SHOWN, Parsed
+from cores.data.raw import SHOWN, Parsed, Rejected
 from cores.errors import UserError
-from cores.evaluation.predictions import Predictions, predict
+from cores.evaluation.predictions import TOO_LARGE, Predictions, predict_any, unpredicted
 from cores.files import LOCK, locked, make_folder, read_json, write_atomically, write_json
 from cores.runs.cluster import on_cluster
 from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.folder import MODEL, read_columns
-from cores.runs.inputs import OnUnknown, check_kind, encoded_graphs, input_rows
+from cores.runs.inputs import EncodedGraphs, OnUnknown, check_kind, input_rows
 from cores.runs.records import (
     Record,
     RecordFormat,
@@ -80,6 +80,9 @@ Advance = Callable[[int], None]
 """Called with the number of rows that are done."""
 
 
+_UNPREDICTED = f"the model gives no probabilities: {TOO_LARGE}"
+
+
 class Predictor:
     """A trained model that turns rows of a file into records."""
 
@@ -109,33 +112,43 @@ class Predictor:
         schema = self.trained.schema
         check_kind(rows, schema)
         parsed = rows.parse(schema.encoding.layout)
-        if parsed.rejected and self.options.on_error == "fail":
-            raise UserError(f'{parsed.rejected[0]}; mend it, or set on_error="skip"')
-        by_position = {
-            row.position: failed_record(row.id, f"line {row.line}: {row.reason}", self.fields)
-            for row in parsed.rejected
-        }
+        by_position = self._failed(parsed.rejected)
         if len(parsed.graphs):
-            found = zip(parsed.positions, self._predicted(parsed), strict=True)
-            by_position |= dict(found)
+            by_position |= self._predicted(parsed)
         return [by_position[position] for position in sorted(by_position)]
 
+    def _failed(self, rejected: Sequence[Rejected]) -> dict[int, Record]:
+        """The records of rows that cannot be used, by position."""
+        if rejected and self.options.on_error == "fail":
+            raise UserError(f'{rejected[0]}; mend it, or set on_error="skip"')
+        return {
+            row.position: failed_record(row.id, f"line {row.line}: {row.reason}", self.fields)
+            for row in rejected
+        }
+
     @tuned_cpu()
-    def _predicted(self, parsed: Parsed) -> list[Record]:
-        graphs = encoded_graphs(parsed, self.trained.schema, self.options.on_unknown)
-        predictions = predict(self.trained.model, graphs.to(self.device)).cpu()
-        if not bool(predictions.probs.isfinite().all()):
-            wrong = int((~predictions.probs.isfinite().all(dim=1)).nonzero()[0])
-            raise UserError(
-                f"the model gives no probabilities for {parsed.ids[wrong]}: its features are too "
-                "large, or the model is damaged"
-            )
+    def _predicted(self, parsed: Parsed) -> dict[int, Record]:
+        """The records of graphs, by position."""
+        encoded = EncodedGraphs.of(parsed, self.trained.schema, self.options.on_unknown)
+        failed = self._failed(encoded.rejected)
+        if not encoded.index:
+            return failed
+        graphs = encoded.graphs
+        predictions = predict_any(self.trained.model, graphs.to(self.device)).cpu()
+        ids = [parsed.ids[at] for at in encoded.index]
+        positions = [parsed.positions[at] for at in encoded.index]
         sets, p_values = self._sets(predictions)
         labels = self.trained.schema.labels
-        records = prediction_records(graphs, predictions, parsed.ids, labels, sets, p_values)
+        records = prediction_records(graphs, predictions, ids, labels, sets, p_values)
         if parsed.molecules:
-            add_molecules(records, parsed.molecules, graphs, predictions)
-        return records
+            molecules = [parsed.molecules[at] for at in encoded.index]
+            add_molecules(records, molecules, graphs, predictions)
+        missing = unpredicted(predictions.probs).nonzero().flatten().tolist()
+        without = [
+            Rejected(positions[at], parsed.lines[encoded.index[at]], ids[at], _UNPREDICTED)
+            for at in missing
+        ]
+        return dict(zip(positions, records, strict=True)) | failed | self._failed(without)
 
     def _sets(self, predictions: Predictions) -> tuple[torch.Tensor | None, torch.Tensor | None]:
         calibration = self.trained.calibration

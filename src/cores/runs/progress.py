@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from cores.config import RunConfig
+from cores.files.escape import terminal
 from cores.training import judge
 from cores.training.supervised import Report, no_report
 
@@ -191,7 +192,7 @@ class _Bars:
         phase, progress = pace.phases[number], self._progress
         if not progress.live.is_started:
             progress.start()
-            progress.console.print(Text(self._title))
+            progress.console.print(Text(terminal(self._title)))
         if number not in self._tasks:
             for task in self._tasks.values():
                 progress.update(task, left="")
@@ -230,7 +231,7 @@ class _Lines:
         self._share, self._at = pace.share, now
         left = [_time(pace.left)] if pace.left else []
         line = ", ".join([f"{phase.name} {epoch}/{phase.epochs}", *words, *left])
-        self._console.print(Text(f"{self._title}: {line}"), soft_wrap=True)
+        self._console.print(Text(terminal(f"{self._title}: {line}")), soft_wrap=True)
 
     def close(self) -> None:
         """Nothing is left on the screen."""

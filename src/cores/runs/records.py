@@ -18,6 +18,7 @@ from cores.data.inputs.molecules import needs_pyarrow
 from cores.data.molecules import input_indices, kept_smiles
 from cores.errors import UserError
 from cores.evaluation.predictions import Predictions
+from cores.files.escape import json_text
 from cores.graphs.store import GraphStore
 
 Record = dict[str, Any]
@@ -237,7 +238,7 @@ def _json_lines(records: Iterable[Record], fields: Sequence[str]) -> str:
 def json_line(record: Mapping[str, Any], fields: Sequence[str]) -> str:
     """A record as one line of JSON."""
     ordered = {field: record.get(field) for field in fields}
-    return json.dumps(ordered, ensure_ascii=False, separators=(",", ":"))
+    return json_text(json.dumps(ordered, ensure_ascii=False, separators=(",", ":")))
 
 
 def _cell(value: Any) -> Any:

@@ -94,7 +94,7 @@ def train_run(
             "preset": config.preset,
             "split": config.split,
             "seed": config.seed,
-            **measure(fitted.trained, data.part("test"), config.alpha, judge),
+            **measure(fitted.trained, data.part("test"), config.alpha, judge, data.names("test")),
             "epochs": fitted.epochs,
             "best_epoch": fitted.best_epoch,
             "seconds": round(fitted.seconds, 3),
@@ -145,9 +145,10 @@ def evaluate_run(
         data = load_dataset(read_source(out), data_root, columns=read_columns(out))
         check_data(out, data)
     else:
-        names = replace(columns or ColumnNames(), remembered=read_columns(out))
-        data = labelled_graphs(dataset, trained.schema, names, data_root, on_error, on_unknown)
+        named = replace(columns or ColumnNames(), remembered=read_columns(out))
+        data = labelled_graphs(dataset, trained.schema, named, data_root, on_error, on_unknown)
     graphs, judge = data.graphs, None
+    names = [data.graph_name(at) for at in range(len(data))]
     own = data.fingerprint == trained.schema.fingerprint  # then only its test part was held out
     if own:
         if dataset is not None:  # the parts may come from a column that is not named this time
@@ -155,12 +156,13 @@ def evaluate_run(
         parts = split_dataset(data, config.split, config.parts)
         held_out = parts.test if trained.test is None else trained.test
         graphs = data.graphs.subset(held_out)
+        names = [data.graph_name(at) for at in held_out.tolist()]
         if torch.equal(held_out, parts.test):  # otherwise a judge could have learnt from them
             judge = _judge(config, data, chosen_device)
     trained.model.to(chosen_device)
     with forked_rng(chosen_device):
         torch.manual_seed(config.seed)
-        metrics = measure(trained, graphs.to(chosen_device), config.alpha, judge)
+        metrics = measure(trained, graphs.to(chosen_device), config.alpha, judge, names)
     return {
         "run": str(out),
         "dataset": data.name,
@@ -192,6 +194,12 @@ def _judge(
 
 def _metrics(out: Path) -> dict[str, Any]:
     metrics = read_json(out / METRICS)
-    if not isinstance(metrics, dict) or "accuracy" not in metrics:
+    named = ("dataset", "model", "conv")
+    if (
+        not isinstance(metrics, dict)
+        or "accuracy" not in metrics
+        or not all(isinstance(metrics.get(name), str) for name in named)
+        or not all(isinstance(line, str) for line in metrics.get("verdicts", ()))
+    ):
         raise UserError(f"{out / METRICS} is damaged; delete it and go on with resume=True")
     return metrics

@@ -19,7 +19,8 @@ from typing import TypeVar
 
 from cores.config import RunConfig
 from cores.data.folders import data_folder
-from cores.errors import UserError
+from cores.data.inputs.columns import ColumnNames
+from cores.errors import UserError, out_of_memory
 from cores.files import HeldError, is_held
 from cores.runs.cluster import on_cluster
 from cores.runs.scripts import in_worker
@@ -71,18 +72,20 @@ def run_all(
     scheduler: str | None = None,
     device: str = "auto",
     data_root: Path | None = None,
+    columns: ColumnNames | None = None,
     done: Callable[[Outcome], None] = lambda outcome: None,
     waits: Callable[[int], None] = lambda runs: None,
 ) -> list[Outcome]:
     """Run every configuration into its folder under ``root``; a failed run does not stop the rest.
 
     With the address of a dask scheduler the runs go to its workers, who must see ``root`` and the
-    data under the same paths; otherwise to processes on this machine. Runs locked by another
-    process come last; ``waits`` is called with their number when no others are left.
+    data under the same paths; otherwise to processes on this machine. ``columns`` names those of a
+    file. Runs locked by another process come last; ``waits`` is called with their number when no
+    others are left.
     """
     if scheduler is not None and (folder := data_folder(data_root)) is not None:
         data_root = folder.absolute()  # the workers have an environment of their own
-    job = train_in_worker(root, device, data_root)
+    job = train_in_worker(root, device, data_root, columns)
     outcomes: list[Outcome] = []
     left = list(dict.fromkeys(configs))
     while left:
@@ -186,15 +189,24 @@ def _die_with_parent() -> None:
     threading.Thread(target=wait_for_parent, daemon=True).start()
 
 
-def train_in_worker(root: Path, device: str, data_root: Path | None) -> Job:
+def train_in_worker(
+    root: Path, device: str, data_root: Path | None, columns: ColumnNames | None = None
+) -> Job:
     """What a worker does with a run under ``root``."""
-    return partial(_run, root=root.absolute(), device=device, data_root=data_root)
+    return partial(_run, root=root.absolute(), device=device, data_root=data_root, columns=columns)
 
 
 _alone = threading.Lock()
 
 
-def _run(config: RunConfig, *, root: Path, device: str, data_root: Path | None) -> str | None:
+def _run(
+    config: RunConfig,
+    *,
+    root: Path,
+    device: str,
+    data_root: Path | None,
+    columns: ColumnNames | None,
+) -> str | None:
     """Train in a worker process; returns why it failed, in one line."""
     from cores.runs.run import train_run
 
@@ -208,6 +220,7 @@ def _run(config: RunConfig, *, root: Path, device: str, data_root: Path | None) 
                 folder,
                 device=device,
                 data_root=data_root,
+                columns=columns,
                 resume=True,
                 warm_ups=root / WARM_UPS,
             )
@@ -216,6 +229,8 @@ def _run(config: RunConfig, *, root: Path, device: str, data_root: Path | None) 
     except UserError as error:
         return str(error)
     except Exception as error:  # a fault of ours must not stop the other runs; it is reported
+        if (told := out_of_memory(error)) is not None:
+            return told
         with suppress(OSError):  # the disk may be what failed
             folder.mkdir(parents=True, exist_ok=True)  # the run may not have come so far
             report.write_text(traceback.format_exc(), encoding="utf-8")

@@ -13,12 +13,14 @@ from uuid import uuid4
 from cores.config import RewardConfig, RunConfig, merged
 from cores.config.presets import preset_config, search_space
 from cores.data.datasets import load_dataset
+from cores.data.inputs.columns import ColumnNames
 from cores.errors import UserError, failed
 from cores.evaluation.metrics import accuracy, balanced_accuracy
 from cores.evaluation.predictions import predict
-from cores.files import in_turn, is_held, locked, make_folder, write_atomically
+from cores.files import escape, in_turn, is_held, locked, make_folder, write_atomically
 from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.fit import PreparedData, training_settings
+from cores.runs.folder import read_columns
 from cores.runs.runner import has_fault, in_processes, run_folder, train_in_worker
 from cores.runs.trained import TrainedModel
 from cores.training.balance import class_mean
@@ -59,6 +61,7 @@ def search(
     workers: int = 1,
     device: str = "auto",
     data_root: Path | None = None,
+    columns: ColumnNames | None = None,
     done: Callable[[Tried], None] = lambda tried: None,
 ) -> list[Tried]:
     """Try settings until the study in ``folder`` has as many trials; the best first.
@@ -74,11 +77,12 @@ def search(
         workers: Processes.
         device: Of the runs.
         data_root: Folder of the datasets.
+        columns: Which columns of a file hold what.
         done: Called with every trial as it ends.
     """
     # What is wrong with these would be wrong in every trial.
     choose_device(device)
-    load_dataset(base.dataset, data_root)
+    load_dataset(base.dataset, data_root, columns=columns)
     study = _study(base, folder)
     _take_up(study, folder)
     open_trials: dict[RunConfig, Trial] = {}
@@ -98,7 +102,7 @@ def search(
             open_trials[config] = trial
             yield config
 
-    job = train_in_worker(folder, device, data_root)
+    job = train_in_worker(folder, device, data_root, columns)
     with (
         _owner(folder / OWNERS / name),
         closing(in_processes(proposals(), job, workers)) as ended,
@@ -142,7 +146,7 @@ def selection_score(run: Path, reward: RewardConfig, data_root: Path | None = No
     """
     trained = TrainedModel.load(run)
     config = trained.config
-    dataset = load_dataset(config.dataset, data_root)
+    dataset = load_dataset(config.dataset, data_root, columns=read_columns(run))
     data = PreparedData.of(dataset, config, choose_device("cpu"))
     balanced = training_settings(config, data).balanced
     graphs = data.part("selection")
@@ -286,8 +290,10 @@ def _toml(base: RunConfig, best: Tried) -> str:
             changed[group] = {
                 name: value for name, value in settings.items() if value != preset[group][name]
             }
-    head = (
-        f"# Found by `cores search` on {base.dataset}, split {base.split}: trial {best.number}, "
-        f"{best.score:.4f} on the selection part.\n"
+    head = escape.toml_comment(
+        f"Found by `cores search` on {base.dataset}, split {base.split}: trial {best.number}, "
+        f"{best.score:.4f} on the selection part."
     )
-    return head + tomli_w.dumps({name: value for name, value in changed.items() if value != {}})
+    return f"{head}\n" + tomli_w.dumps(
+        {name: value for name, value in changed.items() if value != {}}
+    )

@@ -3,26 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "%": r"\%",
-    "#": r"\#",
-    "_": r"\_",
-    "^": r"\textasciicircum{}",
-    "~": r"\textasciitilde{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    "[": "{[}",  # at the start of a row, the `\\` before it would read these two as its arguments
-    "*": "{*}",
-    "±": r"$\pm$",
-    "–": "--",
-    "λ": r"$\lambda$",
-}
+from cores.files import escape
 
 
 @dataclass(frozen=True)
@@ -77,7 +58,7 @@ class Table:
         """
         lines = [
             r"\begin{table}[t]",
-            rf"\caption{{{_latex_text(caption)}}}",
+            rf"\caption{{{escape.latex(caption)}}}",
             r"\centering",
             rf"\begin{{tabular}}{{l{'r' * (len(self.head) - 1)}}}",
             r"\toprule",
@@ -96,8 +77,9 @@ def _markdown_row(cells: Sequence[Cell]) -> str:
 
 
 def _markdown_cell(cell: Cell) -> str:
-    text = f"**{cell.text}**{cell.plain}" if isinstance(cell, Bold) else cell
-    return text.replace("|", r"\|")
+    if isinstance(cell, Bold):
+        return f"**{escape.markdown(cell.text)}**{escape.markdown(cell.plain)}"
+    return escape.markdown(cell)
 
 
 def _latex_row(cells: Sequence[Cell]) -> str:
@@ -106,9 +88,5 @@ def _latex_row(cells: Sequence[Cell]) -> str:
 
 def _latex_cell(cell: Cell) -> str:
     if isinstance(cell, Bold):
-        return rf"\textbf{{{_latex_text(cell.text)}}}{_latex_text(cell.plain)}"
-    return _latex_text(cell)
-
-
-def _latex_text(text: str) -> str:
-    return "".join(_LATEX.get(character, character) for character in text)
+        return rf"\textbf{{{escape.latex(cell.text)}}}{escape.latex(cell.plain)}"
+    return escape.latex(cell)

@@ -1,6 +1,6 @@
 """A trained model with all it needs to predict: saved as a run folder, and loaded from one."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -111,9 +111,13 @@ class TrainedModel:
             calibration = Calibration(**state["calibration"])
             _check_calibration(calibration, schema)
             test = state["parts"]["test"].long() if "parts" in state else None
+        except UserError:
+            raise
         except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
             reason = type(error).__name__
             raise UserError(f"{out / MODEL} does not fit {CONFIG} ({reason})") from None
+        if not all(bool(weights.isfinite().all()) for weights in model.parameters()):
+            raise UserError(f"{out / MODEL} is damaged: its weights are NaN or infinite")
         return cls(config, schema, model.eval(), calibration, test)
 
     def without_calibration(self) -> "TrainedModel":
@@ -121,11 +125,11 @@ class TrainedModel:
         return replace(self, calibration=uncalibrated(self.model.num_classes))
 
 
-def calibrate(model: GraphModel, graphs: GraphStore) -> Calibration:
-    """Predict the calibration part."""
+def calibrate(model: GraphModel, graphs: GraphStore, names: Sequence[str] = ()) -> Calibration:
+    """Predict the calibration part, whose graphs may have names."""
     if not len(graphs):
         return uncalibrated(model.num_classes)
-    return Calibration(predict(model, graphs).probs.cpu(), graphs.y.cpu())
+    return Calibration(predict(model, graphs, names).probs.cpu(), graphs.y.cpu())
 
 
 def uncalibrated(num_classes: int) -> Calibration:

@@ -13,9 +13,8 @@ from torch_geometric.data import Batch
 
 from cores import ppo
 from cores.config import PPOConfig, RewardConfig, RunConfig
-from cores.errors import UserError
 from cores.evaluation.metrics import accuracy, balanced_accuracy
-from cores.evaluation.predictions import EVALUATION_BATCH
+from cores.evaluation.predictions import EVALUATION_BATCH, check_predicted
 from cores.graphs.store import GraphStore
 from cores.models.policy import Critic, Policy
 from cores.models.sparse import SparseClassifier
@@ -33,7 +32,7 @@ from cores.training.rollouts import (
 from cores.training.schedule import Cosine, Schedule, plateau
 from cores.training.state import RandomState
 from cores.training.stopping import EarlyStopping
-from cores.training.supervised import Report, no_report
+from cores.training.supervised import Report, diverged, no_report
 
 FINAL_RATE = 0.1
 """Final learning rate of the policy's cosine schedule, as a share of the initial one."""
@@ -56,8 +55,10 @@ def train(state: "BilevelState", journal: Journal, report: Report = no_report) -
             )
             q_hat = reward_quantile(model, student, referees, outcomes, config.reward)  # line 13
             rollouts = rewarded(outcomes, q_hat, config.reward, state.critic)  # line 14, Eq. (7)
-            update_policy(state, rollouts, epoch)  # lines 15-19, Eq. (5)
             metrics |= rollout_metrics(rollouts, outcomes, q_hat)
+            # Before the update: what a classifier did must not look like the policy's fault.
+            _check_finite(state, "reward", metrics["reward"], epoch, "training")
+            update_policy(state, rollouts, epoch)  # lines 15-19, Eq. (5)
         metrics |= state.finish_epoch(epoch)
         journal.record(**metrics)
         report(epoch, metrics)
@@ -185,7 +186,7 @@ def fit_classifiers(state: BilevelState, epoch: int) -> dict[str, float]:
             batches[state.student], teachers, weight, state.random.batches
         )
     losses = [learner.fit(epoch_batches) for learner, epoch_batches in batches.items()]
-    _check_finite("loss", sum(losses), epoch, "training")
+    _check_finite(state, "loss", sum(losses), epoch, "training")
     return {"loss": losses[0]}
 
 
@@ -196,7 +197,7 @@ def update_policy(state: BilevelState, rollouts: Sequence[Rollout], epoch: int) 
     ppo.update(policy, state.critic, rollouts, state.optimizer, config)
     state.averaged.update_parameters(policy)
     size = float(sum(weights.detach().abs().sum() for weights in policy.parameters()))
-    _check_finite("size of the policy's weights", size, epoch, "ppo")
+    _check_finite(state, "size of the policy's weights", size, epoch, "ppo")
 
 
 @torch.no_grad()
@@ -215,6 +216,7 @@ def selection_metrics(
     probs = torch.cat([model.classifier(choice.subgraph.batch) for choice in choices]).softmax(-1)
     ratio = torch.cat([choice.elements.kept_ratio(choice.removed) for choice in choices])
     labels = torch.cat([batch.y for batch in batches])
+    check_predicted(model, probs)
     reward = selection_reward(probs, labels, ratio, config)
     metrics = {
         "selection_accuracy": accuracy(probs, labels),
@@ -240,9 +242,11 @@ def rollout_metrics(
     return metrics
 
 
-def _check_finite(name: str, value: float, epoch: int, group: str) -> None:
+def _check_finite(state: BilevelState, name: str, value: float, epoch: int, group: str) -> None:
     if not math.isfinite(value):
-        raise UserError(f"the {name} is {value} in epoch {epoch}; lower {group}.learning_rate")
+        seen = [state.student.train_graphs, *(each.policy_graphs for each in state.referees)]
+        said = f"the {name} is {value}"
+        raise diverged(said, epoch, state.model, seen, f"{group}.learning_rate")
 
 
 def _policy_optimizer(

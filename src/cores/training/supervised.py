@@ -54,7 +54,41 @@ def fit_epoch(
 def fit_scaler(model: Network, graphs: GraphStore, dataset: Dataset) -> None:
     """Fit a network's scaler to the graphs that it is trained on."""
     if isinstance(model.scaler, FeatureScaler):
+        _check_spread(graphs, dataset)
         model.scaler.fit(graphs.x, dataset.continuous, dataset.clipped)
+
+
+def _check_spread(graphs: GraphStore, dataset: Dataset) -> None:
+    """Refuse columns to be standardised whose deviation is no number in single precision."""
+    columns = list(dataset.continuous)
+    if not columns:
+        return
+    spread = graphs.x[:, columns].double().std(dim=0, correction=0)
+    limits = torch.finfo(torch.float32)
+    wrong = ((spread > 0) & (spread < limits.tiny)) | ~(spread < limits.max)
+    for place in wrong.nonzero().flatten().tolist():
+        size = "small" if spread[place] < 1 else "large"
+        raise UserError(
+            f"{dataset.name}: the values of {dataset.feature_names[columns[place]]!r} are too "
+            f"{size} for single precision (deviation {float(spread[place]):g}); scale that column"
+        )
+
+
+def diverged(
+    what: str, epoch: int, model: Network, graphs: Iterable[GraphStore], setting: str
+) -> UserError:
+    """What to say when numbers of a training are no longer finite, by what is behind it."""
+    largest = max(float(model.scaler(store.x).abs().max()) for store in graphs)
+    if largest > HUGE_FEATURE:
+        return UserError(
+            f"{what} in epoch {epoch}: node features reach {largest:g} after scaling; scale them, "
+            "or remove what is out of range"
+        )
+    return UserError(f"{what} in epoch {epoch}; lower {setting}")
+
+
+HUGE_FEATURE = 1e6
+"""Of a scaled feature: training that fails beside one most likely fails because of it."""
 
 
 def train(
@@ -101,12 +135,13 @@ def train(
         model.begin_epoch(epoch / config.epochs)
         batches = shuffled_batches(train_graphs, config.batch_size, random.batches, config.balanced)
         loss = fit_epoch(model, batches, optimizer, weights)
+        if not math.isfinite(loss):
+            said = f"the loss is {loss}"
+            raise diverged(said, epoch, model, [train_graphs], "training.learning_rate")
         probs = predict_proba(model, selection_batches)
         selection_accuracy = accuracy(probs, selection_graphs.y)
         log_probs = probs.clamp_min(1e-12).log()
         selection_loss = float(F.nll_loss(log_probs, selection_graphs.y))
-        if not (math.isfinite(loss) and math.isfinite(selection_loss)):
-            raise UserError(f"the loss is {loss} in epoch {epoch}; lower training.learning_rate")
         metrics = {
             "loss": loss,
             "selection_accuracy": selection_accuracy,

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cores.data.inputs.columns import ID, LABEL, ColumnNames
-from cores.data.inputs.text import open_text
+from cores.data.inputs.text import text_lines
 from cores.data.raw import Columns, Layout, Parsed, RawGraphs, Rejected
+from cores.errors import told
 
 NOTHING = Columns(numbers=0, kinds=0)
 MOST_NODES = 1_000_000
@@ -91,7 +92,7 @@ class JsonRows:
 
 def json_rows(path: Path, names: ColumnNames, size: int) -> Iterator[JsonRows]:
     """A file of JSON lines in chunks; blank lines are skipped."""
-    with open_text(path) as file:
+    with text_lines(path) as file:
         lines = ((number, line) for number, line in enumerate(file, 1) if line.strip())
         first = 0
         while chunk := tuple(islice(lines, size)):
@@ -103,7 +104,7 @@ def _record(text: str) -> dict[str, Any]:
     try:
         record = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidGraphError(f"no valid JSON ({error})") from None
+        raise InvalidGraphError(f"no valid JSON ({told(error)})") from None
     if not isinstance(record, dict):
         raise InvalidGraphError("not a JSON object")
     return record
@@ -178,10 +179,10 @@ def _same(columns: Columns | None, expected: Columns | None, kind: str) -> None:
     if columns is None or expected is None or columns == expected:
         return
 
-    def told(found: Columns) -> str:
+    def shown(found: Columns) -> str:
         return f"{found.kinds} of text" if found.kinds else f"{found.numbers} numbers"
 
-    raise InvalidGraphError(f"{kind} features are {told(columns)}, not {told(expected)}")
+    raise InvalidGraphError(f"{kind} features are {shown(columns)}, not {shown(expected)}")
 
 
 def _flat(graphs: list[_Graph], nodes: Columns, edges: Columns) -> RawGraphs:

@@ -15,6 +15,7 @@ from cores.data.inputs.sources import GRAPHS, Rows, partitions, read_rows, suffi
 from cores.data.lists import continuous_columns, numbered_classes
 from cores.data.raw import Layout, Parsed, Rejected, Unusable
 from cores.errors import UserError
+from cores.files.limits import Allowance
 
 OnError = Literal["skip", "fail"]
 
@@ -63,6 +64,7 @@ def parsed_rows(
     """
     parsed: list[Parsed] = []
     unusable = Unusable()
+    allowance = Allowance(source)
     for rows in chunks:
         found = rows.parse(layout)
         unusable.add([*found.rejected, *_unlabelled(found)])
@@ -70,6 +72,7 @@ def parsed_rows(
             raise UserError(f'{source}: {unusable.first[0]}; mend it, or set on_error="skip"')
         if len(found.graphs):
             layout = _joint(layout, found.graphs.layout)
+            allowance.take(found.graphs.size)
             parsed.append(replace(found, molecules=()))  # rdkit's take more memory than graphs
     if not parsed:
         told = f" ({unusable})" if unusable.count else ""
@@ -113,7 +116,7 @@ def whole_numbers(labels: Sequence[Any]) -> list[Any]:
     for label in labels:
         try:
             number = float(label)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return [str(label) for label in labels]
         if not abs(number) < 2**53 or number != int(number):
             refused.append(number)

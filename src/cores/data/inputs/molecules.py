@@ -1,6 +1,5 @@
 """Rows of molecules: from CSV, TSV and Parquet tables with SMILES, and from SD files."""
 
-import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -8,8 +7,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from cores.data.inputs.cells import Cells, table_cells
 from cores.data.inputs.columns import ID, LABEL, ColumnNames, ColumnPlaces, find_columns
-from cores.data.inputs.text import open_text
+from cores.data.inputs.text import text_lines
 from cores.data.molecules import (
     InvalidMoleculeError,
     molecule_from_block,
@@ -19,6 +19,7 @@ from cores.data.molecules import (
 )
 from cores.data.raw import Layout, Parsed, Rejected
 from cores.errors import UserError, nearest
+from cores.files.limits import LINE, MEMORY, told_size
 
 END_OF_ENTRY = "$$$$"
 _PROPERTY = re.compile(r">.*<([^>]+)>")
@@ -91,36 +92,30 @@ def _smiles(molecules: Sequence[Any]) -> list[str]:
 def table_rows(path: Path, names: ColumnNames, size: int) -> Iterator[MoleculeRows]:
     """A CSV or TSV file in chunks; the first line names the columns."""
     separator = "\t" if path.name.lower().removesuffix(".gz").endswith(".tsv") else ","
-    with open_text(path) as file:
-        # Strict: a quote that nobody closes must not swallow the rows below it.
-        table = csv.reader(file, delimiter=separator, strict=True)
-        try:
-            header = next(table, None)
-            if not header:
-                raise UserError(f"{path} is empty; its first line must name the columns")
-            places = find_columns(header, names, str(path))
-            # A blank line is no row, but where there is one column it is an empty cell.
-            cells = ((table.line_num, row) for row in table if row or len(header) == 1)
-            rows = (
-                _row(values, line, position, places, len(header))
-                for position, (line, values) in enumerate(cells)
-            )
-            yield from _chunks(rows, size)
-        except csv.Error as error:
-            raise UserError(
-                f"{path}: line {table.line_num}: {error}; mend the quotes of the row there"
-            ) from None
+    with text_lines(path) as lines:
+        table = table_cells(lines, separator)
+        header = next(table, None)
+        if header is None or not header.values:
+            problem = "is empty" if header is None or not header.problem else header.problem
+            raise UserError(f"{path} {problem}; its first line must name the columns")
+        places = find_columns(header.values, names, str(path))
+        # A blank line is no row, but where there is one column it is an empty cell.
+        cells = (row for row in table if row.values or row.problem or len(header.values) == 1)
+        rows = (
+            _row(row, position, places, len(header.values)) for position, row in enumerate(cells)
+        )
+        yield from _chunks(rows, size)
 
 
-def _row(
-    values: list[Any], line: int, position: int, places: ColumnPlaces, width: int
-) -> MoleculeRow:
+def _row(row: Cells, position: int, places: ColumnPlaces, width: int) -> MoleculeRow:
     def cell(place: int | None) -> str:
-        return "" if place is None or place >= len(values) else str(values[place]).strip()
+        return "" if place is None or place >= len(row.values) else row.values[place].strip()
 
-    problem = "" if len(values) == width else f"has {len(values)} cells, the first line {width}"
+    problem = row.problem
+    if not problem and len(row.values) != width:
+        problem = f"has {len(row.values)} cells, the first line {width}"
     return MoleculeRow(
-        line,
+        row.line,
         cell(places.smiles),
         cell(places.id) or str(position),
         cell(places.label) or None,
@@ -131,8 +126,8 @@ def _row(
 
 def smi_rows(path: Path, names: ColumnNames, size: int) -> Iterator[MoleculeRows]:
     """A file without a header, in chunks: a SMILES per line, and a name after a space or tab."""
-    with open_text(path) as file:
-        cells = ((number, line.split(None, 1)) for number, line in enumerate(file, 1))
+    with text_lines(path) as lines:
+        cells = ((number, line.split(None, 1)) for number, line in enumerate(lines, 1))
         filled = ((number, cell) for number, cell in cells if cell)
         rows = (
             MoleculeRow(line, cell[0], cell[1].strip() if len(cell) > 1 else str(position))
@@ -152,18 +147,28 @@ def parquet_rows(path: Path, names: ColumnNames, size: int) -> Iterator[Molecule
             used = (places.smiles, places.id, places.label, places.split)
             columns = [None if at is None else file.schema_arrow.names[at] for at in used]
             wanted = list(dict.fromkeys(name for name in columns if name is not None))
-            rows = (
-                _parquet_row(values, columns, position)
-                for position, values in enumerate(
-                    row
-                    for batch in file.iter_batches(batch_size=size, columns=wanted)
-                    for row in batch.to_pylist()
-                )
-            )
+            values = _parquet_values(file, wanted, size, path)
+            rows = (_parquet_row(row, columns, position) for position, row in enumerate(values))
             yield from _chunks(rows, size)
     except (pyarrow.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UserError(f"{path} is not a readable Parquet file ({reason})") from None
+
+
+def _parquet_values(
+    file: Any, wanted: list[str], size: int, path: Path
+) -> Iterator[dict[str, Any]]:
+    """The rows of some columns; a group of rows is unpacked at once."""
+    for number in range(file.metadata.num_row_groups):
+        group = file.metadata.row_group(number)
+        chunks = (group.column(place) for place in range(group.num_columns))
+        unpacked = sum(
+            chunk.total_uncompressed_size for chunk in chunks if chunk.path_in_schema in wanted
+        )
+        MEMORY.check(unpacked, f"{path}: row group {number} unpacks to {told_size(unpacked)}")
+    for batch in file.iter_batches(batch_size=size, columns=wanted):
+        MEMORY.check(batch.nbytes, f"{path}: {len(batch)} rows unpack to {told_size(batch.nbytes)}")
+        yield from batch.to_pylist()
 
 
 def _parquet_row(values: dict[str, Any], columns: list[str | None], position: int) -> MoleculeRow:
@@ -188,18 +193,22 @@ def needs_pyarrow() -> Any:
 
 def sdf_rows(path: Path, names: ColumnNames, size: int) -> Iterator[MoleculeRows]:
     """An SD file in chunks; names and labels are its entries' properties."""
-    with open_text(path) as file:
-        yield from _chunks(_entries(file, names, str(path)), size, blocks=True)
+    with text_lines(path) as lines:
+        yield from _chunks(_entries(lines, names, str(path)), size, blocks=True)
 
 
 def _entries(file: Iterable[str], names: ColumnNames, source: str) -> Iterator[MoleculeRow]:
     lines: list[str] = []
-    begin, position = 1, 0
+    longest = LINE.value
+    begin, position, length = 1, 0, 0
     for number, line in enumerate(file, 1):
         lines.append(line)
+        length += len(line)
+        if length > longest:
+            LINE.check(length, f"{source}: the entry at line {begin} has {length} characters")
         if line.startswith(END_OF_ENTRY):
             yield _entry(lines, begin, position, names, source)
-            lines, begin, position = [], number + 1, position + 1
+            lines, begin, position, length = [], number + 1, position + 1, 0
     if any(line.strip() for line in lines):
         yield _entry(lines, begin, position, names, source)
 

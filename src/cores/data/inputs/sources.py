@@ -14,6 +14,7 @@ from cores.data.lists import from_graphs, plain_labels
 from cores.data.raw import Layout, Parsed, RawGraphs
 from cores.data.tu import read_tu
 from cores.errors import UserError
+from cores.files.limits import check_regular
 
 CHUNK = 1024
 """Rows that are read, and predicted, at once."""
@@ -64,12 +65,16 @@ def suffix_of(path: Path) -> str:
 def partitions(path: Path) -> list[Path]:
     """The files that are read row by row: the path itself, or those of its folder in order."""
     if not path.is_dir():
-        return [path] if path.is_file() and suffix_of(path) in STREAMED else []
+        return [path] if path.exists() and suffix_of(path) in STREAMED else []
     found = sorted(
         file
         for file in path.iterdir()
-        if file.is_file() and suffix_of(file) in STREAMED and not file.name.startswith((".", "_"))
+        if suffix_of(file) in STREAMED
+        and not file.name.startswith((".", "_"))
+        and not file.is_dir()
     )
+    for file in found:
+        check_regular(file)
     kinds = {suffix_of(file) for file in found}
     if len(kinds) > 1:
         raise UserError(f"{path} holds files of several kinds ({', '.join(sorted(kinds))})")
@@ -85,6 +90,8 @@ def read_rows(path: Path, names: ColumnNames, size: int = CHUNK) -> Iterator[Row
     """The graphs of any file or folder, in chunks of rows."""
     if not path.exists():
         raise UserError(f"{path} does not exist")
+    if not path.is_dir():
+        check_regular(path)
     if not holds_rows(path):
         yield from stored_rows(*_stored(path), size)
         return
@@ -121,7 +128,7 @@ def _stored(path: Path) -> tuple[RawGraphs, Sequence[Any]]:
     if (saved := saved_by_pyg(path)) is not None:
         graphs = saved_graphs(saved)
         labelled = all(graph.get("y") is not None for graph in graphs)
-        dataset = from_graphs(graphs, None if labelled else [0] * len(graphs))
+        dataset = from_graphs(graphs, None if labelled else [0] * len(graphs), finite=False)
         return dataset_graphs(dataset), plain_labels(dataset) if labelled else ()
     records = read_tu(path, labelled=False)
     return tu_graphs(records), records.graph_labels.tolist()

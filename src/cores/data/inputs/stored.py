@@ -1,5 +1,6 @@
 """Files that are read at once: TU, npz, and datasets that PyG saved."""
 
+import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from torch_geometric.data.storage import EdgeStorage, GlobalStorage, NodeStorage
 from cores.data.dataset import Dataset
 from cores.data.raw import Layout, Parsed, RawGraphs
 from cores.errors import UserError
+from cores.files.limits import Allowance, check_regular
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,10 +96,17 @@ def saved_graphs(path: Path) -> list[Data]:
     The file is a pickle, and pickles can run code. torch's restricted loader builds tensors, plain
     containers and PyG's records from it and refuses everything else.
     """
+    check_regular(path)
+    allowance = Allowance(path)
     allowed = [Data, DataEdgeAttr, DataTensorAttr, EdgeStorage, GlobalStorage, NodeStorage]
     try:
+        if zipfile.is_zipfile(path):  # torch takes as much memory as the archive says
+            with zipfile.ZipFile(path) as archive:
+                allowance.take(sum(member.file_size for member in archive.infolist()))
         with torch.serialization.safe_globals(allowed):
             found = torch.load(path, map_location="cpu", weights_only=True)
+    except UserError:
+        raise
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror or error}") from None
     except Exception as error:  # a damaged pickle may raise anything
@@ -111,6 +120,10 @@ def saved_graphs(path: Path) -> list[Data]:
         graphs = []
     if not graphs or not all(isinstance(graph, Data) for graph in graphs):
         raise UserError(f"{path} holds no graphs of PyG's")
+    expanded = Allowance(path)  # a tensor may show the same few numbers very often
+    for graph in graphs:
+        tensors = (value for _, value in graph if isinstance(value, torch.Tensor))
+        expanded.take(sum(4 * tensor.numel() for tensor in tensors))
     return graphs
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import IO, Any
 from uuid import uuid4
 
-from cores.errors import UserError
+from cores.errors import UserError, told
+from cores.files.limits import LINE, check_regular, told_size
 
 LOCK = "lock"
 """File in a folder that one process holds."""
@@ -114,11 +115,23 @@ def write_json(path: Path, value: Any) -> None:
     write_atomically(path, (json.dumps(value, indent=2) + "\n").encode())
 
 
+def read_text(path: Path) -> str:
+    """Read a text file of ours or of the user's whole, if it is small enough for that."""
+    check_regular(path)
+    try:
+        LINE.check(path.stat().st_size, f"{path} has {told_size(path.stat().st_size)}")
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise UserError(f"{path} is not UTF-8 text") from None
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}") from None
+
+
 def read_json(path: Path) -> Any:
     """Read one JSON value."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror or error}") from None
-    except ValueError as error:
-        raise UserError(f"{path} is not valid JSON ({error})") from None
+        return json.loads(read_text(path))
+    except UserError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path} is not valid JSON ({told(error)})") from None

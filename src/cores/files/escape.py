@@ -1,0 +1,94 @@
+"""Text that comes from data, as it may be shown: one function per language it is written into."""
+
+import json
+import re
+
+_CONTROL = re.compile(
+    "[\x00-\x1f\x7f-\x9f"  # escapes of terminals begin with these
+    "\u2028\u2029"  # ends of lines
+    "\u202a-\u202e\u2066-\u2069"  # these turn the direction of what follows
+    "\ud800-\udfff]"  # halves of characters: no file can hold them
+)
+_MARKDOWN = re.compile(r"[\\`*\[\]<>|~$&]|(?<![^\W_])_|_(?![^\W_])")
+"""What means something in the middle of a line; no line of ours begins with data. An underscore
+inside a word means nothing."""
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "%": r"\%",
+    "#": r"\#",
+    "_": r"\_",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "[": "{[}",  # at the start of a row, the `\\` before it would read these two as its arguments
+    "*": "{*}",
+    "±": r"$\pm$",
+    "–": "--",
+    "λ": r"$\lambda$",
+}
+
+
+def terminal(text: object) -> str:
+    r"""On one line, and without anything that a terminal would obey.
+
+    >>> print(terminal("red \x1b[31m name\n"))
+    red \x1b[31m name\n
+    """
+    return _CONTROL.sub(_named, str(text))
+
+
+def markdown(text: object) -> str:
+    r"""In the middle of a line of Markdown, or in a cell of its tables; HTML is text, too.
+
+    >>> print(markdown("a|b*c`<i>\n# d"))
+    a\|b\*c\`\<i\> # d
+    """
+    return _MARKDOWN.sub(r"\\\g<0>", _CONTROL.sub(" ", str(text)))
+
+
+def latex(text: object) -> str:
+    r"""In a line of LaTeX, or in a cell of its tables.
+
+    >>> print(latex("50 % of $x_1$"))
+    50 \% of \$x\_1\$
+    """
+    plain = _CONTROL.sub(" ", str(text))
+    return "".join(_LATEX.get(character, character) for character in plain)
+
+
+def toml_comment(text: object) -> str:
+    r"""A comment of a TOML file, which ends with its line.
+
+    >>> print(toml_comment("found on my.csv\nseed = 1"))
+    # found on my.csv\nseed = 1
+    """
+    return f"# {terminal(text)}"
+
+
+def figure(text: object) -> str:
+    r"""In a figure: matplotlib reads what stands between two dollars as a formula.
+
+    >>> print(figure("$x$"))
+    \$x\$
+    """
+    return terminal(text).replace("$", r"\$")
+
+
+def json_text(value: str) -> str:
+    r"""JSON that a terminal can show as it is: JSON leaves some of its escapes alone.
+
+    >>> print(json_text('{"id": "\x9b31m"}'))
+    {"id": "\u009b31m"}
+    """
+    return _CONTROL.sub(lambda found: json.dumps(found[0])[1:-1], value)
+
+
+def _named(found: re.Match[str]) -> str:
+    return ascii(found[0])[1:-1]
