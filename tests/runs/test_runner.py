@@ -85,6 +85,19 @@ def test_a_fault_of_the_program_is_told_with_its_place(
     assert not has_fault(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["run", "warm-ups"])
+def test_a_folder_among_the_runs_that_is_a_link_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr("cores.runs.run.train_run", lambda *_, **__: pytest.fail("it was begun"))
+    (tmp_path / "elsewhere").mkdir()
+    link = run_folder(tmp_path, config(1)) if name == "run" else tmp_path / name
+    link.symlink_to(tmp_path / "elsewhere")
+    failure = train_in_worker(tmp_path, "cpu", None)(config(1))
+    assert str(failure).startswith(f"{link} is a link")
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
 def test_a_worker_that_is_still_starting_is_ended() -> None:
     worker = _Worker()
     job = worker.start(eval, "__import__('time').sleep(60)")

@@ -156,7 +156,11 @@ def test_a_folder_of_another_search_or_of_something_else_is_refused(tmp_path: Pa
         search(base("mlp"), tmp_path / "one", trials=1)
     with pytest.raises(UserError, match="holds one and no search"):
         search(base(), tmp_path, trials=1)
+    (tmp_path / "links").mkdir()
     journal = tmp_path / "one" / "study.log"
+    (tmp_path / "links" / "study.log").symlink_to(journal)
+    with pytest.raises(UserError, match=r"study\.log is a link"):
+        search(base(), tmp_path / "links", trials=1)
     for damage in ("garbage\n", '{"a": 1}\n'):
         journal.write_text(damage)
         with pytest.raises(UserError, match=r"study\.log is damaged"):

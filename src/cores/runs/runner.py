@@ -20,7 +20,7 @@ from typing import TypeVar
 from cores.config import RunConfig
 from cores.data.folders import data_folder
 from cores.errors import UserError
-from cores.files import HeldError, is_held
+from cores.files import HeldError, is_held, make_folder, unlinked, write_atomically
 from cores.runs.cluster import on_cluster
 from cores.runs.scripts import in_worker
 
@@ -201,6 +201,7 @@ def _run(config: RunConfig, *, root: Path, device: str, data_root: Path | None) 
     folder = run_folder(root, config)
     report = folder / ERROR
     try:
+        unlinked(folder)
         report.unlink(missing_ok=True)
         with _alone:  # torch's random numbers belong to the process, should it have more threads
             train_run(
@@ -209,15 +210,15 @@ def _run(config: RunConfig, *, root: Path, device: str, data_root: Path | None) 
                 device=device,
                 data_root=data_root,
                 resume=True,
-                warm_ups=root / WARM_UPS,
+                warm_ups=unlinked(root / WARM_UPS),
             )
     except HeldError:
         return HELD
     except UserError as error:
         return str(error)
     except Exception as error:  # a fault of ours must not stop the other runs; it is reported
-        with suppress(OSError):  # the disk may be what failed
-            folder.mkdir(parents=True, exist_ok=True)  # the run may not have come so far
-            report.write_text(traceback.format_exc(), encoding="utf-8")
+        with suppress(UserError):  # the disk may be what failed
+            make_folder(folder)  # the run may not have come so far
+            write_atomically(report, traceback.format_exc().encode())
         return f"{type(error).__name__}: {error} (more in {report})"
     return None

@@ -16,7 +16,7 @@ from cores.data.datasets import load_dataset
 from cores.errors import UserError, failed
 from cores.evaluation.metrics import accuracy, balanced_accuracy
 from cores.evaluation.predictions import predict
-from cores.files import in_turn, is_held, locked, make_folder, write_atomically
+from cores.files import in_turn, is_held, locked, make_folder, unlinked, write_atomically
 from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.fit import PreparedData, training_settings
 from cores.runs.runner import has_fault, in_processes, run_folder, train_in_worker
@@ -100,7 +100,7 @@ def search(
 
     job = train_in_worker(folder, device, data_root)
     with (
-        _owner(folder / OWNERS / name),
+        _owner(unlinked(folder / OWNERS) / name),
         closing(in_processes(proposals(), job, workers)) as ended,
     ):
         for config, failure in ended:
@@ -163,7 +163,7 @@ def _study(base: RunConfig, folder: Path) -> "Study":
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     make_folder(folder)
-    journal = folder / STUDY
+    journal = unlinked(folder / STUDY)  # optuna appends to it
     if not journal.exists() and (strange := sorted(path.name for path in folder.iterdir())):
         raise UserError(f"{folder} holds {strange[0]} and no search; choose another `out`")
     try:
@@ -173,7 +173,7 @@ def _study(base: RunConfig, folder: Path) -> "Study":
             return optuna.create_study(
                 storage=storage, study_name=base.key, direction="maximize", load_if_exists=True
             )
-    except (LookupError, TypeError, ValueError) as error:
+    except (LookupError, RecursionError, TypeError, ValueError) as error:
         reason = type(error).__name__
         raise UserError(f"{journal} is damaged ({reason}); choose another `out`") from None
     raise UserError(f"{folder} holds a search of other settings; choose another `out`")
