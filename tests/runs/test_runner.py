@@ -245,13 +245,6 @@ def test_a_killed_worker_of_a_cluster_loses_nothing(tmp_path: Path, cluster: Loc
     assert all(outcome.failure is None for outcome in outcomes)
 
 
-def test_a_scheduler_that_does_not_answer_is_named_within_seconds(tmp_path: Path) -> None:
-    begun = time.monotonic()
-    with pytest.raises(UserError, match=r"no dask scheduler answers at .*tcp://127.0.0.1:9 "):
-        run_all([config(1)], tmp_path, scheduler="tcp://127.0.0.1:9")
-    assert time.monotonic() - begun < 30
-
-
 @pytest.mark.parametrize("address", ["head", "tcp://head", "tcp://head:port", ""])
 def test_an_address_without_a_port_is_refused(tmp_path: Path, address: str) -> None:
     with pytest.raises(UserError, match=r"takes an address such as tcp://head:8786, got"):

@@ -35,7 +35,7 @@ from cores.files import (
     write_atomically,
     write_json,
 )
-from cores.runs.cluster import on_cluster
+from cores.runs.cluster import Certificates, on_cluster
 from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.folder import MODEL, read_columns
 from cores.runs.inputs import OnUnknown, check_kind, encoded_graphs, input_rows
@@ -381,6 +381,7 @@ def predict_folder(
     device: str = "auto",
     workers: int = 1,
     scheduler: str | None = None,
+    certificates: Certificates | None = None,
     advance: Advance = lambda files: None,
 ) -> PredictSummary:
     """Predict every file of a folder into a file of the same name; those done are left alone.
@@ -403,7 +404,9 @@ def predict_folder(
     advance(len(outputs) - len(waiting))
     job = partial(_predict_partition, run.absolute(), options, device)
     with closing(
-        _each(waiting, job, workers) if scheduler is None else on_cluster(waiting, job, scheduler)
+        _each(waiting, job, workers)
+        if scheduler is None
+        else on_cluster(waiting, job, scheduler, certificates)
     ) as ended:
         for (file, _), failure in ended:
             if failure is not None:

@@ -21,7 +21,7 @@ from cores.config import RunConfig
 from cores.data.folders import data_folder
 from cores.errors import UserError
 from cores.files import HeldError, is_held, make_folder, unlinked, write_atomically
-from cores.runs.cluster import on_cluster
+from cores.runs.cluster import Certificates, on_cluster
 from cores.runs.scripts import in_worker
 
 ATTEMPTS = 3
@@ -69,6 +69,7 @@ def run_all(
     *,
     workers: int = 1,
     scheduler: str | None = None,
+    certificates: Certificates | None = None,
     device: str = "auto",
     data_root: Path | None = None,
     done: Callable[[Outcome], None] = lambda outcome: None,
@@ -96,7 +97,7 @@ def run_all(
         if scheduler is None:
             ended = in_processes(ready, job, workers)
         else:
-            ended = on_cluster(ready, job, scheduler)
+            ended = on_cluster(ready, job, scheduler, certificates)
         with closing(ended):
             for config, failure in ended:
                 folder = run_folder(root, config)
