@@ -1,6 +1,8 @@
 """Shared fixtures. Every tensor shape and type in the package is checked while tests run."""
 
 import os
+import signal
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -83,6 +85,29 @@ def molecule_file(
 def molecule_run(train_tiny: Callable[..., Path], molecule_file: Path) -> Path:
     """The folder of a tiny model that removes atoms."""
     return train_tiny(molecule_file)
+
+
+@pytest.fixture
+def killed() -> Callable[[Callable[[], object]], None]:
+    """Does something in a copy of this process, which must be killed (SIGKILL) before its end.
+
+    A copy has imported everything already: that takes most of the time of a new process.
+    """
+
+    def until_killed(action: Callable[[], object]) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of threads; the copy needs none
+            child = os.fork()
+        if child == 0:
+            try:
+                action()
+            finally:
+                os._exit(1)
+        _, status = os.waitpid(child, 0)
+        assert os.WIFSIGNALED(status), "it came to its end"
+        assert os.WTERMSIG(status) == signal.SIGKILL
+
+    return until_killed
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ from cores.data.raw import Parsed
 from cores.errors import UserError
 from cores.evaluation.predictions import Predictions, predict
 from cores.explain.explanation import Explanation, explanations
-from cores.files import locked, make_folder, read_json, write_json
+from cores.files import locked, make_folder, write_json
 from cores.graphs.store import GraphStore
 from cores.models.classifier import Classifier
 from cores.models.network import GraphModel
@@ -44,6 +44,7 @@ from cores.runs.fit import PreparedData, fit_model, measure
 from cores.runs.folder import CONFIG, METRICS, write_identity
 from cores.runs.inputs import EncodedGraphs, labelled_graphs, model_rows
 from cores.runs.progress import Reports, phases_of, training_progress
+from cores.runs.rows import read_metrics
 from cores.runs.trained import DataSchema, TrainedModel
 from cores.runs.verdict import sentences
 from cores.training.judge import train_judge
@@ -275,8 +276,7 @@ class Cores:
             device=device,
             settings=_settings_of(config),
         )
-        metrics = read_json(out / METRICS) if (out / METRICS).exists() else {}
-        model.metrics_ = metrics if isinstance(metrics, dict) else {}
+        model.metrics_ = read_metrics(out / METRICS) if (out / METRICS).exists() else {}
         model._card = read_card(out)  # what it was trained on, nobody else knows
         trained.model.to(choose_device(device))
         return model._take(trained)

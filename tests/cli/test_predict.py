@@ -102,6 +102,7 @@ def test_a_named_dataset_is_predicted(
         (["RUN", "NEW", "--workers", "2"], "--workers and --scheduler need --out"),
         (["RUN", "NEW", "--workers", "0", "--out", "TMP/o.csv"], "--workers"),
         (["RUN", "NEW", "--scheduler", "tcp://a:1", "--out", "TMP/o.csv"], "new.csv is none"),
+        (["RUN", "NEW", "--tls-ca", "a.pem"], "certificates are for a --scheduler; name its"),
         (["RUN", "NEW", "--smiles-column", "smile"], "no column 'smile' (--smiles-column); did"),
         (["RUN", "NEW", "--id-column", "ids"], "no column 'ids' (--id-column); did you mean id"),
         (

@@ -213,6 +213,14 @@ def test_all_goes_on_past_a_target_that_fails(
             "no dask scheduler answers at foo://bar:1",
         ),
         (["comparison-gin", "--scheduler", "head"], "--scheduler takes an address such as tcp"),
+        (
+            ["comparison-gin", "--scheduler", "tls://head:1", "--tls-ca", "a.pem"],
+            "certificates need --tls-ca, --tls-cert, --tls-key; there is no --tls-cert",
+        ),
+        (
+            ["comparison-gin", "--scheduler", "tls://head:1"],
+            "tls://head:1 needs certificates: give --tls-ca, --tls-cert and --tls-key, or",
+        ),
         (["ablation-d", "--models", "mlp,cores-node"], "needs models with a policy, got mlp"),
     ],
 )

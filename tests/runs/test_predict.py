@@ -239,6 +239,16 @@ def interrupted(run: Path, source: Path, out: Path, after: int = 2) -> Path:
     return out.with_name(f"{out.name}.pieces")
 
 
+def test_pieces_are_not_written_where_a_link_leads(
+    molecule_run: Path, new_file: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "o.csv.pieces").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UserError, match=r"o.csv.pieces is a link"):
+        predict_file(molecule_run, str(new_file), tmp_path / "o.csv", PLAIN, device="cpu")
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
 def test_the_same_command_goes_on_after_a_kill(
     molecule_run: Path, new_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -527,6 +537,16 @@ def test_a_folder_is_never_its_own_output(molecule_run: Path, folder: Path, tmp_
         predict_folder(molecule_run, folder, folder, PLAIN, device="cpu")
     (folder / "a.csv.gz").write_bytes(gzip.compress(b"smiles\nC\n"))
     with pytest.raises(UserError, match=r"files that differ only in .gz"):
+        predict_folder(molecule_run, folder, tmp_path / "out", PLAIN, device="cpu")
+
+
+@pytest.mark.parametrize("summary", ["[]", "{}", '{"records": "x", "errors": 0}', "null"])
+def test_a_damaged_summary_is_named(
+    molecule_run: Path, folder: Path, tmp_path: Path, summary: str
+) -> None:
+    predict_folder(molecule_run, folder, tmp_path / "out", PLAIN, device="cpu")
+    (tmp_path / "out" / ".a.csv.json").write_text(summary)
+    with pytest.raises(UserError, match=r"\.a\.csv\.json is damaged; delete it"):
         predict_folder(molecule_run, folder, tmp_path / "out", PLAIN, device="cpu")
 
 

@@ -3,11 +3,9 @@
 import json
 import os
 import signal
-import subprocess
-import sys
-import time
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +20,9 @@ from cores.runs import search as searching
 from cores.runs.runner import Job, run_folder
 from cores.runs.search import search, selection_score
 from cores.training import judge as judges
+from cores.training.journal import Journal
 
+Killed = Callable[[Callable[[], object]], None]
 Ended = Iterator[tuple[RunConfig, str | None]]
 
 
@@ -174,30 +174,45 @@ def test_a_folder_of_another_search_or_of_something_else_is_refused(tmp_path: Pa
         search(base("mlp"), tmp_path / "one", trials=1)
     with pytest.raises(UserError, match="holds one and no search"):
         search(base(), tmp_path, trials=1)
+    (tmp_path / "links").mkdir()
     journal = tmp_path / "one" / "study.log"
+    (tmp_path / "links" / "study.log").symlink_to(journal)
+    with pytest.raises(UserError, match=r"study\.log is a link"):
+        search(base(), tmp_path / "links", trials=1)
     for damage in ("garbage\n", '{"a": 1}\n'):
         journal.write_text(damage)
         with pytest.raises(UserError, match=r"study\.log is damaged"):
             search(base(), tmp_path / "one", trials=1)
 
 
-def test_a_killed_search_goes_on_with_the_run_it_was_at(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "cores", "search", "--dataset", "motifs", "--model", "gnn"]
-    command += ["--trials", "2", "--epochs", "200", "--out", str(tmp_path), "--device", "cpu"]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
-    deadline = time.monotonic() + 60
-    while not list(tmp_path.glob("*/history.jsonl")) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    (killed,) = (path.parent for path in tmp_path.glob("*/history.jsonl"))
-    assert not (killed / "metrics.json").exists()
+@pytest.mark.usefixtures("inline")
+def test_a_killed_search_ends_as_one_that_was_not(
+    tmp_path: Path, tu_folder: Path, monkeypatch: pytest.MonkeyPatch, killed: Killed
+) -> None:
+    """SIGKILL in the middle of the second of three runs."""
+    wanted = replace(base(), dataset=str(tu_folder))
+    whole = search(wanted, tmp_path / "whole", trials=3, sampler="random")
+    real, lines = Journal.record, list[str]()
 
-    study = searching._study(
-        preset_config("motifs", "gnn", "gin", "default", {"training": {"epochs": 200}}),
-        tmp_path,
+    def record(journal: Journal, **metrics: float) -> None:
+        real(journal, **metrics)
+        lines.append("epoch")
+        if len(lines) == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Journal, "record", record)
+        killed(lambda: search(wanted, tmp_path / "killed", trials=3, sampler="random"))
+    begun, finished = (
+        {path.parent.name for path in (tmp_path / "killed").glob(f"*/{name}")}
+        for name in ("history.jsonl", "metrics.json")
     )
-    searching._take_up(study, tmp_path)
-    assert [each.state.name for each in study.trials] == ["FAIL", "WAITING"]
-    assert study.trials[0].params == study.trials[1].system_attrs["fixed_params"]
-    assert searching._counted(study) == []
+    assert len(begun) == 2
+    assert len(finished) == 1
+    assert search(wanted, tmp_path / "killed", trials=3, sampler="random") == whole
+    for pattern in ("settings.toml", "*/history.jsonl", "*/model.safetensors"):
+        files = [
+            {path.relative_to(root): path.read_bytes() for path in root.glob(pattern)}
+            for root in (tmp_path / "whole", tmp_path / "killed")
+        ]
+        assert files[0] == files[1], pattern

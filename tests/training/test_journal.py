@@ -1,5 +1,6 @@
 """The state a run goes on from: what does not fit is refused in one line."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from cores.training.state import RandomState, load_state, save_state
 from cores.training.stopping import EarlyStopping
 
 
-def journal(folder: Path, shared: SharedState | None = None) -> Journal:
+def journal(folder: Path, shared: SharedState | None = None, key: str = "") -> Journal:
     torch.manual_seed(0)
     model = nn.Linear(2, 2)
     optimizer = Adam(model.parameters())
@@ -24,7 +25,7 @@ def journal(folder: Path, shared: SharedState | None = None) -> Journal:
     stopping = EarlyStopping(model, patience=3)
     random = RandomState(0, torch.device("cpu"))
     state = {"model": model, "optimizer": optimizer, "stopping": stopping, "random": random}
-    return Journal(folder, state, shared)
+    return Journal(folder, state, shared, key)
 
 
 def test_a_run_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
@@ -47,6 +48,11 @@ def test_a_run_begins_with_the_state_that_another_one_shared(tmp_path: Path) -> 
     assert next(journal(tmp_path / "second").epochs(most=3)) == 3  # it is a checkpoint of its own
 
 
+def with_best(saved: Any, weights: Any) -> Any:
+    stopping = saved["parts"]["stopping"] | {"best_weights": weights}
+    return saved | {"parts": saved["parts"] | {"stopping": stopping}}
+
+
 CRAFTED: dict[str, Callable[[Any], Any]] = {
     "an epoch in words": lambda saved: saved | {"epoch": "one"},
     "an epoch before the first": lambda saved: saved | {"epoch": -1},
@@ -61,6 +67,8 @@ CRAFTED: dict[str, Callable[[Any], Any]] = {
         saved | {"parts": saved["parts"] | {"random": {"batches": 1, "cpu": 1, "cuda": None}}}
     ),
     "a number": lambda saved: {"epoch": 1},
+    "best weights of another model": lambda saved: with_best(saved, {"weight": torch.ones(3, 3)}),
+    "best weights without names": lambda saved: with_best(saved, [torch.ones(2)]),
 }
 
 
@@ -71,3 +79,54 @@ def test_a_crafted_checkpoint_is_refused(tmp_path: Path, change: Callable[[Any],
     save_state(path, change(load_state(path)))
     with pytest.raises(UserError, match="does not fit this run"):
         journal(tmp_path)
+
+
+def test_a_checkpoint_of_other_settings_is_refused(tmp_path: Path) -> None:
+    journal(tmp_path, key="theirs").record(loss=1.0)
+    with pytest.raises(UserError, match="belongs to a run of other settings or data; delete it"):
+        journal(tmp_path, key="ours")
+    assert journal(tmp_path, key="theirs").epoch == 1
+    path = tmp_path / CHECKPOINT
+    saved = load_state(path)
+    del saved["key"]  # as version 0.2 wrote it
+    save_state(path, saved)
+    assert journal(tmp_path, key="ours").epoch == 1
+
+
+def test_a_shared_state_of_other_settings_is_refused(tmp_path: Path) -> None:
+    journal(tmp_path, SharedState(tmp_path / "theirs.safetensors", epoch=1)).record(loss=1.0)
+    ours = (tmp_path / "theirs.safetensors").rename(tmp_path / "ours.safetensors")
+    (tmp_path / "run").mkdir()
+    with pytest.raises(UserError, match="belongs to a run of other settings"):
+        journal(tmp_path / "run", SharedState(ours, epoch=1))
+
+
+@pytest.mark.parametrize("history", ["", '{"epoch": 1}\n', '{"epoch": 1}\n{"epoch": 2, "lo'])
+def test_a_history_that_is_shorter_than_its_checkpoint_is_told(
+    tmp_path: Path, history: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Journal, "OVERHEAD", 1e9)
+    written = journal(tmp_path)
+    for _ in range(2):
+        written.record(loss=1.0)
+    (tmp_path / HISTORY).write_text(history)
+    with pytest.raises(UserError, match=r"history.jsonl holds [01] epochs, .* is of epoch 2"):
+        journal(tmp_path)
+    assert (tmp_path / HISTORY).read_text() == history
+
+
+def test_a_history_stays_in_its_folder(tmp_path: Path) -> None:
+    """A link, of either kind, to a file elsewhere: that file is neither cut nor appended to."""
+    run, precious = tmp_path / "run", tmp_path / "precious.txt"
+    precious.write_text("one\ntwo\n")
+    for link in (precious, tmp_path / "nothing yet"):
+        run.mkdir(exist_ok=True)
+        (run / HISTORY).symlink_to(link)
+        with pytest.raises(UserError, match=r"history.jsonl is a link"):
+            journal(run).record(loss=1.0)
+        (run / HISTORY).unlink()
+    os.link(precious, run / HISTORY)
+    journal(run).record(loss=1.0)
+    assert precious.read_text() == "one\ntwo\n"
+    assert not (tmp_path / "nothing yet").exists()
+    assert (run / HISTORY).read_text() == '{"epoch": 1, "loss": 1.0}\n'

@@ -1,5 +1,6 @@
 """The judge knows the task, not the policy; it is made once and kept."""
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from cores.evaluation.predictions import Predictions, predict_proba
 from cores.graphs.store import GraphStore
 from cores.training import judge as judges
 from cores.training.judge import judge_of
+from cores.training.state import load_state
 
 CPU = torch.device("cpu")
 
@@ -87,6 +89,41 @@ def test_a_cache_that_cannot_be_written_does_not_cost_the_run(
 ) -> None:
     (tmp_path / "cache").write_text("a file where the folder should be")
     with pytest.warns(UserWarning, match="the judge is not kept"):
+        judge_of(small(), run(), CPU)
+
+
+def test_a_cache_that_cannot_be_read_does_not_cost_the_run(
+    small: Callable[..., Dataset], tmp_path: Path
+) -> None:
+    dataset = small()
+    judge_of(dataset, run(), CPU)
+    (path,) = cached(tmp_path)
+    path.parent.chmod(0)
+    user = os.geteuid()
+    if user == 0:  # whom nothing is forbidden
+        os.seteuid(65534)
+    try:
+        judges.is_kept(dataset, run(), CPU)
+        with pytest.warns(UserWarning, match="the judge is not kept for the next run: cannot"):
+            judge = judge_of(dataset, run(), CPU)
+    finally:
+        os.seteuid(user)
+        path.parent.chmod(0o700)
+    again = load_state(path)["classifier"]
+    assert torch.equal(judge.classifier.state_dict()["head.weight"], again["head.weight"])
+
+
+def test_a_user_without_a_home_has_a_judge(
+    small: Callable[..., Dataset], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown(user: int) -> None:
+        raise KeyError(f"getpwuid(): uid not found: {user}")
+
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    assert not judges.is_kept(small(), run(), CPU)
+    with pytest.warns(UserWarning, match=r"the judge is not kept .*: there is no home folder"):
         judge_of(small(), run(), CPU)
 
 

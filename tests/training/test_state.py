@@ -1,10 +1,13 @@
 """Saved states come back equal, and nothing in a file is ever run."""
 
+import json
 import pickle
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import save
 
 from cores.errors import UserError
 from cores.files import write_atomically
@@ -62,6 +65,45 @@ def test_hostile_files_are_refused_in_one_line(tmp_path: Path, content: bytes) -
     (tmp_path / "s").write_bytes(content)
     with pytest.raises(UserError, match="is damaged or not ours"):
         load_state(tmp_path / "s")
+
+
+def test_a_flipped_bit_anywhere_in_a_file_is_noticed(tmp_path: Path) -> None:
+    """In the header, in the structure, in a tensor: it is refused, or it changed nothing."""
+    path, state = tmp_path / "s", {"weights": torch.tensor([1.5, -2.0]), "epoch": 3, "name": "a"}
+    save_state(path, state)
+    content = path.read_bytes()
+    for place in range(0, len(content), 3):  # enough, and quicker
+        path.write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
+        with suppress(UserError):
+            loaded = load_state(path)
+            assert torch.equal(loaded.pop("weights"), state["weights"]), place
+            assert loaded == {"epoch": 3, "name": "a"}, place
+
+
+def test_a_file_of_an_earlier_version_has_no_checksum_and_is_read(tmp_path: Path) -> None:
+    structure = json.dumps({"dict": [["a", {"tensor": "0"}], ["b", [1, None]]]})
+    content = save({"0": torch.ones(2)}, metadata={"structure": structure})
+    (tmp_path / "s").write_bytes(content)
+    loaded = load_state(tmp_path / "s")
+    assert torch.equal(loaded["a"], torch.ones(2))
+    assert loaded["b"] == [1, None]
+
+
+@pytest.mark.parametrize(
+    "structure",
+    ["[" * 100_000 + "]" * 100_000, "[]", "3", '{"dict": 3}', '{"dict": [["a", {"tensor": "1"}]]}'],
+    ids=["deep", "list", "number", "no pairs", "no tensor"],
+)
+def test_a_crafted_structure_is_refused_in_one_line(tmp_path: Path, structure: str) -> None:
+    (tmp_path / "s").write_bytes(save({"0": torch.ones(2)}, metadata={"structure": structure}))
+    with pytest.raises(UserError, match="is damaged or not ours"):
+        load_state(tmp_path / "s")
+
+
+def test_equal_states_are_equal_files(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        save_state(tmp_path / name, {"x": torch.ones(2), "y": [1.5, {"z": None}]})
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
 def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from jsonargparse import Namespace
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
 from cores.cli.inputs import add_columns, add_unknown, column_names
+from cores.cli.scheduler import add_scheduler, certificates
 from cores.cli.sets import add_sets
 from cores.cli.values import check_workers, named_path, path_or_none
 from cores.errors import UserError
@@ -40,12 +41,10 @@ def _parser() -> CommandParser:
     parser.add_argument(
         "--workers", type=int, default=1, metavar="N", help="Processes (default: 1)."
     )
-    parser.add_argument(
-        "--scheduler",
-        type=str,
-        default=None,
-        metavar="ADDRESS",
-        help="Predict the files of a folder on the workers of this dask scheduler.",
+    add_scheduler(
+        parser,
+        "Predict the files of a folder on the workers of this dask scheduler, e.g. "
+        "tls://head:8786.",
     )
     add_columns(parser)
     add_data_root(parser)
@@ -55,6 +54,7 @@ def _parser() -> CommandParser:
 
 def _predict(options: Namespace) -> dict[str, Any]:
     check_workers(options.workers)
+    certificates(options)
     run, source, out = Path(options.run), options.input, path_or_none(options.out)
     if out is None and (options.workers > 1 or options.scheduler):
         raise UserError("--workers and --scheduler need --out")
@@ -123,6 +123,7 @@ def _into_folder(run: Path, source: str, out: Path, how: Any, options: Namespace
             device=options.device,
             workers=options.workers,
             scheduler=options.scheduler,
+            certificates=certificates(options),
             advance=advance,
         )
 

@@ -1,11 +1,15 @@
-"""Files that are whole or not there, and folders that one process holds."""
+"""Files that are whole or not there, and folders that one process holds.
 
+A folder may come from somebody else: what is written in it stays in it, wherever its links lead.
+"""
+
+import errno
 import fcntl
 import json
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -18,6 +22,8 @@ LOCK = "lock"
 """File in a folder that one process holds."""
 ASKING = 0.2
 """Seconds in which whoever asks if a folder is held has certainly let go of it."""
+DEEPEST = 100
+"""Levels that JSON may be nested; what walks through it by recursion is safe then."""
 
 
 class HeldError(UserError):
@@ -26,7 +32,10 @@ class HeldError(UserError):
 
 def cache_folder() -> Path:
     """The user's folder for what can be made or downloaded again."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cores-gnn"
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cores-gnn"
+    except RuntimeError:  # a user whom the system does not know, as in some containers
+        raise UserError("there is no home folder; set XDG_CACHE_HOME to a folder") from None
 
 
 def make_folder(path: Path) -> None:
@@ -37,19 +46,49 @@ def make_folder(path: Path) -> None:
         raise UserError(f"cannot make the folder {path}: {error.strerror or error}") from None
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that a reader, or a kill at any moment, finds the old content or the new."""
+def unlinked(path: Path) -> Path:
+    """The path of a file or folder that is ours to write to, which a link is not."""
+    if path.is_symlink():
+        raise UserError(f"{path} is a link, and what is written here must stay here; remove it")
+    return path
+
+
+def open_unlinked(path: Path, flags: int) -> int:
+    """Open a file that is no link; the descriptor is closed in new processes."""
+    try:
+        return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, mode=0o666)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            unlinked(path)
+        raise
+
+
+@contextmanager
+def atomic_writer(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write to, which takes the place of ``path`` once it is whole.
+
+    A reader, or a kill at any moment, finds the old content or the new. A link is replaced, too,
+    not followed.
+    """
     # Not by the process's number: on a shared disk, those of two machines may be the same.
     temporary = path.with_name(f".{path.name}.{uuid4().hex[:12]}.tmp")
     try:
-        with temporary.open("wb") as file:
-            file.write(content)
+        with temporary.open("xb") as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a whole file by :func:`atomic_writer`."""
+    try:
+        with atomic_writer(path) as file:
+            file.write(content)
     except OSError as error:
-        if temporary.exists():
-            temporary.unlink()
         raise UserError(f"cannot write {path}: {error.strerror or error}") from error
 
 
@@ -75,10 +114,10 @@ def locked(folder: Path) -> Iterator[None]:
     """Make a folder and hold it alone; the lock dies with the process."""
     make_folder(folder)
     try:
-        lock = (folder / LOCK).open("w")
+        lock = open_unlinked(folder / LOCK, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise UserError(f"cannot write to {folder}: {error.strerror or error}") from None
-    with lock:
+    try:
         patience = time.monotonic() + ASKING
         while not _taken(lock, fcntl.LOCK_EX):
             if time.monotonic() > patience:
@@ -87,17 +126,23 @@ def locked(folder: Path) -> Iterator[None]:
         for path in filter(is_leftover, folder.iterdir()):
             path.unlink()
         yield
+    finally:
+        os.close(lock)
 
 
 def is_held(folder: Path) -> bool:
     """Whether a living process holds the folder by :func:`locked`."""
-    if not (folder / LOCK).exists():
+    try:
+        lock = open_unlinked(folder / LOCK, os.O_RDONLY | os.O_NONBLOCK)
+    except (FileNotFoundError, NotADirectoryError):
         return False
-    with (folder / LOCK).open() as lock:
+    try:
         return not _taken(lock, fcntl.LOCK_SH)
+    finally:
+        os.close(lock)
 
 
-def _taken(lock: IO[str], kind: int) -> bool:
+def _taken(lock: int, kind: int) -> bool:
     try:
         fcntl.flock(lock, kind | fcntl.LOCK_NB)
     except OSError:
@@ -106,7 +151,7 @@ def _taken(lock: IO[str], kind: int) -> bool:
 
 
 def is_leftover(path: Path) -> bool:
-    """Whether :func:`write_atomically` left this file because it was killed."""
+    """Whether :func:`atomic_writer` left this file because it was killed."""
     return re.fullmatch(r"\..+\.[0-9a-f]{12}\.tmp", path.name) is not None
 
 
@@ -130,8 +175,28 @@ def read_text(path: Path) -> str:
 def read_json(path: Path) -> Any:
     """Read one JSON value."""
     try:
-        return json.loads(read_text(path))
+        return parsed_json(read_text(path))
     except UserError:
         raise
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise UserError(f"{path} is not valid JSON ({told(error)})") from None
+
+
+def parsed_json(text: str) -> Any:
+    """One JSON value; raises ``ValueError``, also where it is nested too deeply to be handled."""
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [item for nested in level for item in _items(nested)]
+        if not level:
+            return value
+    raise ValueError("nested too deeply")
+
+
+def _items(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()

@@ -9,6 +9,7 @@ from jsonargparse import Namespace
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
+from cores.cli.scheduler import add_scheduler, certificates
 from cores.cli.values import check_workers, named_path, names, numbers, path_or_none
 from cores.config import RunConfig
 from cores.config.models import MODELS, model_spec
@@ -105,12 +106,9 @@ def _parser() -> CommandParser:
         metavar="N",
         help="Processes on this machine (default: 1).",
     )
-    parser.add_argument(
-        "--scheduler",
-        type=str,
-        default=None,
-        metavar="ADDRESS",
-        help="Run on the workers of a dask scheduler, e.g. tcp://head:8786, instead of processes "
+    add_scheduler(
+        parser,
+        "Run on the workers of a dask scheduler, e.g. tls://head:8786, instead of processes "
         "here. They need this package, one thread each (dask worker --nthreads 1), and --out, the "
         "data and imported scripts under the same paths.",
     )
@@ -140,6 +138,7 @@ def _reproduce(options: Namespace) -> Result:
     if options.target not in known:
         raise UserError(f"unknown target {options.target!r}; {nearest(options.target, known)}")
     check_workers(options.workers)
+    certificates(options)
     if options.rows and options.target == ALL:
         raise UserError("--rows names the file of one target; leave it out with all")
     if options.target != ALL:
@@ -241,6 +240,7 @@ def _run_all(
         Path(options.out),
         workers=options.workers,
         scheduler=options.scheduler,
+        certificates=certificates(options),
         device=options.device,
         data_root=path_or_none(options.data_root),
         done=done,

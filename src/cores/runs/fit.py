@@ -130,11 +130,14 @@ def fit(
 ) -> tuple[Journal, EarlyStopping]:
     """Train a model: by Algorithm 1 if it has a policy, else supervised."""
     index = training_graphs(config, data.split)
+    key = "" if folder is None else f"{config.key}-{data.dataset.fingerprint}"
     asked, config = config, replace(config, training=training_settings(config, data))
     fit_scaler(model, data.dataset.graphs.subset(index), data.dataset)
     if not isinstance(model, SparseClassifier):
         train, selection = data.graphs.subset(index), data.part("selection")
-        return supervised.train(model, train, selection, config.training, random, folder, report)
+        return supervised.train(
+            model, train, selection, config.training, random, folder, report, key
+        )
     critic = build_critic(config, data.dataset.dims, model.scaler)
     student, referees = _learners(model, config, data, random)
     state = BilevelState(
@@ -146,7 +149,7 @@ def fit(
         config,
         random,
     )
-    journal = Journal(folder, state.parts, _shared_warm_up(asked, data, warm_ups))
+    journal = Journal(folder, state.parts, _shared_warm_up(asked, data, warm_ups), key)
     bilevel.train(state, journal, report)
     return journal, state.stopping
 

@@ -13,7 +13,7 @@ from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ColumnNames
 from cores.data.splits import split_dataset
 from cores.errors import UserError
-from cores.files import make_folder, write_json
+from cores.files import make_folder, unlinked, write_json
 from cores.runs.folder import CONFIG
 from cores.runs.progress import Reports
 from cores.runs.run import train_run
@@ -88,7 +88,7 @@ def train_folds(
         with progress(fold) as reports:
             metrics = train_run(
                 fold,
-                out / f"fold{fold.split}",
+                unlinked(out / f"fold{fold.split}"),
                 data_root=data_root,
                 columns=columns,
                 dataset=dataset,

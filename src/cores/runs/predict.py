@@ -7,7 +7,6 @@ is joined from the pieces at the end. Memory does not grow with the file.
 
 import hashlib
 import json
-import os
 import re
 import shutil
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -16,7 +15,6 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
-from uuid import uuid4
 
 import torch
 
@@ -27,8 +25,17 @@ from cores.data.inputs.sources import CHUNK, Rows, holds_rows, partitions, suffi
 from cores.data.raw import SHOWN, Parsed, Rejected
 from cores.errors import UserError
 from cores.evaluation.predictions import TOO_LARGE, Predictions, predict_any, unpredicted
-from cores.files import LOCK, locked, make_folder, read_json, write_atomically, write_json
-from cores.runs.cluster import on_cluster
+from cores.files import (
+    LOCK,
+    atomic_writer,
+    locked,
+    make_folder,
+    read_json,
+    unlinked,
+    write_atomically,
+    write_json,
+)
+from cores.runs.cluster import Certificates, on_cluster
 from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.folder import MODEL, read_columns
 from cores.runs.inputs import EncodedGraphs, OnUnknown, check_kind, input_rows
@@ -221,7 +228,7 @@ def predict_file(
 
 
 def _pieces_folder(out: Path) -> Path:
-    return out.with_name(f"{out.name}.pieces")
+    return unlinked(out.with_name(f"{out.name}.pieces"))
 
 
 def _predict_pieces(
@@ -328,15 +335,10 @@ def _summary(pieces: Path) -> PredictSummary:
 
 def _join(pieces: Path, kind: RecordFormat, out: Path) -> None:
     """Join the pieces to a file that is whole or not there."""
-    temporary = out.with_name(f".{out.name}.{uuid4().hex[:12]}.tmp")
     try:
-        with temporary.open("wb") as file:
+        with atomic_writer(out) as file:
             kind.join([piece.path for piece in _done(pieces)], file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(out)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise UserError(
             f"cannot write {out}: {error.strerror or error}; the same command goes on from there"
         ) from None
@@ -392,6 +394,7 @@ def predict_folder(
     device: str = "auto",
     workers: int = 1,
     scheduler: str | None = None,
+    certificates: Certificates | None = None,
     advance: Advance = lambda files: None,
 ) -> PredictSummary:
     """Predict every file of a folder into a file of the same name; those done are left alone.
@@ -409,22 +412,24 @@ def predict_folder(
     _check_outputs(out, outputs.values(), _job(run, str(source), options, kind, folder=True))
     waiting = [(file, output) for file, output in outputs.items() if not output.exists()]
     for file, output in outputs.items():
-        if output.exists() and read_json(_summary_path(output)).get("files") != _states(file):
+        if output.exists() and _read_summary(output)[1] != _states(file):
             raise UserError(f"{file} has changed since {output} was written; delete that")
     advance(len(outputs) - len(waiting))
     job = partial(_predict_partition, run.absolute(), options, device)
     with closing(
-        _each(waiting, job, workers) if scheduler is None else on_cluster(waiting, job, scheduler)
+        _each(waiting, job, workers)
+        if scheduler is None
+        else on_cluster(waiting, job, scheduler, certificates)
     ) as ended:
         for (file, _), failure in ended:
             if failure is not None:
                 raise UserError(f"{file.name}: {failure}")
             advance(1)
-    found = [read_json(_summary_path(path)) for path in outputs.values()]
+    found = [_read_summary(path)[0] for path in outputs.values()]
     return PredictSummary(
-        sum(summary["records"] for summary in found),
-        sum(summary["errors"] for summary in found),
-        tuple(error for summary in found for error in summary["first_errors"])[:SHOWN],
+        sum(summary.records for summary in found),
+        sum(summary.errors for summary in found),
+        tuple(error for summary in found for error in summary.first_errors)[:SHOWN],
     )
 
 
@@ -458,6 +463,17 @@ def _check_outputs(out: Path, outputs: Iterable[Path], job: dict[str, Any]) -> N
 def _summary_path(out: Path) -> Path:
     """Beside a predicted file of a folder; readers of such folders skip names with a dot."""
     return out.with_name(f".{out.name}.json")
+
+
+def _read_summary(out: Path) -> tuple[PredictSummary, Any]:
+    """The summary of a predicted file, and the state of its input."""
+    path = _summary_path(out)
+    found = read_json(path)
+    try:
+        first = tuple(map(str, found["first_errors"]))
+        return PredictSummary(int(found["records"]), int(found["errors"]), first), found["files"]
+    except (LookupError, TypeError, ValueError):
+        raise UserError(f"{path} is damaged; delete it and {out} to predict again") from None
 
 
 def _predict_partition(

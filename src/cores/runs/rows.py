@@ -66,6 +66,27 @@ class Spread:
     runs: int
 
 
+def read_metrics(path: Path) -> dict[str, Any]:
+    """The metrics of a run or of a saved model; a file that neither can have written is refused."""
+    metrics = read_json(path)
+    if (
+        isinstance(metrics, dict)
+        and all(isinstance(metrics.get(name), str) for name in ("dataset", "model", "conv"))
+        and all(_is_number(metrics[name]) for name in {*METRICS, *MEANINGS} & {*metrics})
+        and _are_lines(metrics.get("verdicts", []))
+    ):
+        return metrics
+    raise UserError(f"{path} is damaged; delete it and go on with the run")
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or type(value) in (int, float)
+
+
+def _are_lines(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(line, str) for line in value)
+
+
 def run_row(folder: Path) -> Row | None:
     """The row of a run folder; None while the run has not finished."""
     if not (folder / "metrics.json").exists():
@@ -73,7 +94,7 @@ def run_row(folder: Path) -> Row | None:
     try:
         identity = read_json(folder / "config.json")
         reward = identity["config"].get("reward", {})  # what a sweep over lambda or d varies
-        found = reward | identity | read_json(folder / "metrics.json")
+        found = reward | identity | read_metrics(folder / "metrics.json")
         row = {name: _text(found.get(name)) for name in COLUMNS}
         _check(row)
     except UserError:

@@ -14,13 +14,14 @@ from cores.data.inputs.columns import ColumnNames
 from cores.data.inputs.labelled import OnError
 from cores.data.splits import split_dataset
 from cores.errors import UserError
-from cores.files import locked, read_json, write_json
+from cores.files import locked, write_json
 from cores.models.sparse import SparseClassifier
 from cores.runs.card import DataFacts, model_card, write_card
 from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.fit import PreparedData, fit_model, measure
 from cores.runs.folder import (
     METRICS,
+    MODEL,
     check_data,
     is_finished,
     read_columns,
@@ -28,6 +29,7 @@ from cores.runs.folder import (
     write_identity,
 )
 from cores.runs.inputs import OnUnknown, labelled_graphs
+from cores.runs.rows import read_metrics
 from cores.runs.trained import DataSchema, TrainedModel
 from cores.runs.verdict import sentences
 from cores.training import judge as judges
@@ -155,6 +157,8 @@ def evaluate_run(
             data = load_dataset(dataset, data_root, columns=read_columns(out))
         parts = split_dataset(data, config.split, config.parts)
         held_out = parts.test if trained.test is None else trained.test
+        if not bool((held_out < len(data)).all()):
+            raise UserError(f"{out / MODEL} names test graphs that the dataset does not have")
         graphs = data.graphs.subset(held_out)
         names = [data.graph_name(at) for at in held_out.tolist()]
         if torch.equal(held_out, parts.test):  # otherwise a judge could have learnt from them
@@ -193,13 +197,7 @@ def _judge(
 
 
 def _metrics(out: Path) -> dict[str, Any]:
-    metrics = read_json(out / METRICS)
-    named = ("dataset", "model", "conv")
-    if (
-        not isinstance(metrics, dict)
-        or "accuracy" not in metrics
-        or not all(isinstance(metrics.get(name), str) for name in named)
-        or not all(isinstance(line, str) for line in metrics.get("verdicts", ()))
-    ):
+    metrics = read_metrics(out / METRICS)
+    if metrics.get("accuracy") is None:
         raise UserError(f"{out / METRICS} is damaged; delete it and go on with resume=True")
     return metrics

@@ -21,8 +21,8 @@ from cores.config import RunConfig
 from cores.data.folders import data_folder
 from cores.data.inputs.columns import ColumnNames
 from cores.errors import UserError, out_of_memory
-from cores.files import HeldError, is_held
-from cores.runs.cluster import on_cluster
+from cores.files import HeldError, is_held, make_folder, unlinked, write_atomically
+from cores.runs.cluster import Certificates, on_cluster
 from cores.runs.scripts import in_worker
 
 ATTEMPTS = 3
@@ -70,6 +70,7 @@ def run_all(
     *,
     workers: int = 1,
     scheduler: str | None = None,
+    certificates: Certificates | None = None,
     device: str = "auto",
     data_root: Path | None = None,
     columns: ColumnNames | None = None,
@@ -99,7 +100,7 @@ def run_all(
         if scheduler is None:
             ended = in_processes(ready, job, workers)
         else:
-            ended = on_cluster(ready, job, scheduler)
+            ended = on_cluster(ready, job, scheduler, certificates)
         with closing(ended):
             for config, failure in ended:
                 folder = run_folder(root, config)
@@ -213,6 +214,7 @@ def _run(
     folder = run_folder(root, config)
     report = folder / ERROR
     try:
+        unlinked(folder)
         report.unlink(missing_ok=True)
         with _alone:  # torch's random numbers belong to the process, should it have more threads
             train_run(
@@ -222,7 +224,7 @@ def _run(
                 data_root=data_root,
                 columns=columns,
                 resume=True,
-                warm_ups=root / WARM_UPS,
+                warm_ups=unlinked(root / WARM_UPS),
             )
     except HeldError:
         return HELD
@@ -231,8 +233,8 @@ def _run(
     except Exception as error:  # a fault of ours must not stop the other runs; it is reported
         if (told := out_of_memory(error)) is not None:
             return told
-        with suppress(OSError):  # the disk may be what failed
-            folder.mkdir(parents=True, exist_ok=True)  # the run may not have come so far
-            report.write_text(traceback.format_exc(), encoding="utf-8")
+        with suppress(UserError):  # the disk may be what failed
+            make_folder(folder)  # the run may not have come so far
+            write_atomically(report, traceback.format_exc().encode())
         return f"{type(error).__name__}: {error} (more in {report})"
     return None

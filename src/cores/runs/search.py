@@ -17,7 +17,7 @@ from cores.data.inputs.columns import ColumnNames
 from cores.errors import UserError, failed
 from cores.evaluation.metrics import accuracy, balanced_accuracy
 from cores.evaluation.predictions import predict
-from cores.files import escape, in_turn, is_held, locked, make_folder, write_atomically
+from cores.files import escape, in_turn, is_held, locked, make_folder, unlinked, write_atomically
 from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.fit import PreparedData, training_settings
 from cores.runs.folder import read_columns
@@ -104,7 +104,7 @@ def search(
 
     job = train_in_worker(folder, device, data_root, columns)
     with (
-        _owner(folder / OWNERS / name),
+        _owner(unlinked(folder / OWNERS) / name),
         closing(in_processes(proposals(), job, workers)) as ended,
     ):
         for config, failure in ended:
@@ -114,8 +114,8 @@ def search(
                 study.tell(trial, selection_score(run, base.reward, data_root))
             else:
                 _give_up(study, trial, failure)
-            done(_tried(study.trials[trial.number], base))
-    tried = [_tried(trial, base) for trial in _counted(study) if trial.state.is_finished()]
+            done(next(each for number, each in _tried(study, base) if number == trial.number))
+    tried = [each for _, each in _tried(study, base)]
     tried.sort(key=lambda trial: -2.0 if trial.score is None else trial.score, reverse=True)
     if not tried:
         raise UserError(f"all trials in {folder} are locked by other processes; wait for them")
@@ -167,7 +167,7 @@ def _study(base: RunConfig, folder: Path) -> "Study":
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     make_folder(folder)
-    journal = folder / STUDY
+    journal = unlinked(folder / STUDY)  # optuna appends to it
     if not journal.exists() and (strange := sorted(path.name for path in folder.iterdir())):
         raise UserError(f"{folder} holds {strange[0]} and no search; choose another `out`")
     try:
@@ -177,7 +177,7 @@ def _study(base: RunConfig, folder: Path) -> "Study":
             return optuna.create_study(
                 storage=storage, study_name=base.key, direction="maximize", load_if_exists=True
             )
-    except (LookupError, TypeError, ValueError) as error:
+    except (LookupError, RecursionError, TypeError, ValueError) as error:
         reason = type(error).__name__
         raise UserError(f"{journal} is damaged ({reason}); choose another `out`") from None
     raise UserError(f"{folder} holds a search of other settings; choose another `out`")
@@ -186,15 +186,17 @@ def _study(base: RunConfig, folder: Path) -> "Study":
 def _asked(study: "Study", folder: Path, owner: str, seed: int, sampler: Sampler) -> "Trial":
     """A new trial that belongs to this process, with a draw of its own.
 
-    Seeded by the trial's number, a search that goes on does not propose again what it proposed at
-    first, and processes that share a study do not propose the same.
+    Seeded by the number of trials before it, a search that goes on does not propose again what it
+    proposed at first, one that was killed proposes what it would have proposed, and processes that
+    share a study do not propose the same.
     """
     from optuna.samplers import RandomSampler, TPESampler
 
     with in_turn(folder / STUDY):  # nobody may take up a trial that has no owner yet
+        earlier = len(_counted(study))
         trial = study.ask()
         trial.set_user_attr(OWNER, owner)
-    own_seed = (seed + trial.number) % 2**32
+    own_seed = (seed + earlier) % 2**32
     study.sampler = (
         RandomSampler(seed=own_seed)
         if sampler == "random"
@@ -267,13 +269,12 @@ def _settings(base: RunConfig, proposed: Mapping[str, str]) -> dict[str, Any]:
     return settings
 
 
-def _tried(trial: "FrozenTrial", base: RunConfig) -> Tried:
-    return Tried(
-        trial.number,
-        _settings(base, trial.params),
-        trial.value,
-        trial.user_attrs.get(FAILURE),
-    )
+def _tried(study: "Study", base: RunConfig) -> Iterator[tuple[int, Tried]]:
+    """What was tried, by the numbers of the study; our own leave out what was begun again."""
+    for number, trial in enumerate(_counted(study)):
+        if trial.state.is_finished():
+            settings, failure = _settings(base, trial.params), trial.user_attrs.get(FAILURE)
+            yield trial.number, Tried(number, settings, trial.value, failure)
 
 
 def _toml(base: RunConfig, best: Tried) -> str:

@@ -52,7 +52,10 @@ class DataSchema:
 
     @classmethod
     def of_settings(cls, known: Mapping[str, Any]) -> "DataSchema":
-        """The schema that a run folder holds; raises ``TypeError`` where it holds none."""
+        """The schema that a run folder holds; raises ``TypeError`` where it holds none.
+
+        Also ``ValueError`` where names are no names, or no number fits the other.
+        """
         values = {name: _tupled(value) for name, value in known.items()}
         if "encoding" in known:
             encoding = {name: _tupled(value) for name, value in known["encoding"].items()}
@@ -60,7 +63,9 @@ class DataSchema:
         else:  # written by version 0.2
             columns = values["feature_names"], values["edge_feature_names"]
             values["encoding"] = Encoding.of_names(*columns)
-        return cls(**values)
+        schema = cls(**values)
+        _check_schema(schema)
+        return schema
 
     @property
     def dims(self) -> Dims:
@@ -100,7 +105,7 @@ class TrainedModel:
         config, known = read_identity(out)
         try:
             schema = DataSchema.of_settings(known)
-        except (TypeError, AttributeError, KeyError):
+        except (TypeError, AttributeError, KeyError, ValueError):
             raise UserError(f"{out / CONFIG} does not name its data as it should") from None
         if not (out / MODEL).exists():
             raise UserError(f"the run in {out} has not finished; go on with resume=True")
@@ -108,9 +113,8 @@ class TrainedModel:
         try:
             model = build_model(config, schema.dims)
             model.load_state_dict(state["model"])
-            calibration = Calibration(**state["calibration"])
-            _check_calibration(calibration, schema)
-            test = state["parts"]["test"].long() if "parts" in state else None
+            calibration = _calibration(state["calibration"], len(schema.class_names))
+            test = _positions(state["parts"]["test"]) if "parts" in state else None
         except UserError:
             raise
         except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
@@ -137,13 +141,50 @@ def uncalibrated(num_classes: int) -> Calibration:
     return Calibration(torch.empty(0, num_classes), torch.empty(0, dtype=torch.int64))
 
 
-def _check_calibration(calibration: Calibration, schema: DataSchema) -> None:
-    probs, labels = calibration.probs, calibration.labels
+def _calibration(saved: Mapping[str, Any], num_classes: int) -> Calibration:
+    """The calibration part of a file; raises a ``TypeError`` or ``ValueError`` where it is none."""
+    probs, labels = saved["probs"], saved["labels"]
     if not (isinstance(probs, Tensor) and isinstance(labels, Tensor)):
         raise TypeError("the calibration part is not made of tensors")
-    shape = (len(labels), len(schema.class_names))
-    if tuple(probs.shape) != shape or labels.dtype != torch.int64 or not probs.isfinite().all():
+    if labels.ndim != 1 or tuple(probs.shape) != (len(labels), num_classes):
         raise ValueError("the calibration part has another shape")
+    if not (probs.is_floating_point() and probs.isfinite().all()):
+        raise ValueError("the calibration part holds no probabilities")
+    if labels.dtype != torch.int64 or not ((labels >= 0) & (labels < num_classes)).all():
+        raise ValueError("the calibration part holds no numbers of classes")
+    return Calibration(probs, labels)
+
+
+def _positions(test: Any) -> Tensor:
+    """The test part of a file."""
+    if not isinstance(test, Tensor):
+        raise TypeError("the test part is no tensor")
+    if test.ndim != 1 or test.is_floating_point() or bool((test < 0).any()):
+        raise ValueError("the test part holds no positions")
+    return test.long()
+
+
+def _check_schema(schema: DataSchema) -> None:
+    """Raise a ``TypeError`` or ``ValueError`` for a schema that no dataset has."""
+    columns = schema.feature_names, schema.edge_feature_names
+    for names in (*columns, schema.class_names, (schema.fingerprint,)):
+        if not (isinstance(names, tuple) and all(isinstance(name, str) for name in names)):
+            raise TypeError("a name is no text")
+    labels, encoding = schema.labels, schema.encoding
+    if not (
+        isinstance(labels, tuple)
+        and len(labels) == len(schema.class_names) >= 1
+        and all(isinstance(label, str | int | float) for label in labels)
+    ):
+        raise ValueError("there is not a label for every class")
+    counts = encoding.version, encoding.node_numbers, encoding.edge_numbers
+    if encoding.kind not in ("graphs", "molecules") or any(
+        type(count) is not int or count < 0 for count in counts
+    ):
+        raise ValueError("the encoding is none of ours")
+    for values in (*encoding.node_values, *encoding.edge_values):
+        if not all(isinstance(value, int | str) for value in values):
+            raise TypeError("a value is neither a number nor text")
 
 
 def _tupled(value: Any) -> Any:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from cores.errors import UserError
-from cores.files import make_folder, write_atomically
+from cores.files import make_folder, open_unlinked, unlinked, write_atomically
 from cores.training.state import load_state, save_state
 
 HISTORY = "history.jsonl"
@@ -34,6 +34,11 @@ class SharedState:
     path: Path
     epoch: int
 
+    @property
+    def key(self) -> str:
+        """Its name says what it depends on."""
+        return self.path.stem
+
 
 class Journal:
     """Writes ``history.jsonl`` and the checkpoint of a run, and resumes from them.
@@ -46,6 +51,7 @@ class Journal:
         state: Everything the training changes, by name; restored if the folder has a checkpoint.
         shared: A state that runs have in common; the first of them writes it, and a run without a
             checkpoint of its own begins with it.
+        key: Names the settings and data of the run; a checkpoint of another run is refused.
     """
 
     OVERHEAD = 0.05
@@ -56,20 +62,22 @@ class Journal:
         folder: Path | None,
         state: Mapping[str, Stateful],
         shared: "SharedState | None" = None,
+        key: str = "",
     ) -> None:
         self.folder = folder
         self.state = state
         self.shared = shared
+        self.key = key
         self.epoch = 0
         self._seconds_before = 0.0
         self._saving_seconds = 0.0
         self._started = self._saved_at = time.perf_counter()
         if folder is not None and (folder / CHECKPOINT).exists():
-            self._restore(folder / CHECKPOINT)
+            self._restore(folder / CHECKPOINT, key)
         elif folder is not None and shared is not None and shared.path.exists():
-            history = self._restore(shared.path)
+            history = self._restore(shared.path, shared.key)
             write_atomically(folder / HISTORY, history.encode())
-            self._save(folder / CHECKPOINT)
+            self._save(folder / CHECKPOINT, key)
         if folder is not None:
             _cut(folder / HISTORY, lines=self.epoch)
 
@@ -89,31 +97,31 @@ class Journal:
         if self.folder is None:
             return
         line = json.dumps({"epoch": self.epoch, **metrics}) + "\n"
-        try:
-            with (self.folder / HISTORY).open("a", encoding="utf-8") as file:
-                file.write(line)
-        except OSError as error:
-            reason = error.strerror or error
-            raise UserError(f"cannot write {self.folder / HISTORY}: {reason}") from error
         waited = time.perf_counter() - self._saved_at
-        if waited * self.OVERHEAD >= self._saving_seconds:
-            begun = time.perf_counter()
-            self._save(self.folder / CHECKPOINT)
+        saves = waited * self.OVERHEAD >= self._saving_seconds
+        begun = time.perf_counter()
+        _append(self.folder / HISTORY, line, lasting=saves)
+        if saves:
+            self._save(self.folder / CHECKPOINT, self.key)
             self._saved_at = time.perf_counter()
             self._saving_seconds = self._saved_at - begun
         if self.shared is not None and self.epoch == self.shared.epoch:
             make_folder(self.shared.path.parent)
             history = (self.folder / HISTORY).read_text(encoding="utf-8")
-            self._save(self.shared.path, history)
+            self._save(self.shared.path, self.shared.key, history)
 
-    def _save(self, path: Path, history: str = "") -> None:
+    def _save(self, path: Path, key: str, history: str = "") -> None:
         parts = {name: part.state_dict() for name, part in self.state.items()}
         spent = {"epoch": self.epoch, "seconds": self.seconds}
-        save_state(path, {**spent, "parts": parts, "history": history})
+        save_state(path, {"key": key, **spent, "parts": parts, "history": history})
 
-    def _restore(self, path: Path) -> str:
+    def _restore(self, path: Path, key: str) -> str:
         """Put the state back; returns the history that was shared with it."""
         saved = load_state(path)
+        if saved.get("key", key) != key:  # version 0.2 wrote none
+            raise UserError(
+                f"{path} belongs to a run of other settings or data; delete it to start over"
+            )
         try:
             for name, part in self.state.items():
                 part.load_state_dict(saved["parts"][name])
@@ -128,12 +136,33 @@ class Journal:
             ) from None
 
 
+def _append(path: Path, line: str, lasting: bool) -> None:
+    """Append a line; a lasting one is on the disk before the checkpoint that counts on it."""
+    try:
+        # What blocks, a pipe without a reader, is refused.
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
+        file = open_unlinked(path, flags)
+        with os.fdopen(file, "a", encoding="utf-8") as history:
+            history.write(line)
+            history.flush()
+            if lasting:
+                os.fsync(file)
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror or error}") from error
+
+
 def _cut(path: Path, lines: int) -> None:
-    """Cut a file back to its first lines."""
-    if not path.exists():
-        return
-    with path.open("rb+") as file:
-        for _ in range(lines):
-            file.readline()
-        file.truncate(file.tell())
-        os.fsync(file.fileno())
+    """Cut a history back to its first lines, which must be whole.
+
+    It is written anew, lest a hard link lets us cut a file outside of the folder.
+    """
+    history = unlinked(path).read_bytes() if path.is_file() else b""
+    kept = history.splitlines(keepends=True)[:lines]
+    whole = sum(line.endswith(b"\n") for line in kept)
+    if whole < lines:
+        raise UserError(
+            f"{path} holds {whole} epochs, and its checkpoint is of epoch {lines}: it was cut or "
+            f"replaced; delete {CHECKPOINT} there to start over"
+        )
+    if history:
+        write_atomically(path, b"".join(kept))

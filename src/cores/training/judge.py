@@ -8,6 +8,7 @@ and kind of removal; it is kept in the user's cache folder.
 
 import hashlib
 import json
+import os
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -84,13 +85,21 @@ def judge_of(
     dataset: Dataset, config: RunConfig, device: torch.device, report: Report = no_report
 ) -> Judge:
     """The judge of a run that removes something: from the cache, or trained now and kept there."""
+    try:
+        cache = _cached(dataset, config, device)
+    except UserError as error:
+        _not_kept(error)
+        cache = None
     parts = judge_parts(dataset, config)
-    return train_judge(dataset, parts, config, device, report, _cached(dataset, config, device))
+    return train_judge(dataset, parts, config, device, report, cache)
 
 
 def is_kept(dataset: Dataset, config: RunConfig, device: torch.device) -> bool:
-    """Whether the judge of a run is in the cache."""
-    return _cached(dataset, config, device).exists()
+    """Whether the judge of a run is in the cache, and can be read there."""
+    try:
+        return os.access(_cached(dataset, config, device), os.R_OK)
+    except UserError:  # there is no cache
+        return False
 
 
 def judge_parts(dataset: Dataset, config: RunConfig) -> Split:
@@ -159,9 +168,7 @@ def _cached(dataset: Dataset, config: RunConfig, device: torch.device) -> Path:
 
 
 def _restored(judge: Judge, path: Path) -> bool:
-    """Whether a judge was found in the cache; a damaged one is trained anew."""
-    if not path.exists():
-        return False
+    """Whether a judge was found in the cache; one that cannot be read is trained anew."""
     try:
         judge.classifier.load_state_dict(load_state(path)["classifier"])
     except (UserError, KeyError, RuntimeError, TypeError):
@@ -170,12 +177,17 @@ def _restored(judge: Judge, path: Path) -> bool:
 
 
 def _keep(judge: Judge, path: Path) -> None:
-    """Into the cache; a run must not fail at its end because that cannot be written."""
+    """Into the cache, if it can be written."""
     try:
         make_folder(path.parent)
         save_state(path, {"classifier": judge.classifier.state_dict()})
     except UserError as error:
-        warnings.warn(f"the judge is not kept for the next run: {error}", stacklevel=2)
+        _not_kept(error)
+
+
+def _not_kept(error: UserError) -> None:
+    """A run must not fail at its end because of a cache."""
+    warnings.warn(f"the judge is not kept for the next run: {error}", stacklevel=3)
 
 
 def _train(judge: Judge, dataset: Dataset, index: Tensor, report: Report) -> None:

@@ -1,5 +1,6 @@
 """The state of a training as one safetensors file, without pickles."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -12,29 +13,50 @@ from safetensors.torch import save
 from torch import Tensor
 
 from cores.errors import UserError
-from cores.files import write_atomically
+from cores.files import parsed_json, write_atomically
+
+CHECKSUM = "sha256"
+"""In a file's structure: beside its content, so that programs before version 0.3 read it, too."""
 
 
 def save_state(path: Path, state: Mapping[str, Any]) -> None:
     """Save nested dicts and lists of tensors, numbers and strings as one safetensors file.
 
-    Tensors are stored as such; the structure around them is JSON in the file's header.
+    Tensors are stored as such; the structure around them is JSON in the file's header, with a
+    checksum of it all.
     """
     tensors: dict[str, Tensor] = {}
-    structure = json.dumps(_taken_apart(state, tensors))
-    write_atomically(path, save(tensors, metadata={"structure": structure}))
+    structure = _taken_apart(state, tensors)
+    # One entry: safetensors writes several in no fixed order, and equal states are equal files.
+    structure[CHECKSUM] = _checksum(structure, tensors)
+    write_atomically(path, save(tensors, metadata={"structure": json.dumps(structure)}))
 
 
 def load_state(path: Path) -> dict[str, Any]:
     """Load what :func:`save_state` saved; reading runs no code from the file."""
     try:
         with safe_open(path, framework="pt") as file:
-            structure = json.loads((file.metadata() or {})["structure"])
+            structure = parsed_json((file.metadata() or {})["structure"])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no dict
+        known = structure.pop(CHECKSUM, None)
+        intact = known in (None, _checksum(structure, tensors))  # version 0.2 wrote none
         state: dict[str, Any] = _put_together(structure, tensors)
-    except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}") from None
+    except (SafetensorError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise UserError(f"{path} is damaged or not ours ({type(error).__name__})") from None
+    if not intact:
+        raise UserError(f"{path} is damaged: its content is not what its checksum says")
     return state
+
+
+def _checksum(structure: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
+    """Of everything in a file: what stands in its header, and every tensor."""
+    found = hashlib.sha256(json.dumps(structure).encode())
+    for name, tensor in sorted(tensors.items()):
+        found.update(json.dumps([name, str(tensor.dtype), list(tensor.shape)]).encode())
+        found.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return found.hexdigest()
 
 
 def _taken_apart(value: Any, tensors: dict[str, Tensor]) -> Any:

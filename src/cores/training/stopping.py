@@ -1,5 +1,6 @@
 """Early stopping on the selection part, with the best weights kept."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor, nn
@@ -54,8 +55,15 @@ class EarlyStopping:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on where the state was taken."""
-        self.best_score = tuple(state["best_score"])
-        self.best_epoch = state["best_epoch"]
-        self.best_weights = state["best_weights"]
-        self.waited = state["waited"]
+        """Go on where the state was taken; weights of another model are refused at once."""
+        weights = state["best_weights"]
+        if weights and _shapes(weights) != _shapes(self.model.state_dict()):
+            raise ValueError("the best weights are those of another model")
+        self.best_score = tuple(map(float, state["best_score"]))
+        self.best_epoch = int(state["best_epoch"])
+        self.best_weights = weights
+        self.waited = int(state["waited"])
+
+
+def _shapes(weights: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(tensor.shape) for name, tensor in weights.items()}

@@ -99,12 +99,14 @@ def train(
     random: RandomState,
     folder: Path | None = None,
     report: Report = no_report,
+    key: str = "",
 ) -> tuple[Journal, EarlyStopping]:
     """Train until patience runs out, then restore the selected weights.
 
     An epoch is better than another by selection accuracy, then by a lower selection loss; where
     classes are balanced, by their means over the classes.
-    With a folder, the run is recorded there and resumes from where it was killed.
+    With a folder, the run is recorded there and resumes from where it was killed; ``key`` tells
+    its checkpoints from those of other runs.
     """
     optimizer = Adam(
         model.parameters(),
@@ -123,7 +125,7 @@ def train(
         "stopping": stopping,
         "random": random,
     }
-    journal = Journal(folder, state)
+    journal = Journal(folder, state, key=key)
     weights = None
     if config.weighs_classes:
         weights = inverse_frequencies(train_graphs.y, model.num_classes)
