@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint format docs results
+.PHONY: demo test mutants lint format docs results
 
 demo: .venv/.core
 	rm -rf runs/demo
@@ -11,6 +11,9 @@ demo: .venv/.core
 
 test: lint
 	$(BIN)/pytest -n 2 --dist worksteal
+
+mutants: .venv/.dev
+	$(BIN)/python tools/mutants.py
 
 lint: .venv/.dev
 	$(BIN)/ruff check

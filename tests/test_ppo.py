@@ -93,6 +93,16 @@ def test_the_first_ratio_is_one_within_1e_6_when_the_buffer_is_cut_up(removal: s
         assert (ratio - 1).abs().max() < 1e-6
 
 
+@pytest.mark.parametrize("removal", REMOVALS)
+def test_elements_are_removed_as_often_as_the_policy_says(removal: str) -> None:
+    policy, batch = fresh(removal), marked_graphs(8, seed=0).batch(torch.arange(8))
+    rollout = collect(policy, batch, samples=400)
+    assert rollout.removed.shape == (400, len(rollout.elements.owner))
+    probability = policy.probabilities(policy(batch))[0].item()
+    assert 0.25 < probability < 0.3
+    assert rollout.removed.double().mean().item() == pytest.approx(probability, abs=0.01)
+
+
 def test_the_advantage_of_a_sample_is_over_the_mean_of_the_others() -> None:
     rewards = torch.tensor([[1.0, 0.0], [0.0, 0.0], [0.5, 3.0]])
     advantage = leave_one_out(rewards)
@@ -131,6 +141,43 @@ def test_the_loss_averages_within_a_graph_first_and_then_over_graphs(ratio: str)
     assert float(divergence) == pytest.approx(
         float((estimate[0, 0] + estimate[0, 1:].mean()) / 2), rel=1e-3
     )
+
+
+def test_the_entropy_bonus_is_taken_off_the_loss_a_mean_within_graphs_first() -> None:
+    policy = fresh("node")
+    torch.nn.init.normal_(policy.node_head.weight)  # else all probabilities are alike
+    batch = two_graphs_of_one_and_three_nodes().batch(torch.arange(2))
+    batch.x = torch.tensor([[0.0], [1.0], [2.0], [3.0]])
+    past = collect(policy, batch, samples=2).rewarded(torch.ones(2, 2), None)
+    loss, _ = ppo_loss(policy, None, past, PPOConfig(entropy_coef=0.5))
+    p = policy.probabilities(policy(batch)).detach().double()
+    entropy = -(p * p.log() + (1 - p) * (1 - p).log())
+    expected = (entropy[0] + entropy[1:].mean()) / 2
+    assert float(loss.detach()) == pytest.approx(-0.5 * float(expected), rel=1e-4)
+
+
+def test_the_entropy_bonus_makes_a_policy_less_sure() -> None:
+    """Where no sample is better than another, it is all that moves the policy."""
+    policy, batch = fresh("node"), marked_graphs(8, seed=0).batch(torch.arange(8))
+    past = collect(policy, batch, 2).rewarded(torch.ones(2, 8), None)
+    before = policy.entropy(policy(batch)).mean().item()
+    optimizer = torch.optim.SGD(policy.parameters(), lr=1.0)
+    update(policy, None, [past], optimizer, PPOConfig(entropy_coef=0.1))
+    assert policy.entropy(policy(batch)).mean().item() > before
+
+
+@pytest.mark.parametrize("baseline", ["samples", "critic"])
+def test_what_was_rewarded_more_becomes_more_likely(baseline: str) -> None:
+    """One small step; only the order of the two samples' rewards is known to it."""
+    policy, batch = fresh("node"), marked_graphs(2, seed=0).batch(torch.arange(1))
+    critic = Critic(DIMS, ROUGH, "gin") if baseline == "critic" else None
+    rollout = collect(policy, batch, 2)
+    rewards = torch.tensor([[5.0], [-5.0]])  # more and less than any value of a fresh critic
+    optimizer = torch.optim.SGD(policy.parameters(), lr=0.01)
+    config = PPOConfig(entropy_coef=0.0, ppo_epochs=1)
+    update(policy, critic, [rollout.rewarded(rewards, critic)], optimizer, config)
+    change = (policy.log_prob(policy(batch), rollout.removed) - rollout.log_prob).sum(dim=1)
+    assert change[0] > change[1]
 
 
 def test_the_critic_learns_the_mean_reward() -> None:
@@ -175,6 +222,7 @@ def test_no_advantage_moves_nothing() -> None:
     assert all(torch.equal(a, b) for a, b in zip(before, policy.parameters(), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("baseline", ["samples", "critic"])
 def test_the_policy_finds_a_planted_reward(baseline: str) -> None:
     """Keep exactly the nodes with feature 1: known answer, a few seconds."""

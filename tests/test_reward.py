@@ -56,3 +56,10 @@ def test_an_empty_set_is_punished_like_a_wrong_one() -> None:
 def test_performance_is_the_true_classes_probability() -> None:
     probs = torch.tensor([[0.2, 0.8], [0.6, 0.4]])
     assert performance_reward(probs, torch.tensor([1, 1])).tolist() == pytest.approx([0.8, 0.4])
+
+
+def test_lambda_weighs_performance_against_sparsity_where_one_label_is_left() -> None:
+    sets = torch.tensor([[True, False, False], [True, True, False], [True, True, True]])
+    parts = torch.tensor([0.9, 0.6, 0.6]), torch.tensor([0.5, 0.5, 0.5])
+    reward = conformal_reward(*parts, sets, torch.tensor([0, 0, 0]), lam=0.2)
+    assert reward.tolist() == pytest.approx([0.2 * 0.9 + 0.8 * 0.5, 0.3, 0.2])

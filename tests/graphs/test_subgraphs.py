@@ -1,5 +1,6 @@
 """Subgraphs hold what was kept, in its old order, and nothing else."""
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,7 +9,14 @@ from torch_geometric.utils import subgraph as pyg_subgraph
 
 from cores.config import NetworkConfig
 from cores.data.dataset import Dims
-from cores.graphs.subgraphs import edge_ratio, node_ratio, remove_edges, remove_nodes
+from cores.graphs.subgraphs import (
+    Elements,
+    Subgraph,
+    edge_ratio,
+    node_ratio,
+    remove_edges,
+    remove_nodes,
+)
 from cores.models.classifier import Classifier
 
 # 0 - 1, 1 - 2, 1 - 3, both directions
@@ -116,3 +124,88 @@ def test_the_classifier_ignores_everything_outside_the_subgraph(
     changed.edge_attr = changed.edge_attr[keep_some]
     one, other = (classifier(remove_nodes(each, mask)) for each in (batch, changed))
     assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("removal", "removed", "nodes", "edges"),
+    [
+        # node 0 of the first graph, nodes 2 and 3 of the second
+        ("node", [0, 6, 7], [1, 2, 3, 10, 11], [2, 3, 4, 5, 10, 11]),
+        # 1 - 3 of the first, 0 - 1 of the second
+        ("edge", [2, 3], [0, 1, 2, 3, 10, 11, 12, 13], [0, 1, 2, 3, 12, 13, 14, 15]),
+        # node 0 and 1 - 2 of the first (whose 0 - 1 goes with its end), 1 - 3 of the second
+        ("both", [0, 9, 13], [1, 2, 3, 10, 11, 12, 13], [4, 5, 10, 11, 12, 13]),
+    ],
+)
+def test_a_subgraph_holds_what_was_not_removed(
+    removal: str, removed: list[int], nodes: list[int], edges: list[int]
+) -> None:
+    elements = Elements.of(two_graphs(), removal)
+    mask = torch.zeros(len(elements.owner), dtype=torch.bool)
+    mask[removed] = True
+    subgraph = elements.subgraph(mask)
+    assert subgraph.batch.x.flatten().tolist() == nodes
+    assert subgraph.batch.edge_attr.flatten().tolist() == edges
+    whole = elements.batch
+    assert whole.x[~subgraph.removed_nodes].flatten().tolist() == nodes
+    assert whole.edge_attr[~subgraph.removed_edges].flatten().tolist() == edges
+    assert "pair_index" not in subgraph.batch, "it is of the whole graphs"
+
+
+@pytest.mark.parametrize(
+    ("removal", "removed", "ratio"),
+    [
+        ("node", [0, 6, 7], [0.75, 0.5]),
+        ("edge", [2, 3], [2 / 3, 2 / 3]),
+        # 4 nodes and 3 edges: without node 0, its edge and 1 - 2; without 1 - 3
+        ("both", [0, 9, 13], [4 / 7, 6 / 7]),
+    ],
+)
+def test_the_kept_ratio_counts_what_is_decided_on(
+    removal: str, removed: list[int], ratio: list[float]
+) -> None:
+    elements = Elements.of(two_graphs(), removal)
+    mask = torch.zeros(2, len(elements.owner), dtype=torch.bool)
+    mask[1, removed] = True
+    assert elements.kept_ratio(mask).tolist() == [[1.0, 1.0], pytest.approx(ratio)]
+
+
+def test_values_of_samples_lie_as_in_a_batch_with_a_copy_for_each() -> None:
+    """Nodes of all copies first, then their edges."""
+    batch = two_graphs()
+    for removal, nodes in (("node", 8), ("edge", 0), ("both", 8)):
+        elements = Elements.of(batch, removal)
+        count = len(elements.owner)
+        values = torch.arange(2 * count).view(2, count)
+        expected = [*values[:, :nodes].flatten().tolist(), *values[:, nodes:].flatten().tolist()]
+        assert elements.flattened(values).tolist() == expected
+
+
+def test_what_is_not_decided_on_has_the_other_value() -> None:
+    batch = two_graphs()
+    nodes, pairs = torch.arange(8.0), torch.arange(6.0)
+    node, edge, both = (Elements.of(batch, removal) for removal in ("node", "edge", "both"))
+    assert torch.equal(node.per_node(nodes, 5.0), nodes)
+    assert node.per_edge(nodes, 5.0).tolist() == [5.0] * 12
+    assert edge.per_node(pairs, 5.0).tolist() == [5.0] * 8
+    assert torch.equal(edge.per_pair(pairs), pairs)
+    assert torch.equal(edge.per_edge(pairs, 5.0), pairs[edge.batch.edge_pair])
+    joined = torch.cat([nodes, pairs + 10])
+    assert torch.equal(both.per_node(joined, 5.0), nodes)
+    assert torch.equal(both.per_pair(joined), pairs + 10)
+
+
+def test_the_full_subgraph_has_lost_nothing() -> None:
+    full = Subgraph.full(two_graphs())
+    assert full.removed_nodes.tolist() == [False] * 8
+    assert full.removed_edges.tolist() == [False] * 12
+
+
+def test_sums_and_means_are_those_of_each_graph_and_0_where_there_is_nothing() -> None:
+    lonely = Data(x=torch.ones(1, 1), edge_index=EDGES[:, :0], y=torch.tensor([0]))
+    batch = Batch.from_data_list([Data(x=torch.ones(4, 1), edge_index=EDGES), lonely])
+    edges = Elements.of(batch, "edge")
+    values = torch.tensor([[1.0, 2.0, 6.0], [0.0, 0.0, 3.0]])
+    assert edges.sum(values).tolist() == [[9.0, 0.0], [3.0, 0.0]]
+    assert edges.mean(values).tolist() == [[3.0, 0.0], [1.0, 0.0]]
+    assert edges.count.tolist() == [3, 0]

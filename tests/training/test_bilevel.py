@@ -106,6 +106,22 @@ def test_a_rollout_is_rewarded_by_eq_7_less_the_penalty_for_removing_everything(
     assert reward.tolist() == pytest.approx(expected, abs=1e-5)
 
 
+def test_every_sample_of_a_graph_is_rewarded_by_the_label_of_that_graph() -> None:
+    """Two samples of three graphs; the classifier always says 0."""
+    one = outcome_of([[0.9, 0.1]] * 3, kept=[0.3, 0.3, 1.0], labels=[0, 1, 0])
+    two = replace(
+        one,
+        probs=one.probs.repeat(2, 1, 1),
+        kept_ratio=torch.tensor([[0.3, 0.3, 1.0], [1.0, 0.3, 0.3]]),
+        restored=torch.tensor([[False, False, False], [False, False, True]]),
+    )
+    settings = RewardConfig(lam=0.5, desired_ratio=0.3, penalty_size=1.0)
+    sure, full = 0.5 * 0.9 + 0.5 * 0.95, 0.5 * 0.9
+    first, second = rollout_reward(two, torch.tensor(0.6), settings).tolist()
+    assert first == pytest.approx([sure, -0.95, full], abs=1e-5)
+    assert second == pytest.approx([full, -0.95, sure - 1], abs=1e-5)
+
+
 @pytest.mark.parametrize(
     ("empty_set", "expected"),
     [("wrong", [False, False]), ("unsure", [True, True]), ("predicted", [True, False])],
