@@ -48,9 +48,11 @@ def test_a_graph_without_a_prediction_is_named() -> None:
         predict(model, graphs, [f"mol-{letter}" for letter in "abcdefgh"])
 
 
-def test_weights_that_are_no_numbers_are_told_as_such() -> None:
+@pytest.mark.parametrize("value", [torch.nan, -torch.inf, 1e30])
+def test_weights_that_went_astray_are_told_as_such(value: float) -> None:
     model = classifier()
     with torch.no_grad():
-        next(model.parameters())[0] = torch.nan
-    with pytest.raises(UserError, match="the model's weights are NaN or infinite"):
-        predict(model, GRAPHS)
+        for weights in model.parameters():
+            weights.fill_(value)
+    with pytest.raises(UserError, match=r"weights reach .*; lower training.learning_rate, or get"):
+        predict(model, too_large(0))

@@ -5,9 +5,19 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cores.errors import UserError, out_of_memory
-from cores.files.limits import LINE, MEMORY, Allowance, check_regular, limited_lines
+from cores.files.limits import (
+    BLOCK,
+    LINE,
+    MEMORY,
+    Allowance,
+    all_lines,
+    check_regular,
+    limited_lines,
+)
 from cores.files.whole import read_json
 
 
@@ -35,10 +45,24 @@ def test_of_a_long_line_no_more_is_read_than_the_limit(monkeypatch: pytest.Monke
 
 def test_many_short_lines_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MEMORY.variable, "1K")
-    file = StringIO("1\n" * 10_000)
-    with pytest.raises(UserError, match=r"^a.zip unpacks to 1.0 KiB or more, more than 1K"):
-        list(limited_lines(file.readline, "a.txt", Allowance("a.zip")))
-    assert file.tell() == 1026
+    file = StringIO("1\n" * 10**6)
+    with pytest.raises(UserError, match=r"^a.zip unpacks to 256.0 KiB or more, more than 1K"):
+        list(all_lines(file.read, "a.txt", Allowance("a.zip")))
+    assert file.tell() == BLOCK
+
+
+@given(text=st.text(st.sampled_from("ab\n"), max_size=40), block=st.integers(1, 9))
+def test_lines_are_the_same_however_they_are_read(text: str, block: int) -> None:
+    file = StringIO(text)
+    found = list(all_lines(lambda size: file.read(block), "a.txt"))
+    assert found == [line.rstrip("\n") for line in StringIO(text)]
+
+
+def test_a_long_line_is_named_by_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LINE.variable, "10")
+    for text in ("a\n\n" + "x" * 11, "a\n\n" + "x" * 11 + "\nb\n"):
+        with pytest.raises(UserError, match=r"a.txt: line 3 has 11 characters or more"):
+            list(all_lines(StringIO(text).read, "a.txt"))
 
 
 def test_a_pipe_is_refused_before_it_is_opened(tmp_path: Path) -> None:
@@ -85,7 +109,7 @@ def test_what_asked_for_the_memory_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(Allowance, "take", take)
     with pytest.raises(MemoryError) as found:
-        list(limited_lines(StringIO("1\n").readline, "a.txt", Allowance("a")))
-    assert "too much was asked for by files/limits.py (limited_lines)" in str(
+        list(all_lines(StringIO("1\n").read, "a.txt", Allowance("a")))
+    assert "too much was asked for by files/limits.py (all_lines)" in str(
         out_of_memory(found.value)
     )

@@ -143,7 +143,7 @@ def test_the_graph_with_a_bad_number_is_named_as_it_is_counted(tmp_path: Path) -
     dataset = load_dataset(tmp_path / "g.jsonl")
     x = dataset.graphs.x.clone()
     x[0] = torch.nan
-    with pytest.raises(UserError, match="the first in graph 0"):
+    with pytest.raises(UserError, match="graph 0 has NaN"):
         checked(replace(dataset, graphs=replace(dataset.graphs, x=x)))
 
 

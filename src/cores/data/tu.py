@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cores.errors import UserError
-from cores.files.limits import Allowance, check_regular, limited_lines
+from cores.files.limits import Allowance, all_lines, check_regular
 
 AnyPath = Path | zipfile.Path
 
@@ -196,7 +196,7 @@ def _table(
     with path.open(encoding="utf-8-sig") as file, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "loadtxt: input contained no data")
         try:
-            lines = limited_lines(file.readline, place, allowance)
+            lines = all_lines(file.read, place, allowance)
             return np.loadtxt(lines, delimiter=",", dtype=kind, ndmin=2)
         except UserError:
             raise
@@ -209,7 +209,7 @@ def _table(
 def _mistake(path: AnyPath, kind: type[np.int64 | np.float64]) -> str:
     """The first line of a file that is no row of a table of numbers, and why."""
     with path.open(encoding="utf-8-sig") as file:
-        return _first_mistake(limited_lines(file.readline, path.name), kind)
+        return _first_mistake(all_lines(file.read, path.name), kind)
 
 
 def _first_mistake(lines: Iterable[str], kind: type[np.int64 | np.float64]) -> str:

@@ -37,10 +37,11 @@ def check_predicted(
     missing = unpredicted(probs)
     if not bool(missing.any()):
         return
-    if not all(bool(weights.isfinite().all()) for weights in model.parameters()):
+    largest = torch.stack([weights.detach().abs().max() for weights in model.parameters()]).max()
+    if not largest < HUGE_WEIGHT:  # NaN is not, either
         raise UserError(
-            "the model's weights are NaN or infinite; lower training.learning_rate, or get the "
-            "model anew"
+            f"the model's weights reach {float(largest):g}; lower training.learning_rate, or get "
+            "the model anew"
         )
     first, count = int(missing.nonzero()[0]), int(missing.sum())
     others = f" and {count - 1} more" if count > 1 else ""
@@ -50,6 +51,8 @@ def check_predicted(
     )
 
 
+HUGE_WEIGHT = 1e6
+"""Of a model that goes astray; trained ones have weights of about 1."""
 TOO_LARGE = "its features are too large for it"
 """Why a model whose weights are numbers has no prediction for a graph."""
 

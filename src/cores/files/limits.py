@@ -75,17 +75,43 @@ class Allowance:
             MEMORY.check(self._taken, f"{self._source} unpacks to {told_size(self._taken)} or more")
 
 
-def limited_lines(
-    readline: Callable[[int], str], source: object, allowance: Allowance | None = None
-) -> Iterator[str]:
-    """The lines of a text file, none too long; with an allowance, not too many of them."""
+def limited_lines(readline: Callable[[int], str], source: object) -> Iterator[str]:
+    """The lines of a text file, none too long, with their ends."""
     longest = LINE.value
     for number, line in enumerate(iter(partial(readline, longest + 1), ""), 1):
         if len(line) > longest:
-            LINE.check(len(line), f"{source}: line {number} has {len(line)} characters or more")
-        if allowance is not None:
-            allowance.take(len(line))
+            _refuse_line(source, number, len(line))
         yield line
+
+
+def all_lines(
+    read: Callable[[int], str], source: object, allowance: Allowance | None = None
+) -> Iterator[str]:
+    r"""The same without their ends, which must be ``\n``; for millions of short ones it is faster.
+
+    With an allowance, there may not be too many of them, either.
+    """
+    longest, number, begun = LINE.value, 0, ""
+    while block := read(BLOCK):
+        if allowance is not None:
+            allowance.take(len(block))
+        *lines, begun = (begun + block).split("\n")
+        sizes = [*map(len, lines), len(begun)]
+        if max(sizes) > longest:
+            first = next(place for place, size in enumerate(sizes, 1) if size > longest)
+            _refuse_line(source, number + first, sizes[first - 1])
+        yield from lines
+        number += len(lines)
+    if begun:
+        yield begun
+
+
+BLOCK = 2**18
+"""Characters that are read at once."""
+
+
+def _refuse_line(source: object, number: int, length: int) -> None:
+    LINE.check(length, f"{source}: line {number} has {length} characters or more")
 
 
 def check_regular(path: Path) -> None:
