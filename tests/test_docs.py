@@ -218,6 +218,39 @@ def test_every_verdict_has_a_line() -> None:
         assert f"\n| {kind} |" in page("verdicts")
 
 
+def test_every_test_behind_a_promise_exists() -> None:
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page("promises"))
+    assert len(named) > 30
+    for path, test in named:
+        assert re.search(rf"^def {test}\(", (ROOT / path).read_text(), re.MULTILINE), test
+    for promise in page("promises").split("\n## ")[1:]:
+        assert "::test_" in promise, promise.splitlines()[0]
+
+
+def test_schedulers_on_the_pages_are_closed_to_strangers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """dask understands the commands, and each names one interface and its certificates."""
+    from distributed.cli import dask_scheduler, dask_worker
+
+    monkeypatch.chdir(tmp_path)
+    for name in ("ca.pem", "cert.pem", "key.pem"):
+        (tmp_path / name).touch()
+    found = []
+    for path in PAGES:
+        for block in blocks(path.read_text(), "sh|console"):
+            for line in block.replace("\\\n", " ").splitlines():
+                if line.startswith("dask "):
+                    _, kind, *arguments = shlex.split(line, comments=True)
+                    main = {"scheduler": dask_scheduler, "worker": dask_worker}[kind].main
+                    options = main.make_context(kind, arguments).params
+                    assert all(options[f"tls_{file}"] for file in ("ca_file", "cert", "key"))
+                    assert options["host"]
+                    assert options["dashboard_address"].startswith("127.0.0.1:")
+                    found.append(kind)
+    assert found == ["scheduler", "worker"]
+
+
 @pytest.mark.slow
 def test_the_site_builds_without_a_warning_and_asks_no_other_site(tmp_path: Path) -> None:
     built = subprocess.run(

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 import torch
@@ -592,6 +592,43 @@ def test_a_killed_worker_of_a_cluster_loses_nothing(
     here = predict_folder(molecule_run, folder, tmp_path / "here", PLAIN, device="cpu")
     assert there == here
     assert folder_content(out) == folder_content(tmp_path / "here")
+
+
+@pytest.mark.parametrize("where", ["between two pieces", "in the output"])
+@pytest.mark.parametrize("name", ["o.csv", "o.jsonl.gz", "o.parquet"])
+def test_a_prediction_that_was_killed_ends_as_one_that_was_not(
+    molecule_run: Path,
+    new_file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    killed: Callable[[Callable[[], object]], None],
+    name: str,
+    where: str,
+) -> None:
+    """SIGKILL after two of four pieces, and when half of the output was written."""
+    whole = written(molecule_run, new_file, tmp_path / f"whole-{name}")
+    out = tmp_path / name
+
+    def kill(*_: object) -> None:
+        if where == "in the output" or len(list(tmp_path.glob("*.pieces/*.piece"))) == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def half_a_join(kind: records.RecordFormat, pieces: list[Path], file: IO[bytes]) -> None:
+        file.write(whole[: len(whole) // 2])
+        file.flush()
+        kill()
+
+    with monkeypatch.context() as patched:
+        advance = kill if where == "between two pieces" else lambda rows: None
+        patched.setattr(records.RecordFormat, "join", half_a_join)
+        killed(
+            lambda: predict_file(
+                molecule_run, str(new_file), out, PLAIN, device="cpu", advance=advance
+            )
+        )
+    assert not out.exists()
+    assert written(molecule_run, new_file, out) == whole
+    assert not list(tmp_path.glob("*.pieces"))
 
 
 def test_a_file_that_a_killed_worker_had_joined_is_done(
