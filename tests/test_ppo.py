@@ -213,6 +213,35 @@ def test_updates_stop_when_the_policy_has_moved_too_far() -> None:
     assert unlimited == 2 * PPOConfig().ppo_epochs
 
 
+@pytest.mark.parametrize("max_grad_norm", [0.0, 0.01])
+def test_an_update_is_a_gradient_step_per_pass_and_mini_batch(max_grad_norm: float) -> None:
+    """By hand, with gradients made anew for each, and no longer than they may be."""
+    config = PPOConfig(ppo_epochs=2, max_kl=0.0, max_grad_norm=max_grad_norm)
+    graphs = marked_graphs(8, seed=0)
+    policy, other = fresh("node"), fresh("node")
+    torch.manual_seed(0)
+    buffer = []
+    for index in torch.arange(8).split(4):
+        rollout = collect(policy, graphs.batch(index), 4)
+        buffer.append(rollout.rewarded(rollout.elements.kept_ratio(rollout.removed), None))
+    optimizer = torch.optim.SGD(policy.parameters(), lr=0.5)
+    assert update(policy, None, buffer, optimizer, config) == 4
+    for past in [*buffer, *buffer]:
+        weights = list(other.parameters())
+        loss, _ = ppo_loss(other, None, past, config)
+        gradients = torch.autograd.grad(loss, weights, allow_unused=True)
+        known = [gradient for gradient in gradients if gradient is not None]
+        norm = torch.cat([gradient.flatten() for gradient in known]).norm()
+        scale = min(1.0, max_grad_norm / float(norm)) if max_grad_norm else 1.0
+        assert (scale < 1) == bool(max_grad_norm)
+        with torch.no_grad():
+            for weight, gradient in zip(weights, gradients, strict=True):
+                if gradient is not None:
+                    weight -= 0.5 * scale * gradient
+    for one, two in zip(policy.parameters(), other.parameters(), strict=True):
+        assert torch.allclose(one, two, atol=1e-6)
+
+
 def test_no_advantage_moves_nothing() -> None:
     policy, batch = fresh("node"), marked_graphs(4, seed=0).batch(torch.arange(4))
     past = collect(policy, batch, 2).rewarded(torch.ones(2, 4), None)

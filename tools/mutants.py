@@ -29,7 +29,8 @@ STATE, HARMLESS = ROOT / "mutants.jsonl", ROOT / "docs" / "mutants.md"
 GRAPHS = ("tests/graphs", "tests/models/test_policy.py", "tests/models/test_network.py")
 ALGORITHM = ("tests/training/test_bilevel.py", "tests/training/test_balance.py")
 ROLES = "tests/runs/test_roles.py"
-RESUMED = "tests/runs/test_cores_run.py::test_an_interrupted_run_goes_on_to_the_same_bytes"
+_INTERRUPTED = "tests/runs/test_cores_run.py::test_an_interrupted_run_goes_on_to_the_same_bytes"
+RESUMED = (f"{_INTERRUPTED}[default-5]", f"{_INTERRUPTED}[paper-3]")
 TESTS: dict[str, tuple[str, ...]] = {
     "conformal": ("tests/test_conformal.py", "tests/evaluation/test_sets.py"),
     "reward": ("tests/test_reward.py", "tests/training/test_bilevel.py"),
@@ -41,14 +42,14 @@ TESTS: dict[str, tuple[str, ...]] = {
     "data/splits": ("tests/data/test_splits.py",),
     "ppo": ("tests/test_ppo.py", *ALGORITHM),
     "training/balance": ("tests/training/test_balance.py", ROLES),
-    "training/bilevel": (*ALGORITHM, ROLES, RESUMED),
-    "training/journal": ("tests/training/test_journal.py", RESUMED),
+    "training/bilevel": (*ALGORITHM, ROLES, *RESUMED),
+    "training/journal": ("tests/training/test_journal.py", *RESUMED),
     "training/judge": ("tests/training/test_judge.py", ROLES),
-    "training/learner": (*ALGORITHM, ROLES, RESUMED),
+    "training/learner": (*ALGORITHM, ROLES, *RESUMED),
     "training/rollouts": (*ALGORITHM, ROLES),
-    "training/schedule": ("tests/training/test_schedule.py", RESUMED),
+    "training/schedule": ("tests/training/test_schedule.py", *RESUMED),
     "training/state": ("tests/training/test_state.py", "tests/training/test_journal.py"),
-    "training/stopping": ("tests/training/test_stopping.py", RESUMED),
+    "training/stopping": ("tests/training/test_stopping.py", *RESUMED),
     "training/supervised": (
         *("tests/training/test_supervised.py", "tests/training/test_balance.py", ROLES),
     ),
@@ -135,8 +136,14 @@ class Trial:
 
         if self.number is not None:
             _read_instead(self.module.path, mutated(self.module.source, self.number).encode())
-        # Seeded: whether a fault is noticed must not be a matter of luck.
-        hypothesis.settings.register_profile("mutants", database=None, derandomize=True)
+        # Seeded, and patient: whether a fault is noticed must not be a matter of luck.
+        hypothesis.settings.register_profile(
+            "mutants",
+            database=None,
+            derandomize=True,
+            deadline=None,
+            suppress_health_check=list(hypothesis.HealthCheck),
+        )
         hypothesis.settings.load_profile("mutants")
         options = (
             *("-x", "-q", "-p", "no:cacheprovider", "-m", "not slow and not data"),

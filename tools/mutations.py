@@ -5,6 +5,7 @@ Libraries for this leave out functions with decorators, which here are half of t
 """
 
 import ast
+import builtins
 import copy
 from collections import Counter
 from collections.abc import Iterator
@@ -44,7 +45,7 @@ _PAIRS = (
     *(("min", "max"), ("minimum", "maximum"), ("amin", "amax"), ("argmin", "argmax")),
     *(("any", "all"), ("sum", "mean"), ("floor", "ceil"), ("zeros", "ones")),
     *(("zeros_like", "ones_like"), ("new_zeros", "new_ones"), ("train", "eval")),
-    *(("repeat", "repeat_interleave"), ("unflatten", "flatten"), ("log", "log1p")),
+    *(("repeat", "repeat_interleave"), ("log", "log1p")),
 )
 OTHER_NAMES = dict(_PAIRS) | {second: first for first, second in _PAIRS}
 """Functions that are easily taken for each other."""
@@ -156,7 +157,8 @@ def _is_talk(node: ast.AST) -> bool:
     """Docstrings, messages, and settings: constants with a name in capitals."""
     if isinstance(node, ast.Assign | ast.AnnAssign):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        return all(isinstance(each, ast.Name) and each.id.isupper() for each in targets)
+        names = [name for each in targets for name in ast.walk(each) if isinstance(name, ast.Name)]
+        return all(name.id.isupper() for name in names)
     if isinstance(node, ast.Expr):
         return isinstance(node.value, ast.Constant)
     if isinstance(node, ast.Call):
@@ -218,9 +220,11 @@ def _other_constants(value: object) -> Iterator[bool | int | float | str]:
 
 def _other_calls(call: ast.Call, keywords: list[ast.keyword]) -> Iterator[ast.Call]:
     """Another function, or one argument less."""
-    if (other := OTHER_NAMES.get(_called(call))) is not None:
-        known = "attr" if isinstance(call.func, ast.Attribute) else "id"
-        yield _changed(call, func=_changed(call.func, **{known: other}))
+    other = OTHER_NAMES.get(_called(call), "")
+    if other and isinstance(call.func, ast.Attribute):
+        yield _changed(call, func=_changed(call.func, attr=other))
+    elif hasattr(builtins, other):
+        yield _changed(call, func=ast.Name(other))
     for dropped in keywords:
         if dropped.arg is not None and _number(dropped.value) is None:
             yield _changed(call, keywords=[each for each in keywords if each is not dropped])

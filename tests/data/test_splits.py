@@ -3,12 +3,14 @@
 import sys
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cores.config import PartsConfig
+from cores.data import splits
 from cores.data.dataset import Dataset
 from cores.data.scaffolds import scaffold
 from cores.data.splits import Split, split_dataset, split_graphs
@@ -252,3 +254,84 @@ def test_a_split_column_goes_with_no_other_way_of_dividing() -> None:
         PartsConfig(kind="column", folds=3)
     with pytest.raises(UserError, match="has no split column"):
         split_dataset(dataset_of(torch.arange(60) % 2), 1, PartsConfig(kind="column"))
+
+
+def grouped(
+    monkeypatch: pytest.MonkeyPatch, groups: list[int], labels: torch.Tensor | None = None
+) -> Dataset:
+    """Graphs with scaffolds that are known without rdkit."""
+    monkeypatch.setattr(splits, "scaffold_groups", lambda smiles: np.array(list(map(int, smiles))))
+    known = torch.arange(len(groups)) % 2 if labels is None else labels
+    return dataset_of(known, smiles=tuple(map(str, groups)))
+
+
+GROUPS = [n * n % 61 for n in range(300)]
+
+
+@pytest.mark.parametrize("folds", [0, 4])
+def test_no_group_is_in_two_parts_and_parts_have_their_shares(
+    folds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = grouped(monkeypatch, GROUPS)
+    parts = PartsConfig(kind="scaffold", folds=folds)
+    tested = []
+    for number in (1, 2, 3, 4):
+        split = split_dataset(dataset, number, parts)
+        drawn_once(split, 300)
+        held = [{GROUPS[graph] for graph in getattr(split, role).tolist()} for role in ROLES]
+        assert sum(map(len, held)) == len(set(GROUPS))
+        rest = 300 - len(split.test)
+        assert len(split.test) == pytest.approx(75 if folds else 30, abs=8)
+        for role, share in (("policy", 2 / 9), ("selection", 1 / 9), ("calibration", 1 / 9)):
+            assert len(getattr(split, role)) == pytest.approx(share * rest, abs=8), role
+            assert dataset.graphs.y[getattr(split, role)].double().mean() == pytest.approx(
+                0.5, abs=0.25
+            )
+        tested.append(split.test)
+    joined = torch.cat(tested).tolist()
+    assert (sorted(joined) == list(range(300))) == bool(folds)
+    assert len({tuple(each.tolist()) for each in tested}) == 4
+
+
+def test_a_large_group_goes_into_the_largest_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    groups = [0] * 90 + [1 + n // 2 for n in range(210)]
+    dataset = grouped(monkeypatch, groups)
+    for number in range(1, 6):
+        split = split_dataset(dataset, number, PartsConfig(kind="scaffold"))
+        assert set(range(90)) <= set(split.train.tolist())
+        assert len(split.test) == pytest.approx(30, abs=2)
+
+
+def test_orders_are_tried_until_every_part_sees_every_class(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The rare class has seven groups for five parts."""
+    labels = (torch.arange(100) < 7).long()
+    dataset = grouped(monkeypatch, list(range(100)), labels)
+    for number in range(1, 11):
+        split = split_dataset(dataset, number, PartsConfig(kind="scaffold"))
+        for role in ROLES:
+            assert set(labels[getattr(split, role)].tolist()) == {0, 1}, (number, role)
+
+
+def test_groups_that_cannot_be_divided_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UserError, match=r"too few scaffolds to fill the \w+ part"):
+        split_dataset(grouped(monkeypatch, [0] * 50), 1, PartsConfig(kind="scaffold"))
+
+
+@pytest.mark.parametrize("parts", [PartsConfig(), PartsConfig(folds=3), PAPER])
+def test_given_graphs_select_and_the_others_are_divided_without_them(parts: PartsConfig) -> None:
+    labels = (torch.arange(120) % 3 == 0).long()
+    given = torch.arange(7, 27)
+    split = split_dataset(dataset_of(labels), 2, parts, given)
+    assert torch.equal(split.selection, given)
+    drawn_once(split, 120)
+    assert len(split.test) == (33 if parts.folds else 10)
+
+
+def test_the_folds_of_all_splits_are_those_of_one_draw() -> None:
+    """Pinned: a fold that moved would test graphs twice."""
+    labels = torch.arange(40) % 2
+    folds = [split_dataset(dataset_of(labels), k, PartsConfig(folds=2)).test for k in (1, 2)]
+    assert sorted(torch.cat(folds).tolist()) == list(range(40))
+    assert [int(labels[fold].sum()) for fold in folds] == [10, 10]

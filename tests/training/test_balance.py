@@ -12,7 +12,7 @@ from cores.evaluation.metrics import balanced_accuracy
 from cores.evaluation.predictions import predict
 from cores.models.build import build_model
 from cores.runs.fit import PreparedData, _learners, fit_model, training_settings
-from cores.training.balance import balanced_order, class_mean, settled
+from cores.training.balance import balanced_order, class_mean, settled, shuffled_batches
 from cores.training.bilevel import selection_metrics
 from cores.training.learner import training_batches
 from cores.training.rollouts import roll_out
@@ -60,6 +60,24 @@ def test_every_class_is_drawn_as_often_and_its_graphs_evenly(size: int) -> None:
     assert drawn.max() - drawn.min() <= 1
     of_the_rare = torch.bincount(order, minlength=53)[40:43]
     assert of_the_rare.max() - of_the_rare.min() <= 1
+
+
+def test_the_generator_alone_decides_the_order() -> None:
+    labels = torch.tensor([0] * 40 + [1] * 3 + [2] * 10)
+    orders = []
+    for seed in (0, 1):
+        torch.manual_seed(seed)
+        orders.append(balanced_order(labels, 31, torch.Generator().manual_seed(5)))
+    assert torch.equal(orders[0], orders[1])
+
+
+@pytest.mark.parametrize(("balanced", "rare"), [(False, 4), (True, 20)])
+def test_an_epoch_has_as_many_graphs_either_way(balanced: bool, rare: int) -> None:
+    graphs = thinned(4, 36).graphs
+    random = torch.Generator().manual_seed(0)
+    batches = list(shuffled_batches(graphs, 16, random, balanced))
+    assert [batch.num_graphs for batch in batches] == [16, 16, 8]
+    assert int(torch.cat([batch.y for batch in batches]).sum()) == rare
 
 
 def test_a_mean_over_classes_weighs_no_class_by_its_size() -> None:

@@ -155,6 +155,19 @@ def test_the_papers_quantile_comes_from_the_training_part() -> None:
     assert torch.allclose(q_hat, conformal_quantile(scores, settings.reward.alpha))
 
 
+def test_the_papers_quantile_is_of_subgraphs_that_the_policy_samples() -> None:
+    settings = config(reward={"referees": 0, "score": "lac"})
+    torch.manual_seed(0)
+    model = model_of(settings)
+    torch.nn.init.zeros_(model.policy.node_head.bias)  # whose mode keeps everything
+    torch.nn.init.zeros_(model.policy.node_head.weight)
+    student = learner_of(model, settings)
+    q_hat = reward_quantile(model, student, [student], [], settings.reward)
+    batch = student.train_graphs.batch(torch.arange(24))
+    scores = lac_scores(model(batch).softmax(-1)).gather(-1, batch.y[:, None])[:, 0]
+    assert not torch.allclose(q_hat, conformal_quantile(scores, settings.reward.alpha))
+
+
 def test_with_referees_the_quantile_comes_from_the_graphs_they_reward() -> None:
     settings = config()
     torch.manual_seed(0)
@@ -304,6 +317,7 @@ def test_a_policy_that_is_no_longer_a_number_is_told() -> None:
         train(model, student, [student], settings)
 
 
+<<<<<<< ours
 def test_a_classifier_that_goes_astray_is_not_blamed_on_the_policy() -> None:
     """After the warm-up's one step, the loss is that of before it."""
     settings = config(training={"epochs": 2, "batch_size": 64, "learning_rate": 2e9})
@@ -328,6 +342,122 @@ def test_features_that_are_too_large_are_not_blamed_on_a_rate(where: str) -> Non
     with pytest.raises(UserError, match="features") as told:
         train(model, student, [student], settings, selection=large if where[0] == "s" else None)
     assert "learning_rate" not in str(told.value)
+=======
+def test_a_classifier_that_is_no_longer_a_number_is_told() -> None:
+    settings = config()
+    model = model_of(settings)
+    torch.nn.init.constant_(model.classifier.head.bias, float("nan"))
+    student = learner_of(model, settings)
+    with pytest.raises(UserError, match=r"the loss is nan in epoch 1; lower training.learning_r"):
+        train(model, student, [student], settings)
+
+
+def test_all_rates_fall_along_their_cosines() -> None:
+    """The classifier's over the warm-up, the policy's and the critic's over what follows."""
+    settings = config(
+        training={"epochs": 2, "batch_size": 16, "learning_rate": 0.01},
+        ppo={"learning_rate": 0.02, "critic_learning_rate": 0.04, "batch_size": 16}
+        | {"samples": 2, "baseline": "critic"},
+    )
+    model = model_of(settings)
+    student = learner_of(model, settings)
+    critic = Critic(DIMS, settings.network, "gin")
+    assert [group["lr"] for group in student.optimizer.param_groups] == [0.01]
+    assert student.optimizer.param_groups[0]["weight_decay"] == settings.training.weight_decay
+    state = train(model, student, [student], settings, critic=critic)
+    assert [group["lr"] for group in student.optimizer.param_groups] == pytest.approx([0.0005])
+    assert [group["lr"] for group in state.optimizer.param_groups] == pytest.approx([0.002, 0.004])
+
+
+def test_a_policy_with_a_plateau_learns_more_slowly_once_its_reward_stalls(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def told(*_: object) -> dict[str, float]:
+        return {"selection_accuracy": 0.5, "selection_reward": 0.5}
+
+    monkeypatch.setattr(bilevel, "selection_metrics", told)
+    training = {"epochs": 4, "batch_size": 16, "schedule_patience": 1, "min_learning_rate": 0.0}
+    settings = config(
+        training=training | {"learning_rate": 0.01, "schedule_factor": 0.5},
+        classifier_data={"mix": 0.0, "warm_up": 0.0},
+        ppo={"learning_rate": 0.02, "schedule_factor": 0.1, "batch_size": 16, "samples": 2},
+    )
+    model = model_of(settings)
+    student = learner_of(model, settings)
+    state = train(model, student, [student], settings)
+    assert state.optimizer.param_groups[0]["lr"] == pytest.approx(0.002)  # after the third epoch
+    assert student.optimizer.param_groups[0]["lr"] == pytest.approx(0.005)
+
+
+def test_the_entropy_bonus_of_an_update_follows_the_policys_progress(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings = config(
+        classifier_data={"warm_up": 0.2},
+        training={"epochs": 5, "batch_size": 32},
+        ppo={"entropy_coef": 0.16, "final_entropy_coef": 0.01, "batch_size": 32, "samples": 2},
+    )
+    used: list[float] = []
+
+    def note(policy: Policy, critic: None, rollouts: Any, optimizer: Any, ppo: PPOConfig) -> None:
+        used.append(ppo.entropy_coef)
+
+    monkeypatch.setattr(bilevel.ppo, "update", note)
+    model = model_of(settings)
+    student = learner_of(model, settings)
+    train(model, student, [student], settings)
+    assert used == pytest.approx([0.08, 0.04, 0.02, 0.01])  # halved in each of four epochs
+
+
+def test_the_history_tells_of_a_policy_once_there_is_one() -> None:
+    settings = config(training={"epochs": 2, "batch_size": 16})
+    model = model_of(settings)
+    student = learner_of(model, settings)
+    told: list[set[str]] = []
+    train(model, student, [student], settings, report=lambda _, metrics: told.append(set(metrics)))
+    selection = {"selection_accuracy", "selection_ratio"}
+    of_policy = {"reward", "sampled_ratio", "selection_reward"}
+    assert told[0] == {"loss"} | selection
+    assert told[1] - {"q_hat"} == of_policy | selection
+
+
+def test_an_epochs_rewards_and_ratios_are_means_over_its_samples() -> None:
+    outcomes = [
+        outcome_of([[0.9, 0.1]] * 2, kept=[0.3, 0.5], labels=[0, 1]),
+        outcome_of([[0.9, 0.1]], kept=[1.0], labels=[0]),
+    ]
+    rollouts = [
+        replace(outcome.rollout, rewards=torch.tensor([rewards]))
+        for outcome, rewards in zip(outcomes, ([0.5, -0.5], [0.6]), strict=True)
+    ]
+    metrics = bilevel.rollout_metrics(rollouts, outcomes, torch.tensor(0.25))
+    expected = {"reward": 0.2, "sampled_ratio": 0.6, "q_hat": 0.25}
+    assert metrics == {name: pytest.approx(value) for name, value in expected.items()}
+    assert "q_hat" not in bilevel.rollout_metrics(rollouts, outcomes, torch.tensor(torch.inf))
+
+
+def test_the_selection_part_is_measured_by_the_mode_without_dropout() -> None:
+    rough = config(network={"hidden_dim": 16, "num_layers": 2, "dropout": 0.5})
+    torch.manual_seed(0)
+    model = model_of(rough).train()
+    torch.nn.init.normal_(model.policy.node_head.weight)
+    batches = list(ba_motifs(num_graphs=12, seed=2).batches(5))
+    with torch.no_grad():  # a policy that removes about half of the nodes
+        model.policy.node_head.bias -= model.policy(batches[0]).median()
+    metrics = bilevel.selection_metrics(model, batches, rough.reward)
+    model.eval()
+    choices = [model.choose(batch) for batch in batches]
+    probs = torch.cat([model.classifier(each.subgraph.batch) for each in choices]).softmax(-1)
+    kept = torch.cat([each.elements.kept_ratio(each.removed) for each in choices])
+    labels = torch.cat([batch.y for batch in batches])
+    rewards = selection_reward(probs, labels, kept, rough.reward)
+    assert kept.mean() < 1
+    assert metrics == {
+        "selection_accuracy": pytest.approx((probs.argmax(-1) == labels).double().mean().item()),
+        "selection_ratio": pytest.approx(kept.mean().item()),
+        "selection_reward": pytest.approx(rewards.mean().item()),
+    }
+>>>>>>> theirs
 
 
 @pytest.mark.parametrize(("first", "last", "middle"), [(0.01, 1e-4, 1e-3), (0.01, 0.0, 0.005)])
@@ -347,6 +477,47 @@ def test_rollouts_use_as_many_graphs_as_asked() -> None:
     assert [each.kept_ratio.size(1) for each in outcomes] == [4, 4, 2] * 2
     first = collect(model.policy, outcomes[0].rollout.elements.batch, 3)
     assert first.removed.shape == (3, len(first.elements.owner))
+
+
+@pytest.mark.parametrize("balanced", [False, True])
+def test_the_runs_own_random_numbers_choose_the_graphs_of_a_rollout(balanced: bool) -> None:
+    """So many of them, or all; whatever else was drawn."""
+    for steps, expected in ((10, 10), (100, 24)):
+        settings = config(ppo={"env_steps": steps, "batch_size": 100})
+        model = model_of(settings)
+        referee = learner_of(model, settings)
+        referee.policy_graphs.x[:] = torch.arange(len(referee.policy_graphs.x))[:, None]
+        seen = []
+        for seed in (0, 1):
+            random = RandomState(5, CPU)
+            torch.manual_seed(seed)
+            (outcome,) = roll_out(model, [referee], settings.ppo, random, balanced)
+            seen.append(outcome.rollout.elements.batch)
+        assert seen[0].num_graphs == expected
+        assert torch.equal(seen[0].x, seen[1].x)
+
+
+def test_the_runs_own_random_numbers_decide_which_batches_are_masked() -> None:
+    settings = config(classifier_data={"mix": 0.5}, training={"epochs": 8, "batch_size": 2})
+    model = model_of(settings)
+    learner = learner_of(model, settings)
+    full = []
+    for seed in (0, 1):
+        random = RandomState(5, CPU)
+        torch.manual_seed(seed)
+        batches = training_batches(model, learner, settings, True, random)
+        full.append([batch.x.size(0) == 50 for batch in batches])
+    assert full[0] == full[1]
+    assert 2 < sum(full[0]) < 10
+
+
+def test_classes_are_weighed_where_that_is_asked_for() -> None:
+    plain, weighing = config(), config(training={"class_weights": True})
+    model = model_of(plain)
+    assert learner_of(model, plain).class_weights is None
+    graphs = ba_motifs(num_graphs=8, seed=0).subset(torch.tensor([0, 2, 4, 1]))
+    weights = Learner(model.classifier, graphs, graphs, weighing).class_weights
+    assert weights.tolist() == pytest.approx([4 / 6, 2.0])
 
 
 @pytest.mark.parametrize("removal", ["node", "edge", "both"])

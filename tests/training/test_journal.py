@@ -11,6 +11,7 @@ from torch import nn
 from torch.optim import Adam
 
 from cores.errors import UserError
+from cores.training import journal as journals
 from cores.training.journal import CHECKPOINT, HISTORY, Journal, SharedState
 from cores.training.state import RandomState, load_state, save_state
 from cores.training.stopping import EarlyStopping
@@ -81,6 +82,7 @@ def test_a_crafted_checkpoint_is_refused(tmp_path: Path, change: Callable[[Any],
         journal(tmp_path)
 
 
+<<<<<<< ours
 def test_a_checkpoint_of_other_settings_is_refused(tmp_path: Path) -> None:
     journal(tmp_path, key="theirs").record(loss=1.0)
     with pytest.raises(UserError, match="belongs to a run of other settings or data; delete it"):
@@ -130,3 +132,70 @@ def test_a_history_stays_in_its_folder(tmp_path: Path) -> None:
     assert precious.read_text() == "one\ntwo\n"
     assert not (tmp_path / "nothing yet").exists()
     assert (run / HISTORY).read_text() == '{"epoch": 1, "loss": 1.0}\n'
+=======
+class Clock:
+    """Time that passes when it is told to."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 100.0
+        monkeypatch.setattr(journals.time, "perf_counter", lambda: self.now)
+
+
+def test_saving_takes_a_twentieth_of_the_time_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch)
+    saved: list[int] = []
+
+    def save(path: Path, state: dict[str, Any]) -> None:
+        clock.now += 1.0  # a second each
+        saved.append(state["epoch"])
+
+    monkeypatch.setattr(journals, "save_state", save)
+    running = journal(tmp_path)
+    for _ in running.epochs(most=15):
+        clock.now += 4.0
+        running.record(loss=1.0)
+    assert saved == [1, 6, 11]  # 20 seconds after the one before
+    assert running.seconds == 15 * 4.0 + 3
+
+
+def test_the_time_of_a_run_is_that_of_all_its_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch)
+    first = journal(tmp_path)
+    assert first.seconds == 0
+    clock.now += 5.0
+    first.record(loss=1.0)
+    clock.now += 100.0  # nobody runs
+    second = journal(tmp_path)
+    assert second.seconds == 5
+    clock.now += 2.0
+    assert second.seconds == 7
+
+
+def test_without_a_folder_nothing_is_written_and_epochs_are_counted() -> None:
+    kept = Journal(None, {})
+    for epoch in kept.epochs(most=3):
+        assert epoch == kept.epoch + 1
+        kept.record(loss=1.0)
+    assert kept.epoch == 3
+
+
+def test_lines_after_the_checkpoint_are_cut_from_the_history(tmp_path: Path) -> None:
+    (tmp_path / HISTORY).write_text("a line of a run that never was\n")
+    running = journal(tmp_path)
+    running.record(loss=0.5)
+    with (tmp_path / HISTORY).open("a") as file:
+        file.write('{"epoch": 2}\n{"epo')
+    journal(tmp_path)
+    assert (tmp_path / HISTORY).read_text() == '{"epoch": 1, "loss": 0.5}\n'
+
+
+def test_a_history_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    running = journal(tmp_path)
+    (tmp_path / HISTORY).mkdir()
+    with pytest.raises(UserError, match=r"cannot write .*history.jsonl: Is a directory"):
+        running.record(loss=1.0)
+>>>>>>> theirs

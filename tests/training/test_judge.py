@@ -1,14 +1,21 @@
 """The judge knows the task, not the policy; it is made once and kept."""
 
+<<<<<<< ours
 import os
 from collections.abc import Callable
+=======
+import math
+from collections.abc import Callable, Iterable
+>>>>>>> theirs
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from torch.optim import Optimizer
+from torch_geometric.data import Batch
 
-from cores.config import PartsConfig, RunConfig
+from cores.config import NetworkConfig, PartsConfig, RunConfig
 from cores.data.dataset import Dataset
 from cores.data.datasets import load_dataset
 from cores.data.splits import split_dataset
@@ -212,3 +219,85 @@ def test_a_judge_of_many_graphs_trains_for_fewer_epochs(
     judge_of(small(), run(), CPU, lambda epoch, metrics: reported.append(epoch))
     assert 2 <= len(reported) < 10
     assert reported[-1] == 10
+
+
+@pytest.mark.parametrize(("many", "sizes", "epochs"), [(6, [1] * 6, 4), (4, [4, 2], 2)])
+def test_a_judge_is_trained_by_its_recipe(
+    small: Callable[..., Dataset],
+    monkeypatch: pytest.MonkeyPatch,
+    many: int,
+    sizes: list[int],
+    epochs: int,
+) -> None:
+    """Its rate falls along a cosine; with many graphs its batches are four times as large."""
+    recipe = {"EPOCHS": 4, "BATCH_SIZE": 1, "MANY_GRAPHS": many, "FEWEST_EPOCHS": 1}
+    for name, value in recipe.items():
+        monkeypatch.setattr(judges, name, value)
+    seen: list[tuple[float, float, list[int]]] = []
+
+    def note(classifier: object, batches: Iterable[Batch], optimizer: Optimizer) -> float:
+        group = optimizer.param_groups[0]
+        counts = [batch.num_graphs for batch in batches]
+        seen.append((group["lr"], group["weight_decay"], counts))
+        return 0.5
+
+    monkeypatch.setattr(judges, "fit_epoch", note)
+    reported: list[tuple[int, float]] = []
+
+    def report(epoch: int, metrics: dict[str, float]) -> None:
+        reported.append((epoch, metrics["loss"]))
+
+    judge_of(small(), run(), CPU, report)
+    assert [counts for _, _, counts in seen] == [sizes] * epochs
+    assert {decay for _, decay, _ in seen} == {judges.WEIGHT_DECAY}
+    heights = [(1 + math.cos(math.pi * epoch / epochs)) / 2 for epoch in range(epochs)]
+    shares = [judges.FINAL_RATE + (1 - judges.FINAL_RATE) * height for height in heights]
+    assert [rate / judges.LEARNING_RATE for rate, _, _ in seen] == pytest.approx(shares)
+    assert reported == [(4 * epoch // epochs, 0.5) for epoch in range(1, epochs + 1)]
+
+
+def test_a_judge_is_the_same_whatever_was_drawn_before(small: Callable[..., Dataset]) -> None:
+    parts = judges.judge_parts(small(), run())
+    weights = []
+    for seed in (0, 1):
+        torch.manual_seed(seed)
+        judge = judges.train_judge(small(), parts, run(), CPU)
+        weights.append(judge.classifier.state_dict())
+    assert all(torch.equal(value, weights[1][name]) for name, value in weights[0].items())
+
+
+def test_a_judge_measures_random_masks_by_its_own_random_numbers(
+    small: Callable[..., Dataset],
+) -> None:
+    dataset = small()
+    graphs = dataset.graphs
+    judge = judge_of(dataset, run(), CPU)
+    half = torch.full((12,), 0.5)
+    kept = torch.zeros(graphs.x.size(0), dtype=torch.bool)
+    no_edges = torch.zeros(graphs.edge_index.size(1), dtype=torch.bool)
+    predictions = Predictions(torch.full((12, 2), 0.5), half, half, kept, no_edges, None, None)
+    masks = []
+    for seed in (0, 1):
+        torch.manual_seed(seed)
+        masks.append(judge.metrics(predictions, graphs))
+    assert masks[0] == masks[1]
+    assert set(masks[0]) == {
+        f"judge_{seen}{name}"
+        for seen in ("", "full_", "random_")
+        for name in ("accuracy", "balanced_accuracy")
+    }
+    assert all(0 <= value <= 1 for value in masks[0].values())
+
+
+def test_a_model_that_removes_nothing_has_no_judge(small: Callable[..., Dataset]) -> None:
+    with pytest.raises(ValueError, match="gnn removes nothing to judge"):
+        judge_of(small(), RunConfig(model="gnn"), CPU)
+
+
+def test_a_judge_reads_edge_features_where_the_model_does(small: Callable[..., Dataset]) -> None:
+    names = []
+    for reads in (True, False):
+        config = replace(run(), network=NetworkConfig(edge_features=reads))
+        judge = judge_of(small(), config, CPU)
+        names.append(set(judge.classifier.state_dict()))
+    assert names[0] != names[1]

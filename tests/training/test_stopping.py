@@ -23,3 +23,27 @@ def test_ties_go_to_the_second_entry() -> None:
     for epoch, score in enumerate([(0.8, -0.5), (0.8, -0.4), (0.8, -0.6)], start=1):
         stopping.step(score, epoch)
     assert stopping.best_epoch == 2
+
+
+def test_a_better_epoch_makes_patience_start_anew() -> None:
+    stopping = EarlyStopping(torch.nn.Linear(1, 1), patience=2)
+    assert (stopping.best_epoch, stopping.waited) == (0, 0)
+    for epoch, score in enumerate([0.5, 0.4, 0.6, 0.5], start=1):
+        stopping.step((score,), epoch)
+    assert not stopping.exhausted
+    stopping.step((0.5,), 5)
+    assert stopping.exhausted
+
+
+def test_a_state_taken_and_put_back_goes_on_as_before() -> None:
+    layers = [torch.nn.Linear(1, 1) for _ in range(2)]
+    first, second = (EarlyStopping(layer, patience=3) for layer in layers)
+    for epoch, score in enumerate([0.5, 0.8, 0.7], start=1):
+        torch.nn.init.constant_(layers[0].weight, epoch)
+        first.step((score, 0.0), epoch)
+    second.load_state_dict({**first.state_dict(), "best_score": [0.8, 0.0]})  # as files have it
+    assert second.state_dict().keys() == vars(second).keys() - {"model", "patience"}
+    second.step((0.8, 0.0), 4)
+    assert (second.best_epoch, second.waited, second.exhausted) == (2, 2, False)
+    second.restore_best()
+    assert layers[1].weight.item() == 2

@@ -13,8 +13,9 @@ from cores.data.synthetic import ba_motifs
 from cores.errors import UserError
 from cores.graphs.store import GraphStore
 from cores.models.classifier import Classifier
+from cores.training import supervised
 from cores.training.state import RandomState
-from cores.training.supervised import fit_scaler, train
+from cores.training.supervised import Report, fit_epoch, fit_scaler, train
 
 GRAPHS = ba_motifs(num_graphs=60, base_size=5, motifs=("star", "clique"))
 SMALL = NetworkConfig(hidden_dim=16, num_layers=2)
@@ -36,6 +37,90 @@ def test_a_small_task_is_learnt() -> None:
     _, last = fitted(TrainingConfig(epochs=60, learning_rate=0.01))
     assert last["selection_accuracy"] == 1.0
     assert last["loss"] < 0.1
+
+
+def test_an_epoch_is_a_gradient_step_per_batch_and_its_loss_a_mean_over_graphs() -> None:
+    torch.manual_seed(0)
+    one, other = (Classifier(Dims(10, 2), SMALL, "gin") for _ in range(2))
+    other.load_state_dict(one.state_dict())
+    batches = [GRAPHS.batch(torch.arange(4)), GRAPHS.batch(torch.arange(4, 14))]
+    weights = torch.tensor([0.5, 1.5])
+    loss = fit_epoch(one.eval(), batches, torch.optim.SGD(one.parameters(), lr=0.1), weights)
+    assert one.training
+    losses = []
+    for batch in batches:
+        value = torch.nn.functional.cross_entropy(other.train()(batch), batch.y, weights)
+        used = [each for each in other.parameters() if each.requires_grad]
+        gradients = torch.autograd.grad(value, used, allow_unused=True)
+        losses.append(float(value.detach()))
+        with torch.no_grad():
+            for weight, gradient in zip(used, gradients, strict=True):
+                if gradient is not None:
+                    weight -= 0.1 * gradient
+    assert loss == pytest.approx((4 * losses[0] + 10 * losses[1]) / 14, rel=1e-5)
+    for mine, theirs in zip(one.parameters(), other.parameters(), strict=True):
+        assert torch.allclose(mine, theirs, atol=1e-6)
+
+
+def recorder(history: list[dict[str, float]]) -> Report:
+    return lambda epoch, metrics: history.append(metrics)
+
+
+def told(monkeypatch: pytest.MonkeyPatch, *probabilities: list[float]) -> None:
+    """Let a model say of the first four graphs, of classes 0, 1, 0, 1, how likely class 0 is."""
+    said = (torch.tensor([[p, 1 - p] for p in each]) for each in probabilities)
+    monkeypatch.setattr(supervised, "predict_proba", lambda model, batches: next(said))
+
+
+@pytest.mark.parametrize(
+    ("balance", "graphs", "best"),
+    [
+        # All right; the second epoch is the surest.
+        ("never", [0, 1, 2, 3], 2),
+        # Three of one class and one of the other: the third is right on one class, and half of all
+        # is right in every epoch.
+        ("always", [0, 2, 4, 1], 1),
+    ],
+)
+def test_the_epoch_with_the_best_accuracy_and_then_the_lowest_loss_is_selected(
+    balance: str, graphs: list[int], best: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = GRAPHS.subset(torch.tensor(graphs))
+    if balance == "never":
+        told(monkeypatch, [0.7, 0.3] * 2, [0.9, 0.1] * 2, [0.8, 0.2] * 2, [0.9, 0.8, 0.9, 0.1])
+    else:
+        told(monkeypatch, *([[0.9, 0.9, 0.1, 0.1]] + [[0.9, 0.9, 0.9, 0.6]] * 2))
+    config = TrainingConfig(epochs=4 if balance == "never" else 3, balance=balance)
+    classifier = Classifier(Dims(10, 2), SMALL, "gin")
+    random = RandomState(0, torch.device("cpu"))
+    history: list[dict[str, float]] = []
+    _, stopping = train(classifier, GRAPHS, chosen, config, random, None, recorder(history))
+    assert stopping.best_epoch == best
+    assert ("selection_balanced_accuracy" in history[0]) == (balance == "always")
+    if balance == "always":
+        found = [each["selection_balanced_accuracy"] for each in history]
+        assert found == pytest.approx([5 / 6, 0.5, 0.5])
+
+
+def test_the_rate_falls_where_accuracy_stalls_and_weights_decay(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(supervised, "predict_proba", lambda model, batches: torch.ones(60, 2) / 2)
+    settings = {"epochs": 4, "learning_rate": 0.01, "schedule_patience": 0}
+    shares: list[float] = []
+    monkeypatch.setattr(Classifier, "begin_epoch", lambda model, share: shares.append(share))
+    sizes = []
+    for decay in (0.0, 10.0):
+        history: list[dict[str, float]] = []
+        random = RandomState(0, torch.device("cpu"))
+        classifier = Classifier(Dims(10, 2), SMALL, "gin")
+        config = TrainingConfig(weight_decay=decay, schedule_factor=0.5, **settings)
+        train(classifier, GRAPHS, GRAPHS, config, random, None, recorder(history))
+        rates = [epoch["learning_rate"] for epoch in history]
+        assert rates == pytest.approx([0.01, 0.01, 0.005, 0.0025])  # as it was in the epoch
+        sizes.append(float(classifier.head.weight.detach().abs().sum()))
+    assert sizes[1] < sizes[0]
+    assert shares == [0.25, 0.5, 0.75, 1.0] * 2
 
 
 def test_history_grows_by_a_whole_line_per_epoch(tmp_path: Path) -> None:
