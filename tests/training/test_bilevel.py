@@ -317,7 +317,6 @@ def test_a_policy_that_is_no_longer_a_number_is_told() -> None:
         train(model, student, [student], settings)
 
 
-<<<<<<< ours
 def test_a_classifier_that_goes_astray_is_not_blamed_on_the_policy() -> None:
     """After the warm-up's one step, the loss is that of before it."""
     settings = config(training={"epochs": 2, "batch_size": 64, "learning_rate": 2e9})
@@ -342,7 +341,8 @@ def test_features_that_are_too_large_are_not_blamed_on_a_rate(where: str) -> Non
     with pytest.raises(UserError, match="features") as told:
         train(model, student, [student], settings, selection=large if where[0] == "s" else None)
     assert "learning_rate" not in str(told.value)
-=======
+
+
 def test_a_classifier_that_is_no_longer_a_number_is_told() -> None:
     settings = config()
     model = model_of(settings)
@@ -457,7 +457,6 @@ def test_the_selection_part_is_measured_by_the_mode_without_dropout() -> None:
         "selection_ratio": pytest.approx(kept.mean().item()),
         "selection_reward": pytest.approx(rewards.mean().item()),
     }
->>>>>>> theirs
 
 
 @pytest.mark.parametrize(("first", "last", "middle"), [(0.01, 1e-4, 1e-3), (0.01, 0.0, 0.005)])

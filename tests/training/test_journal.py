@@ -82,7 +82,6 @@ def test_a_crafted_checkpoint_is_refused(tmp_path: Path, change: Callable[[Any],
         journal(tmp_path)
 
 
-<<<<<<< ours
 def test_a_checkpoint_of_other_settings_is_refused(tmp_path: Path) -> None:
     journal(tmp_path, key="theirs").record(loss=1.0)
     with pytest.raises(UserError, match="belongs to a run of other settings or data; delete it"):
@@ -132,7 +131,8 @@ def test_a_history_stays_in_its_folder(tmp_path: Path) -> None:
     assert precious.read_text() == "one\ntwo\n"
     assert not (tmp_path / "nothing yet").exists()
     assert (run / HISTORY).read_text() == '{"epoch": 1, "loss": 1.0}\n'
-=======
+
+
 class Clock:
     """Time that passes when it is told to."""
 
@@ -198,4 +198,3 @@ def test_a_history_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / HISTORY).mkdir()
     with pytest.raises(UserError, match=r"cannot write .*history.jsonl: Is a directory"):
         running.record(loss=1.0)
->>>>>>> theirs

@@ -1,12 +1,8 @@
 """The judge knows the task, not the policy; it is made once and kept."""
 
-<<<<<<< ours
-import os
-from collections.abc import Callable
-=======
 import math
+import os
 from collections.abc import Callable, Iterable
->>>>>>> theirs
 from dataclasses import replace
 from pathlib import Path
 
