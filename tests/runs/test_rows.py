@@ -101,6 +101,10 @@ def test_a_line_that_repeats_a_run_is_named(tmp_path: Path) -> None:
 def test_a_run_with_damaged_figures_is_named(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"config": {}, "key": "a"}')
     (tmp_path / "metrics.json").write_text('{"accuracy": "hello"}')
+    with pytest.raises(UserError, match=r"metrics\.json is damaged; delete it"):
+        run_row(tmp_path)
+    known = '{"dataset": "a", "model": "gnn", "conv": "gin", "accuracy": 2}'
+    (tmp_path / "metrics.json").write_text(known)
     with pytest.raises(UserError, match="is damaged; remove it to run it again"):
         run_row(tmp_path)
 
