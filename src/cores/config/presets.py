@@ -85,7 +85,7 @@ def own_data_settings(num_graphs: int) -> dict[str, Any]:
     return {
         "training": {"epochs": warm_up + policy, "batch_size": 128 if many else 32},
         "classifier_data": {"warm_up": warm_up / (warm_up + policy)},
-        "reward": {"lam": 0.7},
+        "reward": {"lam": 0.65},
     }
 
 
