@@ -1,18 +1,24 @@
 """Random masks: as many elements as asked for, in connected pieces, and nothing of a policy."""
 
+import math
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kstest
+from torch import Tensor
+from torch_geometric.data import Batch, Data
 
 from cores.data.synthetic import ba_motifs
+from cores.graphs import masks
 from cores.graphs.masks import (
     MOST_ROUNDS,
     drawn_once,
     largest,
     masked,
     random_ratios,
+    scattered,
     smooth_masks,
     smoothed,
 )
@@ -104,3 +110,77 @@ def test_a_draw_decided_by_the_graph_does_not_depend_on_the_batch() -> None:
     alone, rounds_alone = drawn_once(graphs.batch(torch.tensor([7])))
     assert torch.equal(together.view(20, -1)[7], alone)
     assert rounds[7] == rounds_alone[0]
+
+
+def test_values_are_averaged_as_often_as_their_graph_says() -> None:
+    path = Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]))
+    batch = Batch.from_data_list([path, path, path])
+    values = smoothed(batch, torch.tensor([0.0, 0.0, 1.0]).repeat(3), torch.tensor([0, 1, 2]))
+    once, twice = [0, 1 / 3, 1 / 2], [1 / 6, (0 + 1 / 3 + 1 / 2) / 3, 5 / 12]
+    assert values.tolist() == pytest.approx([0.0, 0.0, 1.0, *once, *twice])
+
+
+def test_rounds_of_averaging_are_drawn_from_none_to_the_most(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn: list[int] = []
+
+    def note(batch: Batch, values: Tensor, rounds: Tensor) -> Tensor:
+        drawn.extend(rounds.tolist())
+        return values
+
+    monkeypatch.setattr(masks, "smoothed", note)
+    torch.manual_seed(0)
+    batch = ba_motifs(num_graphs=200, base_size=4, seed=0).batch(torch.arange(200))
+    smooth_masks(Elements.of(batch, "node"), torch.ones(200))
+    assert set(drawn) == set(range(MOST_ROUNDS + 1))
+
+
+@pytest.mark.parametrize("removal", ["edge", "both"])
+def test_edges_are_kept_by_their_smaller_end_and_some_noise(
+    removal: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same by loops; the noise is a draw times half of the deviation within the graph."""
+    batch = ba_motifs(num_graphs=3, base_size=6, seed=2).with_pairs().batch(torch.arange(3))
+    torch.manual_seed(0)
+    values = torch.rand(batch.x.size(0)) ** 3
+    draws = (0.37 * torch.arange(batch.pair_index.size(1))).remainder(1)
+    monkeypatch.setattr(masks, "_smooth_values", lambda _: values)
+    monkeypatch.setattr(torch, "rand_like", lambda given: draws[: len(given)])
+    elements = Elements.of(batch, removal)
+    kept = ~smooth_masks(elements, torch.tensor([0.3, 0.5, 0.8]))
+    expected: list[int] = []
+    nodes_kept: set[int] = set()
+    for graph, share in enumerate((0.3, 0.5, 0.8)):
+        nodes = (batch.batch == graph).nonzero().flatten().tolist()
+        pairs = [i for i, end in enumerate(batch.pair_index[0].tolist()) if end in nodes]
+        number = math.ceil(share * (len(pairs) + (len(nodes) if removal == "both" else 0)) - 1e-4)
+        deviation = values[nodes].std(correction=0)
+
+        def worth(pair: int, deviation: Tensor = deviation) -> float:
+            least = values[batch.pair_index[:, pair]].min()
+            return float(least + deviation * draws[pair] / 2)
+
+        if removal == "both":
+            wanted = min(math.ceil((1 + float(draws[graph])) / 2 * number - 1e-4), len(nodes))
+            best = sorted(nodes, key=lambda node: -float(values[node]))[:wanted]
+            nodes_kept.update(best)
+            pairs = [i for i in pairs if set(batch.pair_index[:, i].tolist()) <= set(best)]
+            number -= wanted
+        expected += sorted(pairs, key=lambda pair: -worth(pair))[: max(number, 0)]
+    assert set(elements.per_pair(kept).nonzero().flatten().tolist()) == set(expected)
+    if removal == "both":
+        assert set(elements.per_node(kept, True).nonzero().flatten().tolist()) == nodes_kept
+
+
+def test_the_largest_come_first_and_among_equals_the_smaller_tie() -> None:
+    owner, number = torch.tensor([0, 0, 0, 0, 1, 1]), torch.tensor([2, 1])
+    values = torch.tensor([1.0, 3.0, 1.0, 1.0, 5.0, 5.0])
+    ties = torch.tensor([2, 0, 1, 3, 1, 0])
+    chosen = largest(values, owner, number, ties)
+    assert chosen.tolist() == [False, True, True, False, False, True]
+
+
+def test_what_breaks_ties_is_fixed() -> None:
+    """By these numbers graphs of before were cut; the same again are the same parts."""
+    assert scattered(torch.arange(3)).tolist() == [2654435761, 1013904226, 3668339987]

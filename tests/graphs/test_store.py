@@ -117,3 +117,33 @@ def test_an_epoch_visits_every_graph_once() -> None:
     assert seen.tolist() != list(range(12)), "shuffled"
     in_order = torch.cat([batch.x for batch in graphs.batches(5)]).flatten()
     assert in_order.tolist() == list(range(12))
+
+
+def test_the_same_generator_gives_the_same_order() -> None:
+    orders = [
+        torch.cat([b.y + 3 * b.num_nodes for b in GRAPHS.batches(1, torch.Generator())])
+        for _ in range(2)
+    ]
+    assert torch.equal(*orders)
+
+
+def test_columns_are_counted_and_edges_are_paired_where_asked() -> None:
+    graphs = GraphStore.from_graphs([random_graph(seed) for seed in range(5)])
+    assert (graphs.num_features, graphs.num_edge_features) == (2, 3)
+    assert GRAPHS.num_edge_features == 0
+    assert "pair_index" not in graphs.batch(torch.arange(2))
+    assert "pair_index" in graphs.with_pairs().subset(torch.arange(3)).batch(torch.arange(2))
+
+
+def test_a_subset_has_all_that_its_graphs_have() -> None:
+    graphs = [random_graph(seed) for seed in (4, 9, 11)]
+    subset = GraphStore.from_graphs(graphs).subset(torch.tensor([2, 0]))
+    assert_same_graph(subset.graph(0), graphs[2])
+    assert_same_graph(subset.graph(1), graphs[0])
+
+
+def test_pointers_stay_on_the_cpu() -> None:
+    graphs = GraphStore.from_graphs([random_graph(4)]).to(torch.device("meta"))
+    assert {graphs.node_ptr.device.type, graphs.edge_ptr.device.type} == {"cpu"}
+    moved = (graphs.x, graphs.edge_index, graphs.edge_attr, graphs.y, graphs.node_truth)
+    assert {value.device.type for value in moved if value is not None} == {"meta"}

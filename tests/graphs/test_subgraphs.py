@@ -209,3 +209,21 @@ def test_sums_and_means_are_those_of_each_graph_and_0_where_there_is_nothing() -
     assert edges.sum(values).tolist() == [[9.0, 0.0], [3.0, 0.0]]
     assert edges.mean(values).tolist() == [[3.0, 0.0], [1.0, 0.0]]
     assert edges.count.tolist() == [3, 0]
+
+
+def test_of_a_single_node_nothing_or_all_is_kept() -> None:
+    lonely = Batch.from_data_list([Data(x=torch.ones(1, 1), edge_index=EDGES[:, :0])])
+    assert node_ratio(lonely, torch.tensor([True])).tolist() == [0.0]
+    assert node_ratio(lonely, torch.tensor([False])).tolist() == [1.0]
+
+
+def test_who_decides_on_nodes_alone_finds_no_undirected_edges() -> None:
+    batch = two_graphs()
+    assert Elements.of(batch, "node").batch is batch
+    assert "pair_index" in Elements.of(batch, "edge").batch
+
+
+def test_with_both_an_edge_goes_by_its_own_logit() -> None:
+    both = Elements.of(two_graphs(), "both")
+    logits = torch.cat([torch.full((8,), -1.0), torch.tensor([-1.0, 0.0, 0.5, -1.0, 0.0, 2.0])])
+    assert both.per_pair(both.mode(logits)).tolist() == [False, False, True] * 2

@@ -118,3 +118,31 @@ def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.M
         write_atomically(path, b"new")
     assert path.read_bytes() == b"old"
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+def test_tensors_that_share_memory_are_saved_each(tmp_path: Path) -> None:
+    shared = torch.arange(4.0)
+    save_state(tmp_path / "s", {"all": shared, "half": shared[:2], "again": shared})
+    loaded = load_state(tmp_path / "s")
+    assert [loaded[name].tolist() for name in ("half", "again")] == [[0, 1], [0, 1, 2, 3]]
+
+
+def test_what_cannot_be_saved_is_not_saved_as_something_else(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="cannot save a set"):
+        save_state(tmp_path / "s", {"names": {"a"}})
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=f"cannot read {tmp_path}: "):
+        load_state(tmp_path)
+
+
+def test_the_numbers_of_a_run_follow_from_its_seed() -> None:
+    drawn = []
+    for seed in (3, 3, 4):
+        random = RandomState(seed, torch.device("cpu"))
+        drawn.append((float(torch.rand(())), float(torch.rand((), generator=random.batches))))
+    assert drawn[0] == drawn[1]
+    assert drawn[0][0] != drawn[2][0]
+    assert drawn[0][1] != drawn[2][1]

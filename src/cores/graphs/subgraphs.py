@@ -118,11 +118,7 @@ class Elements:
 
         Everything is every node, or every edge where only edges are removed.
         """
-        if self.removal == "both":
-            nodes = Elements.of(self.batch, "node")
-            empty = nodes.kept_ratio(removed[..., : len(nodes.owner)]) == 0
-        else:
-            empty = self.kept_ratio(removed) == 0
+        empty = self.kept_ratio(removed) == 0  # where nodes are removed: without any, no edges
         return removed & ~empty[..., self.owner], empty
 
     def mode(self, logits: Float[Tensor, " elements"]) -> Bool[Tensor, " elements"]:

@@ -113,8 +113,9 @@ def pooled(
 
 
 def _mean(total: Tensor, owner: Tensor) -> Tensor:
-    count = torch.bincount(owner, minlength=len(total)).clamp(min=1)
-    return total / count[:, None]
+    # Not by bincount: whoever traces a model cannot know how many graphs it will get.
+    count = total.new_zeros(total.size(0)).index_add(0, owner, total.new_ones(owner.size(0)))
+    return total / count.clamp(min=1)[:, None]
 
 
 def _add(total: Tensor, owner: Tensor) -> Tensor:

@@ -150,7 +150,7 @@ def parquet_rows(path: Path, names: ColumnNames, size: int) -> Iterator[Molecule
             values = _parquet_values(file, wanted, size, path)
             rows = (_parquet_row(row, columns, position) for position, row in enumerate(values))
             yield from _chunks(rows, size)
-    except (pyarrow.ArrowException, OSError) as error:
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UserError(f"{path} is not a readable Parquet file ({reason})") from None
 
