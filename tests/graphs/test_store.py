@@ -147,3 +147,18 @@ def test_pointers_stay_on_the_cpu() -> None:
     assert {graphs.node_ptr.device.type, graphs.edge_ptr.device.type} == {"cpu"}
     moved = (graphs.x, graphs.edge_index, graphs.edge_attr, graphs.y, graphs.node_truth)
     assert {value.device.type for value in moved if value is not None} == {"meta"}
+
+
+def test_edges_lie_in_rows_however_they_were_given() -> None:
+    graph = random_graph(4)
+    graph.edge_index = graph.edge_index.T.contiguous().T
+    assert not graph.edge_index.is_contiguous()
+    store = GraphStore(
+        x=graph.x,
+        edge_index=graph.edge_index,
+        y=graph.y,
+        node_ptr=torch.tensor([0, len(graph.x)]),
+        edge_ptr=torch.tensor([0, graph.edge_index.size(1)]),
+    )
+    assert store.edge_index.is_contiguous()
+    assert torch.equal(store.edge_index, graph.edge_index)

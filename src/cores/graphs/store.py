@@ -36,6 +36,10 @@ class GraphStore:
     paired: bool = False
     """Whether batches come with their undirected edges; see :meth:`with_pairs`."""
 
+    def __post_init__(self) -> None:
+        # Choosing columns of a matrix that lies transposed takes thirty times as long.
+        object.__setattr__(self, "edge_index", self.edge_index.contiguous())
+
     @classmethod
     def from_graphs(cls, graphs: Sequence[Data], y: Tensor | None = None) -> "GraphStore":
         """Lay PyG graphs end to end; each has ``x``, ``edge_index`` and, unless given, one ``y``.
