@@ -117,6 +117,16 @@ def test_a_classifier_that_would_never_learn_is_refused() -> None:
         config(training={"epochs": 1})
 
 
+@pytest.mark.parametrize(
+    ("share", "epochs", "warm_up"), [(0.13, 2, 1), (0.13, 20, 2), (0.99, 4, 3), (0.5, 240, 120)]
+)
+def test_a_warm_up_is_an_epoch_at_least_and_leaves_one(
+    share: float, epochs: int, warm_up: int
+) -> None:
+    short = config(training={"epochs": epochs}, classifier_data={"warm_up": share})
+    assert short.warm_up_epochs == warm_up
+
+
 def test_edges_cannot_be_removed_where_there_are_none(
     tmp_path: Path, write_files: Callable[..., Path], tu_files: dict[str, str]
 ) -> None:

@@ -109,8 +109,9 @@ class RunConfig:
 
     @property
     def warm_up_epochs(self) -> int:
-        """Epochs before the policy of a CORES model begins."""
-        return int(self.classifier_data.warm_up * self.training.epochs)
+        """Epochs before the policy of a CORES model begins: one at least, and one is left."""
+        share, epochs = self.classifier_data.warm_up, self.training.epochs
+        return min(max(int(share * epochs), int(share > 0)), epochs - 1)
 
     @property
     def warm_up_key(self) -> str | None:
