@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test mutants lint format docs results
+.PHONY: demo test mutants fuzz lint format docs results
 
 demo: .venv/.core
 	rm -rf runs/demo
@@ -14,6 +14,11 @@ test: lint
 
 mutants: .venv/.dev
 	$(BIN)/python tools/mutants.py
+
+fuzz: SECONDS ?= 60
+fuzz: SEED ?= 0
+fuzz: .venv/.dev
+	$(BIN)/python tools/fuzz.py --seconds $(SECONDS) --seed $(SEED) --keep runs/fuzz
 
 lint: .venv/.dev
 	$(BIN)/ruff check

@@ -292,6 +292,16 @@ def test_ctrl_c_leaves_a_run_that_goes_on(
     assert ask(*arguments, "--resume")[0] == 0
 
 
+def test_a_message_is_no_longer_than_a_person_reads(ask: Ask, tmp_path: Path) -> None:
+    """The remedy at its end stays."""
+    (tmp_path / "t.csv").write_text(f"{'x' * 70_000},label\nC,1\n")
+    status, _, told = ask("train", "--dataset", tmp_path / "t.csv")
+    assert status == 2
+    assert len(told) < 1_020
+    assert told.startswith("cores: ")
+    assert told.rstrip().endswith("xxx, label)")
+
+
 def test_a_full_disk_is_told_in_one_line(
     ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -289,6 +289,18 @@ def test_nothing_is_written_over(molecule_run: Path, new_file: Path, tmp_path: P
         written(molecule_run, new_file, tmp_path / "p.csv")
 
 
+@pytest.mark.parametrize("rows", [None, "", "id,smiles\na,no molecule\n"])
+def test_what_can_only_be_refused_leaves_no_pieces(
+    molecule_run: Path, tmp_path: Path, rows: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if rows is not None:
+        Path("in.csv").write_text(rows)
+    with pytest.raises(UserError):
+        predict_file(molecule_run, "in.csv", Path("o.csv"), PredictOptions())
+    assert [path.name for path in tmp_path.iterdir() if path.name != "in.csv"] == []
+
+
 def test_pieces_of_another_prediction_are_not_joined(
     molecule_run: Path, new_file: Path, tmp_path: Path, molecule_table: Table
 ) -> None:

@@ -69,11 +69,14 @@ CALIBRATION: dict[str, Change] = {
     "a test part below zero": lambda saved: saved["parts"].update(test=torch.tensor([-1])),
     "fractions of test graphs": lambda saved: saved["parts"].update(test=torch.rand(3)),
     "a test part in words": lambda saved: saved["parts"].update(test="all"),
+    "complex weights": lambda saved: saved["model"].update(
+        {name: each.to(torch.complex64) for name, each in saved["model"].items()}
+    ),
 }
 
 
 @pytest.mark.parametrize("change", CALIBRATION.values(), ids=CALIBRATION)
-def test_a_crafted_calibration_or_test_part_is_told_in_a_line(run: Path, change: Change) -> None:
+def test_crafted_weights_or_parts_are_told_in_a_line(run: Path, change: Change) -> None:
     saved = load_state(run / "model.safetensors")
     change(saved)
     save_state(run / "model.safetensors", saved)

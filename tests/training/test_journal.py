@@ -54,6 +54,28 @@ def with_best(saved: Any, weights: Any) -> Any:
     return saved | {"parts": saved["parts"] | {"stopping": stopping}}
 
 
+def with_optimizer(saved: Any, groups: Any = None, moments: Any = None) -> Any:
+    """A checkpoint with other settings of its optimiser, or another state of the first weight."""
+    known = saved["parts"]["optimizer"]
+    first, *others = known["param_groups"]
+    new = {
+        "state": known["state"] | ({} if moments is None else {0: known["state"][0] | moments}),
+        "param_groups": [first | (groups or {}), *others],
+    }
+    return saved | {"parts": saved["parts"] | {"optimizer": new}}
+
+
+def with_number(saved: Any, number: int) -> Any:
+    known = saved["parts"]["optimizer"]
+    return known | {"state": known["state"] | {number: known["state"][0]}}
+
+
+def without_betas(saved: Any) -> Any:
+    changed = with_optimizer(saved)
+    del changed["parts"]["optimizer"]["param_groups"][0]["betas"]
+    return changed
+
+
 CRAFTED: dict[str, Callable[[Any], Any]] = {
     "an epoch in words": lambda saved: saved | {"epoch": "one"},
     "an epoch before the first": lambda saved: saved | {"epoch": -1},
@@ -66,6 +88,21 @@ CRAFTED: dict[str, Callable[[Any], Any]] = {
     "an optimiser's list": lambda saved: saved | {"parts": saved["parts"] | {"optimizer": [1]}},
     "random numbers of a number": lambda saved: (
         saved | {"parts": saved["parts"] | {"random": {"batches": 1, "cpu": 1, "cuda": None}}}
+    ),
+    "moments of other weights": lambda saved: with_optimizer(
+        saved, moments={"exp_avg": torch.ones(3, 3)}
+    ),
+    "complex moments": lambda saved: with_optimizer(
+        saved, moments={"exp_avg": torch.ones(2, 2, dtype=torch.complex64)}
+    ),
+    "moments of no weight": lambda saved: (
+        saved | {"parts": saved["parts"] | {"optimizer": with_number(saved, 9)}}
+    ),
+    "an optimiser of another kind": lambda saved: with_optimizer(saved, {"amsgrad": True}),
+    "a learning rate that is none": lambda saved: with_optimizer(saved, {"lr": float("nan")}),
+    "an optimiser without betas": without_betas,
+    "patience without weights": lambda saved: (
+        saved | {"parts": saved["parts"] | {"stopping": saved["parts"]["stopping"] | {"waited": 9}}}
     ),
     "a number": lambda saved: {"epoch": 1},
     "best weights of another model": lambda saved: with_best(saved, {"weight": torch.ones(3, 3)}),
@@ -80,6 +117,12 @@ def test_a_crafted_checkpoint_is_refused(tmp_path: Path, change: Callable[[Any],
     save_state(path, change(load_state(path)))
     with pytest.raises(UserError, match="does not fit this run"):
         journal(tmp_path)
+
+
+def test_a_checkpoint_of_the_last_epoch_without_a_selected_one_is_told() -> None:
+    """Its state is that of a run before its first selected epoch, so only the end shows it."""
+    with pytest.raises(UserError, match=r"none that was selected; delete checkpoint.safetensors"):
+        EarlyStopping(nn.Linear(2, 2), patience=3).restore_best()
 
 
 def test_a_checkpoint_of_other_settings_is_refused(tmp_path: Path) -> None:

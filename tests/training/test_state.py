@@ -91,8 +91,11 @@ def test_a_file_of_an_earlier_version_has_no_checksum_and_is_read(tmp_path: Path
 
 @pytest.mark.parametrize(
     "structure",
-    ["[" * 100_000 + "]" * 100_000, "[]", "3", '{"dict": 3}', '{"dict": [["a", {"tensor": "1"}]]}'],
-    ids=["deep", "list", "number", "no pairs", "no tensor"],
+    [
+        *("[" * 100_000 + "]" * 100_000, "[]", "3", '{"dict": 3}'),
+        *('{"dict": [["a", {"tensor": "1"}]]}', '{"tensor": "0"}'),
+    ],
+    ids=["deep", "list", "number", "no pairs", "no tensor", "only a tensor"],
 )
 def test_a_crafted_structure_is_refused_in_one_line(tmp_path: Path, structure: str) -> None:
     (tmp_path / "s").write_bytes(save({"0": torch.ones(2)}, metadata={"structure": structure}))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cores.errors import ProgramError, UserError, out_of_memory
-from cores.files.escape import terminal
+from cores.files.escape import brief
 
 if TYPE_CHECKING:
     from cores.cli.command import Command
@@ -55,4 +55,4 @@ def main(arguments: Sequence[str], commands: Sequence["Command"]) -> int:
 
 def _tell(message: str) -> None:
     """One line on standard error."""
-    print(f"cores: {terminal(' '.join(message.split()))}", file=sys.stderr)
+    print(f"cores: {brief(' '.join(message.split()))}", file=sys.stderr)

@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cores.cli.words import with_flags
-from cores.files.escape import terminal
+from cores.files.escape import brief, terminal
 from cores.runs.rows import shown_metrics
 
 if TYPE_CHECKING:
@@ -135,14 +135,14 @@ def print_lines(lines: Sequence[str]) -> None:
 
 def print_note(line: str) -> None:
     """A remark beside the result, on standard error."""
-    Console(stderr=True).print(_text(f"note: {line}"), soft_wrap=True)
+    Console(stderr=True).print(Text(brief(f"note: {line}")), soft_wrap=True)
 
 
 def print_failure(
     name: str, reason: str, flags: Mapping[str, str], console: Console | None = None
 ) -> None:
     """What failed while the rest continues, on standard error, with the command's options."""
-    line = _text(f"failed: {name}: {with_flags(reason, flags)}")
+    line = Text(brief(f"failed: {name}: {with_flags(reason, flags)}"))
     (console or Console(stderr=True)).print(line, soft_wrap=True)
 
 

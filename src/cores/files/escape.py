@@ -44,6 +44,20 @@ def terminal(text: object) -> str:
     return _CONTROL.sub(_named, str(text))
 
 
+def brief(text: object) -> str:
+    """The same, and no longer than a person reads: the middle gives way, as a remedy comes last.
+
+    >>> len(brief("a column " + 70_000 * "x" + "; name another"))
+    1000
+    """
+    line = terminal(text)
+    return line if len(line) <= BRIEF else f"{line[: BRIEF - 301]}…{line[-300:]}"
+
+
+BRIEF = 1_000
+"""Characters of a message; names in data may have millions."""
+
+
 def markdown(text: object) -> str:
     r"""In the middle of a line of Markdown, or in a cell of its tables; HTML is text, too.
 

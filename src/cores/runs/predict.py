@@ -207,8 +207,8 @@ def predict_file(
     with locked(pieces):
         _check_job(pieces, _job(run, source, options, kind))
         job = partial(_predict_piece, run.absolute(), options, device, pieces.absolute(), kind)
-        chunks = enumerate(input_rows(source, _columns(run, options), data_root, CHUNK))
         try:
+            chunks = enumerate(input_rows(source, _columns(run, options), data_root, CHUNK))
             _predict_pieces(pieces, chunks, job, workers, advance)
             summary = _summary(pieces)
             if not summary.records and summarise is None:
@@ -217,7 +217,8 @@ def predict_file(
                 first = "; ".join(summary.first_errors)
                 raise UserError(f"no row of {source} can be used: {first}")
         except UserError:
-            if not _done(pieces):  # nothing to go on from
+            done = _summary(pieces)
+            if done.records == done.errors:  # nothing to go on from
                 shutil.rmtree(pieces)
             raise
         if summarise is not None:

@@ -18,7 +18,7 @@ from cores.graphs.store import GraphStore
 from cores.models.build import build_model
 from cores.models.network import GraphModel
 from cores.runs.folder import CONFIG, MODEL, read_identity
-from cores.training.state import load_state, save_state
+from cores.training.state import check_fits, load_state, save_state
 
 
 @dataclass(frozen=True)
@@ -112,6 +112,7 @@ class TrainedModel:
         state = load_state(out / MODEL)
         try:
             model = build_model(config, schema.dims)
+            check_fits(state["model"], model.state_dict())
             model.load_state_dict(state["model"])
             calibration = _calibration(state["calibration"], len(schema.class_names))
             test = _positions(state["parts"]["test"]) if "parts" in state else None

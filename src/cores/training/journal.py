@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from torch.optim import Adam
+
 from cores.errors import UserError
 from cores.files import make_folder, open_unlinked, unlinked, write_atomically
-from cores.training.state import load_state, save_state
+from cores.training.state import check_fits, load_state, restore_adam, save_state
 
 HISTORY = "history.jsonl"
 CHECKPOINT = "checkpoint.safetensors"
@@ -124,7 +126,7 @@ class Journal:
             )
         try:
             for name, part in self.state.items():
-                part.load_state_dict(saved["parts"][name])
+                _put_back(part, saved["parts"][name])
             epoch, seconds, history = saved["epoch"], saved["seconds"], saved["history"]
             if not (type(epoch) is int and epoch >= 0 and type(seconds) is float):
                 raise ValueError("neither an epoch nor seconds")
@@ -134,6 +136,15 @@ class Journal:
             raise UserError(
                 f"{path} does not fit this run ({type(error).__name__}); delete it to start over"
             ) from None
+
+
+def _put_back(part: Stateful, state: Any) -> None:
+    """Put a state back, if it could be that of the part: not every part looks at what it gets."""
+    if isinstance(part, Adam):
+        restore_adam(part, state)
+        return
+    check_fits(state, part.state_dict())
+    part.load_state_dict(state)
 
 
 def _append(path: Path, line: str, lasting: bool) -> None:

@@ -31,7 +31,7 @@ from cores.graphs.store import GraphStore
 from cores.graphs.subgraphs import Elements
 from cores.models.classifier import Classifier
 from cores.training.schedule import Cosine
-from cores.training.state import forked_rng, load_state, save_state
+from cores.training.state import check_fits, forked_rng, load_state, save_state
 from cores.training.supervised import Report, fit_epoch, fit_scaler, no_report
 
 PARTS = PartsConfig()
@@ -170,8 +170,10 @@ def _cached(dataset: Dataset, config: RunConfig, device: torch.device) -> Path:
 def _restored(judge: Judge, path: Path) -> bool:
     """Whether a judge was found in the cache; one that cannot be read is trained anew."""
     try:
-        judge.classifier.load_state_dict(load_state(path)["classifier"])
-    except (UserError, KeyError, RuntimeError, TypeError):
+        weights = load_state(path)["classifier"]
+        check_fits(weights, judge.classifier.state_dict())
+        judge.classifier.load_state_dict(weights)
+    except (UserError, KeyError, ValueError):
         return False
     return True
 

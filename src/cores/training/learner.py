@@ -14,7 +14,7 @@ from cores.graphs.store import GraphStore
 from cores.models.classifier import Classifier
 from cores.models.sparse import SparseClassifier
 from cores.training.schedule import Cosine, Schedule, plateau
-from cores.training.state import RandomState
+from cores.training.state import RandomState, restore_adam
 from cores.training.supervised import fit_epoch, inverse_frequencies
 
 FINAL_RATE = 0.05
@@ -74,7 +74,7 @@ class Learner:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on where the state was taken."""
         self.classifier.load_state_dict(state["classifier"])
-        self.optimizer.load_state_dict(state["optimizer"])
+        restore_adam(self.optimizer, state["optimizer"])
         self.schedule.load_state_dict(state["schedule"])
 
 

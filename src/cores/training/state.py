@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -11,6 +12,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
+from torch.optim import Adam
 
 from cores.errors import UserError
 from cores.files import parsed_json, write_atomically
@@ -40,7 +42,9 @@ def load_state(path: Path) -> dict[str, Any]:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no dict
         known = structure.pop(CHECKSUM, None)
         intact = known in (None, _checksum(structure, tensors))  # version 0.2 wrote none
-        state: dict[str, Any] = _put_together(structure, tensors)
+        state = _put_together(structure, tensors)
+        if not isinstance(state, dict):
+            raise TypeError("a state has names")
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror or error}") from None
     except (SafetensorError, ValueError, LookupError, TypeError, AttributeError) as error:
@@ -83,6 +87,54 @@ def _put_together(value: Any, tensors: dict[str, Tensor]) -> Any:
     if isinstance(value, list):
         return [_put_together(item, tensors) for item in value]
     return value
+
+
+def check_fits(saved: Any, fresh: Any) -> None:
+    """Raise a ``ValueError`` unless a saved state has the names, types and shapes of a fresh one.
+
+    Where the fresh one has nothing yet, anything fits.
+    """
+    if fresh is None or (isinstance(fresh, Mapping | list | tuple) and not fresh):
+        return
+    if isinstance(fresh, Tensor):
+        fits = isinstance(saved, Tensor) and _kind(saved) == _kind(fresh)
+    elif isinstance(fresh, Mapping):
+        fits = isinstance(saved, Mapping) and saved.keys() == fresh.keys()
+    elif isinstance(fresh, list | tuple):
+        fits = isinstance(saved, list | tuple) and len(saved) == len(fresh)
+    else:
+        fits = type(saved) is type(fresh) or (type(saved), type(fresh)) == (int, float)
+    if not fits:
+        raise ValueError("a state of something else")
+    if isinstance(fresh, Mapping):
+        for name in fresh:
+            check_fits(saved[name], fresh[name])
+    elif isinstance(fresh, list | tuple):
+        for item, like in zip(saved, fresh, strict=True):
+            check_fits(item, like)
+
+
+def _kind(tensor: Tensor) -> tuple[torch.Size, torch.dtype]:
+    return tensor.shape, tensor.dtype
+
+
+def restore_adam(optimizer: Adam, state: Mapping[str, Any]) -> None:
+    """Put an optimiser's state back; raises a ``ValueError`` where it is that of other weights.
+
+    torch itself compares the number of weights alone, and fails in the next step.
+    """
+    fresh = optimizer.state_dict()["param_groups"]
+    check_fits(state["param_groups"], fresh)
+    for group, like in zip(state["param_groups"], fresh, strict=True):
+        settings = group | {"lr": like["lr"], "betas": tuple(group["betas"])}
+        if settings != like or not 0 <= group["lr"] < math.inf:
+            raise ValueError("an optimiser with other settings")
+    weights = [each for group in optimizer.param_groups for each in group["params"]]
+    by_number = dict(enumerate(weights))
+    for number, moments in state["state"].items():
+        like = by_number[number]
+        check_fits(moments, {"step": torch.zeros(()), "exp_avg": like, "exp_avg_sq": like})
+    optimizer.load_state_dict(dict(state))
 
 
 def forked_rng(device: torch.device) -> AbstractContextManager[None]:

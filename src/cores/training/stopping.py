@@ -1,9 +1,11 @@
 """Early stopping on the selection part, with the best weights kept."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor, nn
+
+from cores.errors import UserError
+from cores.training.state import check_fits
 
 
 class EarlyStopping:
@@ -43,6 +45,11 @@ class EarlyStopping:
 
     def restore_best(self) -> None:
         """Put the best weights back into the model."""
+        if not self.best_weights:
+            raise UserError(
+                "the checkpoint is of the last epoch, and of none that was selected; delete "
+                "checkpoint.safetensors to start over"
+            )
         self.model.load_state_dict(self.best_weights)
 
     def state_dict(self) -> dict[str, Any]:
@@ -56,14 +63,12 @@ class EarlyStopping:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on where the state was taken; weights of another model are refused at once."""
-        weights = state["best_weights"]
-        if weights and _shapes(weights) != _shapes(self.model.state_dict()):
-            raise ValueError("the best weights are those of another model")
-        self.best_score = tuple(map(float, state["best_score"]))
+        weights, score = state["best_weights"], tuple(map(float, state["best_score"]))
+        if bool(weights) != bool(score) or (state["waited"] and not weights):
+            raise ValueError("an epoch without weights, or weights of no epoch")
+        if weights:
+            check_fits(weights, self.model.state_dict())
+        self.best_score = score
         self.best_epoch = int(state["best_epoch"])
         self.best_weights = weights
         self.waited = int(state["waited"])
-
-
-def _shapes(weights: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
-    return {name: tuple(tensor.shape) for name, tensor in weights.items()}
