@@ -81,6 +81,21 @@ def test_a_class_too_small_for_the_parts_is_named() -> None:
         split_graphs(labels, 1, PartsConfig())
 
 
+def test_the_smallest_classes_reach_every_part() -> None:
+    """Half of what the test part leaves is 1.6 of the two graphs of a class: train needs one."""
+    labels = torch.arange(15) % 5
+    split = split_graphs(labels, 1, PAPER)
+    for role in ("train", "policy", "test"):
+        assert set(labels[getattr(split, role)].tolist()) == set(range(5)), role
+
+
+@pytest.mark.parametrize(("folds", "pieces"), [(0, "4 parts"), (3, "3 folds")])
+def test_a_class_that_is_given_away_for_selection_is_named(folds: int, pieces: str) -> None:
+    labels = torch.tensor([0] * 50 + [1] * 9)
+    with pytest.raises(UserError, match=f"class b has 0 graphs, but each of the {pieces}"):
+        split_dataset(dataset_of(labels), 1, PartsConfig(folds=folds), torch.arange(50, 59))
+
+
 def dataset_of(labels: torch.Tensor, **known: tuple[str, ...]) -> Dataset:
     """Graphs of one node each."""
     count = len(labels)
@@ -111,7 +126,7 @@ def drawn_once(split: Split, count: int) -> None:
 
 @pytest.mark.parametrize("folds", [2, 5, 10])
 def test_every_graph_is_tested_in_exactly_one_fold(folds: int) -> None:
-    labels = (torch.arange(203) % 4 == 0).long()
+    labels = torch.tensor([1, 0, 2, 0]).repeat(51)[:203]
     splits = [
         split_dataset(dataset_of(labels), number, PartsConfig(folds=folds))
         for number in range(1, folds + 1)
@@ -120,7 +135,8 @@ def test_every_graph_is_tested_in_exactly_one_fold(folds: int) -> None:
     assert tested.sort().values.tolist() == list(range(203))
     for split in splits:
         drawn_once(split, 203)
-        assert labels[split.test].float().mean() == pytest.approx(0.25, abs=0.05)
+        shares = torch.bincount(labels[split.test]) / len(split.test)
+        assert shares.tolist() == pytest.approx([0.5, 0.25, 0.25], abs=0.06)
         assert len(split.policy) == pytest.approx(2 / 9 * (203 - len(split.test)), abs=2)
 
 
@@ -137,6 +153,13 @@ def test_a_class_with_fewer_graphs_than_folds_is_named() -> None:
     labels = torch.tensor([0] * 50 + [1] * 7)
     with pytest.raises(UserError, match="class b has 7 graphs, but each of the 10 folds"):
         split_dataset(dataset_of(labels), 1, PartsConfig(folds=10))
+
+
+def test_a_class_with_as_many_graphs_as_folds_is_tested_once_in_each() -> None:
+    labels = torch.tensor([0] * 50 + [1] * 10)
+    for number in range(1, 11):
+        split = split_dataset(dataset_of(labels), number, PartsConfig(folds=10))
+        assert int(labels[split.test].sum()) == 1
 
 
 RINGS = ("c1ccccc1", "C1CCCCC1", "c1ccncc1", "C1CCNCC1", "c1ccsc1", "C1CCOC1", "c1ccc2ccccc2c1")
@@ -250,6 +273,9 @@ def test_a_split_column_goes_with_no_other_way_of_dividing() -> None:
     given = dataset_of(torch.arange(60) % 2, given_parts=("train",) * 60)
     with pytest.raises(UserError, match="split column or from folds, not from both"):
         split_dataset(given, 1, PartsConfig(folds=3))
+    molecules = replace(given, smiles=("C",) * 60)
+    with pytest.raises(UserError, match="split column or from scaffold splits, not from both"):
+        split_dataset(molecules, 1, PartsConfig(kind="scaffold"))
     with pytest.raises(UserError, match="split column or from folds, not from both"):
         PartsConfig(kind="column", folds=3)
     with pytest.raises(UserError, match="has no split column"):
@@ -314,9 +340,51 @@ def test_orders_are_tried_until_every_part_sees_every_class(
             assert set(labels[getattr(split, role)].tolist()) == {0, 1}, (number, role)
 
 
+def dealt(monkeypatch: pytest.MonkeyPatch, *orders: list[int]) -> tuple[dict[str, list[int]], int]:
+    """Divide two groups of each of two classes, dealt in these ways; and how many were tried."""
+    waiting = [np.array(order) for order in orders]
+    monkeypatch.setattr(splits, "_dealt", lambda *_: waiting.pop(0))
+    monkeypatch.setattr(splits, "ATTEMPTS", len(orders))
+    classes, free = np.array([0, 1, 0, 1]), np.ones(4, dtype=bool)
+    found = splits._grouped(classes, np.arange(4), free, {"test": 0.5}, np.random.default_rng(0))
+    return {name: graphs.tolist() for name, graphs in found.items()}, len(orders) - len(waiting)
+
+
+def test_of_several_orders_the_first_with_every_class_in_every_part_is_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lacking_all, lacking_two, lacking_one = [0, 0, 0, 0], [0, 1, 0, 1], [0, 0, 1, 0]
+    whole = [0, 0, 1, 1]
+    found, tried = dealt(monkeypatch, lacking_all, lacking_two, lacking_one, whole, [1, 1, 0, 0])
+    assert (found, tried) == ({"test": [0, 1], "train": [2, 3]}, 4)
+    found, tried = dealt(monkeypatch, lacking_two, lacking_one, [1, 1, 0, 1], lacking_two)
+    assert (found, tried) == ({"test": [0, 1, 3], "train": [2]}, 4), "the first of the best"
+
+
+def test_scaffold_splits_are_the_same_in_every_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pinned: numbers of splits are promises."""
+    place = torch.arange(200)
+    groups = (place**2 % 37).tolist()
+    dataset = grouped(monkeypatch, groups, (place % 7 > 3).long() + (place % 7 == 6).long())
+    for number, known in enumerate(PINNED_SCAFFOLDS, start=1):
+        split = split_dataset(dataset, number, PartsConfig(kind="scaffold"))
+        held = [sorted({groups[n] for n in getattr(split, role).tolist()}) for role in ROLES]
+        assert held[1:] == known, number
+
+
+PINNED_SCAFFOLDS = [  # of policy, selection, calibration and test
+    [[0, 9, 21, 36], [4, 30], [10, 27], [25, 34]],
+    [[0, 7, 11, 26], [27, 28], [30, 33], [34, 36]],
+]
+
+
 def test_groups_that_cannot_be_divided_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UserError, match=r"too few scaffolds to fill the \w+ part"):
         split_dataset(grouped(monkeypatch, [0] * 50), 1, PartsConfig(kind="scaffold"))
+    groups, labels = [0] * 15 + [1] * 6 + [2, 3, 4, 5] * 3, torch.zeros(33)
+    labels[15:17] = 1  # all in one group, and training is full of the largest one
+    with pytest.raises(UserError, match="all scaffolds of class b are outside of the training"):
+        split_dataset(grouped(monkeypatch, groups, labels), 1, PartsConfig(kind="scaffold"))
 
 
 @pytest.mark.parametrize("parts", [PartsConfig(), PartsConfig(folds=3), PAPER])

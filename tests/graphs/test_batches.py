@@ -68,6 +68,18 @@ def test_a_graph_of_one_node_without_edges_is_a_batch_of_one() -> None:
     assert (batch.num_graphs, batch.ptr.tolist(), batch.batch.tolist()) == (1, [0, 1], [0])
 
 
+def test_a_graph_without_nodes_is_a_batch_of_one() -> None:
+    batch = as_batch(Data(x=torch.ones(0, 2), edge_index=NO_EDGES))
+    assert (batch.num_graphs, batch.ptr.tolist()) == (1, [0, 0])
+
+
+def test_a_record_with_pointers_keeps_them() -> None:
+    """They know what a batch vector does not: that the last graph has no nodes."""
+    owner, ptr = torch.tensor([0, 0, 1]), torch.tensor([0, 2, 3, 3])
+    batch = as_batch(Data(x=torch.ones(3, 2), edge_index=NO_EDGES, batch=owner, ptr=ptr))
+    assert (batch.num_graphs, batch.ptr.tolist()) == (3, [0, 2, 3, 3])
+
+
 def test_a_record_with_a_batch_vector_keeps_its_graphs_apart() -> None:
     theirs = Batch.from_data_list(graphs())
     record = Data(x=theirs.x, edge_index=theirs.edge_index, batch=theirs.batch)

@@ -184,3 +184,13 @@ def test_the_largest_come_first_and_among_equals_the_smaller_tie() -> None:
 def test_what_breaks_ties_is_fixed() -> None:
     """By these numbers graphs of before were cut; the same again are the same parts."""
     assert scattered(torch.arange(3)).tolist() == [2654435761, 1013904226, 3668339987]
+
+
+def test_what_is_drawn_for_a_graph_is_fixed() -> None:
+    """The random control is measured on these masks; the next version must measure it on them."""
+    path = Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]))
+    edge = Data(x=torch.ones(2, 1), edge_index=torch.tensor([[0, 1], [1, 0]]))
+    values, rounds = drawn_once(Batch.from_data_list([path, edge, edge]))
+    of_edge = [15583035, 2816202]
+    assert (values * 2**24).tolist() == [9725226, 2435137, 11298155, *of_edge, *of_edge]
+    assert rounds.tolist() == [3, 3, 3]

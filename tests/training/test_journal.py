@@ -241,3 +241,30 @@ def test_a_history_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / HISTORY).mkdir()
     with pytest.raises(UserError, match=r"cannot write .*history.jsonl: Is a directory"):
         running.record(loss=1.0)
+
+
+def test_a_line_is_on_the_disk_before_the_checkpoint_that_counts_on_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a power cut a checkpoint may be older than its history, never newer."""
+    on_disk: list[int] = []
+    to_disk, history = os.fsync, tmp_path / HISTORY
+
+    def note(file: int) -> None:
+        if history.exists() and os.path.samestat(os.fstat(file), history.stat()):
+            on_disk.append(history.read_text().count("\n"))
+        to_disk(file)
+
+    def counted(path: Path, state: dict[str, Any]) -> None:
+        assert on_disk[-1] == state["epoch"]
+
+    monkeypatch.setattr(os, "fsync", note)
+    monkeypatch.setattr(journals, "save_state", counted)
+    clock = Clock(monkeypatch)
+    running = journal(tmp_path)
+    running._saving_seconds = 1.0  # so that the second line waits
+    for seconds in (20.0, 1.0, 19.0):
+        clock.now += seconds
+        running.record(loss=1.0)
+        running._saving_seconds = 1.0
+    assert on_disk == [1, 3]

@@ -2,7 +2,7 @@
 
 import json
 import pickle
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,7 @@ from safetensors.torch import save
 
 from cores.errors import UserError
 from cores.files import write_atomically
-from cores.training.state import RandomState, load_state, save_state
+from cores.training.state import RandomState, forked_rng, load_state, save_state
 
 
 def test_an_optimisers_state_comes_back_equal(tmp_path: Path) -> None:
@@ -78,6 +78,17 @@ def test_a_flipped_bit_anywhere_in_a_file_is_noticed(tmp_path: Path) -> None:
             loaded = load_state(path)
             assert torch.equal(loaded.pop("weights"), state["weights"]), place
             assert loaded == {"epoch": 3, "name": "a"}, place
+
+
+def test_a_tensor_that_is_read_as_another_one_is_noticed(tmp_path: Path) -> None:
+    """The same bytes, the same names: only the header's word on the shape is another."""
+    path = tmp_path / "s"
+    save_state(path, {"weights": torch.arange(6.0).view(2, 3)})
+    content = path.read_bytes()
+    assert content.count(b'"shape":[2,3]') == 1
+    path.write_bytes(content.replace(b'"shape":[2,3]', b'"shape":[3,2]'))
+    with pytest.raises(UserError, match="its content is not what its checksum says"):
+        load_state(path)
 
 
 def test_a_file_of_an_earlier_version_has_no_checksum_and_is_read(tmp_path: Path) -> None:
@@ -149,3 +160,38 @@ def test_the_numbers_of_a_run_follow_from_its_seed() -> None:
     assert drawn[0] == drawn[1]
     assert drawn[0][0] != drawn[2][0]
     assert drawn[0][1] != drawn[2][1]
+
+
+CUDA = torch.device("cuda", 0)
+
+
+def test_the_random_numbers_of_a_gpu_are_part_of_the_state(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A stand-in for its generator: what was taken from it is put back there, and only there."""
+    put_back: list[tuple[object, torch.device]] = []
+    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda device: ("state of", device))
+    monkeypatch.setattr(torch.cuda, "set_rng_state", lambda *given: put_back.append(given))
+    on_gpu, on_cpu = RandomState(0, CUDA), RandomState(0, torch.device("cpu"))
+    on_cpu.load_state_dict(on_gpu.state_dict())
+    on_gpu.load_state_dict(on_cpu.state_dict())
+    assert put_back == []
+    on_gpu.load_state_dict(on_gpu.state_dict())
+    assert put_back == [(("state of", CUDA), CUDA)]
+
+
+def test_a_fork_covers_the_device_in_use_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.random, "fork_rng", lambda devices: nullcontext(devices))
+    with forked_rng(CUDA) as covered:
+        assert covered == [CUDA]
+    with forked_rng(torch.device("cpu")) as covered:
+        assert covered == []
+
+
+def test_what_is_drawn_in_a_fork_does_not_move_the_numbers_outside() -> None:
+    torch.manual_seed(0)
+    expected = torch.rand(3)
+    torch.manual_seed(0)
+    with forked_rng(torch.device("cpu")):
+        torch.rand(5)
+    assert torch.equal(torch.rand(3), expected)

@@ -1,5 +1,6 @@
 """Early stopping keeps the best epoch."""
 
+import pytest
 import torch
 
 from cores.training.stopping import EarlyStopping
@@ -47,3 +48,10 @@ def test_a_state_taken_and_put_back_goes_on_as_before() -> None:
     assert (second.best_epoch, second.waited, second.exhausted) == (2, 2, False)
     second.restore_best()
     assert layers[1].weight.item() == 2
+
+
+def test_the_best_weights_of_another_model_are_refused_at_once() -> None:
+    other = EarlyStopping(torch.nn.Linear(2, 1), patience=3)
+    other.step((0.5,), 1)
+    with pytest.raises(ValueError, match="those of another model"):
+        EarlyStopping(torch.nn.Linear(1, 1), patience=3).load_state_dict(other.state_dict())
