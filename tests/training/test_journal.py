@@ -34,6 +34,15 @@ def test_a_run_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     assert next(journal(tmp_path).epochs(most=3)) == 2
 
 
+def test_a_run_that_was_begun_on_a_cpu_goes_on_on_a_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Journal(tmp_path, {"random": RandomState(0, torch.device("cpu"))}).record(loss=1.0)
+    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda device: torch.zeros(16))
+    on_gpu = RandomState(0, torch.device("cuda", 0))
+    assert Journal(tmp_path, {"random": on_gpu}).epoch == 1
+
+
 def test_a_run_begins_with_the_state_that_another_one_shared(tmp_path: Path) -> None:
     shared = SharedState(tmp_path / "shared" / "state.safetensors", epoch=2)
     for name in ("first", "second"):

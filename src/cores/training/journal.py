@@ -12,7 +12,7 @@ from torch.optim import Adam
 
 from cores.errors import UserError
 from cores.files import make_folder, open_unlinked, unlinked, write_atomically
-from cores.training.state import check_fits, load_state, restore_adam, save_state
+from cores.training.state import RandomState, check_fits, load_state, restore_adam, save_state
 
 HISTORY = "history.jsonl"
 CHECKPOINT = "checkpoint.safetensors"
@@ -143,7 +143,10 @@ def _put_back(part: Stateful, state: Any) -> None:
     if isinstance(part, Adam):
         restore_adam(part, state)
         return
-    check_fits(state, part.state_dict())
+    fresh = part.state_dict()
+    if isinstance(part, RandomState) and state["cuda"] is None:  # begun on a CPU
+        fresh = {**fresh, "cuda": None}
+    check_fits(state, fresh)
     part.load_state_dict(state)
 
 
