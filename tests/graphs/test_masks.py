@@ -10,6 +10,7 @@ from scipy.stats import kstest
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
+from cores.config import Removal
 from cores.data.synthetic import ba_motifs
 from cores.graphs import masks
 from cores.graphs.masks import (
@@ -17,6 +18,7 @@ from cores.graphs.masks import (
     drawn_once,
     largest,
     masked,
+    masked_batches,
     random_ratios,
     scattered,
     smooth_masks,
@@ -86,6 +88,24 @@ def test_masked_batches_keep_their_labels_and_their_number_of_graphs() -> None:
         assert after.num_graphs == before.num_graphs
         assert torch.equal(after.y, before.y)
         assert after.edge_index.size(1) < before.edge_index.size(1)
+
+
+@pytest.mark.parametrize("removal", ["node", "edge", "both"])
+def test_an_epoch_of_masked_batches_has_every_graph_once_in_one_piece(removal: Removal) -> None:
+    graphs = ba_motifs(num_graphs=11, base_size=6, motifs=("cycle", "clique"), seed=3).with_pairs()
+    order = torch.randperm(11, generator=torch.Generator().manual_seed(2))
+    batches = list(masked_batches(graphs, 4, removal, torch.Generator().manual_seed(2)))
+    assert [batch.num_graphs for batch in batches] == [4, 4, 3]
+    assert torch.equal(torch.cat([batch.y for batch in batches]), graphs.y[order])
+    for batch, index in zip(batches, order.split(4), strict=True):
+        sizes = batch.ptr.diff()
+        assert torch.equal(sizes, torch.bincount(batch.batch, minlength=len(index)))
+        assert bool((sizes >= 1).all())
+        assert bool((sizes <= graphs.num_nodes[index]).all())
+        source, target = batch.edge_index
+        assert torch.equal(batch.batch[source], batch.batch[target])
+    kept = sum(batch.edge_index.size(1) for batch in batches)
+    assert 0 < kept < int(graphs.num_edges.sum())
 
 
 def test_a_draw_decided_by_the_graph_is_as_random_as_any() -> None:

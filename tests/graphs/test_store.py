@@ -1,5 +1,6 @@
 """The flat store gives the batches PyG's collation gives, and the graphs it was made of."""
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -7,6 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from cores.data.synthetic import ba_motifs
+from cores.graphs import store
 from cores.graphs.store import GraphStore
 
 GRAPHS = ba_motifs(num_graphs=12, base_size=6, motifs=("cycle", "clique"), seed=3)
@@ -101,6 +103,36 @@ def test_a_subset_batches_like_the_graphs_chosen_from_the_whole() -> None:
     subset = GRAPHS.subset(chosen)
     assert len(subset) == 4
     assert_same_batch(subset.batch(torch.arange(4)), GRAPHS.batch(chosen))
+
+
+@given(seeds_of_graphs, st.integers(1, 4), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_batches_cut_from_many_graphs_are_those_of_their_own(
+    seeds: list[int], size: int, paired: bool
+) -> None:
+    graphs = GraphStore.from_graphs([random_graph(seed) for seed in seeds])
+    if paired:
+        graphs = graphs.with_pairs()
+    alone = [graphs.batch(index) for index in torch.arange(len(graphs)).split(size)]
+    for ours, theirs in zip(graphs.batches(size), alone, strict=True):
+        assert set(ours.keys()) == set(theirs.keys())
+        assert ours.num_graphs == theirs.num_graphs
+        for name, value in theirs.to_dict().items():
+            assert torch.equal(ours[name], value), name
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 5, 100])
+def test_an_epoch_does_not_depend_on_how_many_graphs_are_gathered_at_once(
+    chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = list(GRAPHS.batches(2, torch.Generator().manual_seed(1)))
+    monkeypatch.setattr(store, "CHUNK", chunk)
+    gathered = [batch.num_graphs for batch in GRAPHS.chunks(2)]
+    assert max(gathered) == min(12, max(2, chunk // 2 * 2))
+    for ours, theirs in zip(
+        GRAPHS.batches(2, torch.Generator().manual_seed(1)), before, strict=True
+    ):
+        assert_same_batch(ours, theirs)
 
 
 def test_an_epoch_visits_every_graph_once() -> None:

@@ -1,5 +1,6 @@
-"""Any PyG graphs as one batch, with what our networks need of it."""
+"""Any PyG graphs as one batch, with what our networks need of it; and a large batch cut to size."""
 
+from collections.abc import Iterator
 from copy import copy
 from typing import Any
 
@@ -10,6 +11,20 @@ from torch_geometric.data import Batch, Data
 
 from cores.errors import UserError
 from cores.graphs.segments import pointers
+
+_EMPTY = Batch()
+
+
+def new_batch(**attributes: Any) -> Batch:
+    """A PyG batch of the given attributes, by copying one without any.
+
+    PyG's own way defines a class and inspects a signature at every call, which for small graphs
+    takes longer than a layer of a network.
+
+    >>> new_batch(x=torch.ones(3, 1), ptr=torch.tensor([0, 1, 3])).num_graphs
+    2
+    """
+    return copy(_EMPTY).update(attributes)
 
 
 def as_batch(
@@ -45,7 +60,7 @@ def as_batch(
         if bool((owner.diff() < 0).any()):
             raise UserError("`batch` must be sorted: the nodes of a graph lie together")
         ptr = pointers(torch.bincount(owner, minlength=1))
-    return Batch(batch=owner, ptr=ptr, **given)
+    return new_batch(batch=owner, ptr=ptr, **given)
 
 
 def with_pairs(batch: Batch) -> Batch:
@@ -79,3 +94,46 @@ def undirected_pairs(
     names, pair = torch.unique(first * num_nodes + second, return_inverse=True)
     ends = edge_index.new_zeros(2, names.size(0))
     return ends.index_copy(1, pair, torch.stack([first, second])), pair
+
+
+_OF_NODES, _OF_EDGES, _OF_GRAPHS = ("x", "node_truth"), ("edge_attr", "edge_truth"), ("y",)
+
+
+def cut(batch: Batch, size: int) -> Iterator[Batch]:
+    """The graphs of a batch in batches of so many, in their order.
+
+    Whatever is done to many graphs at once costs each batch little then. Features are views, and a
+    device is asked once, for the sizes. The edges of a graph lie together, like its nodes.
+
+    >>> edge = Data(x=torch.ones(2, 1), edge_index=torch.tensor([[0, 1], [1, 0]]))
+    >>> pieces = cut(Batch.from_data_list([edge, edge, edge]), 2)
+    >>> [(piece.ptr.tolist(), piece.edge_index[0].tolist()) for piece in pieces]
+    [([0, 2, 4], [0, 1, 2, 3]), ([0, 2], [0, 1])]
+    """
+    graphs = batch.num_graphs
+    if graphs <= size:
+        yield batch
+        return
+    graph = torch.arange(0, graphs + size, size, device=batch.ptr.device).clamp(max=graphs)
+    node = batch.ptr[graph]  # [C + 1], the first of every piece, as in what follows
+    owner = batch.batch[batch.edge_index[0]]  # [E]
+    edge = torch.searchsorted(owner, graph)
+    piece = owner // size  # [E]
+    whole = {
+        "edge_index": (batch.edge_index - node[piece], edge, 1),
+        "batch": (batch.batch % size, node, 0),
+        **{name: (batch[name], node, 0) for name in _OF_NODES if name in batch},
+        **{name: (batch[name], edge, 0) for name in _OF_EDGES if name in batch},
+        **{name: (batch[name], graph, 0) for name in _OF_GRAPHS if name in batch},
+    }
+    if "pair_index" in batch:
+        pair_owner = batch.batch[batch.pair_index[0]]  # [P]
+        pair = torch.searchsorted(pair_owner, graph)
+        whole["pair_index"] = (batch.pair_index - node[pair_owner // size], pair, 1)
+        whole["edge_pair"] = (batch.edge_pair - pair[piece], edge, 0)
+    firsts = torch.stack([first for _, first, _ in whole.values()])
+    sizes = dict(zip(whole, firsts.diff().tolist(), strict=True))
+    parts = {name: values.split(sizes[name], dim) for name, (values, _, dim) in whole.items()}
+    for number, chosen in enumerate(zip(*parts.values(), strict=True)):
+        ptr = batch.ptr[number * size : (number + 1) * size + 1]
+        yield new_batch(ptr=ptr - ptr[0], **dict(zip(parts, chosen, strict=True)))

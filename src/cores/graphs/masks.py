@@ -14,10 +14,12 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from cores.config import Removal
+from cores.graphs.batches import cut
 from cores.graphs.segments import place_within
+from cores.graphs.store import GraphStore
 from cores.graphs.subgraphs import Elements
 
-RECIPE = 3
+RECIPE = 4
 """Version of these masks: what was trained on other masks is not comparable."""
 MOST_ROUNDS = 8
 """Each graph's random values are averaged over neighbours 0 to this many times.
@@ -32,6 +34,17 @@ def masked(batches: Iterable[Batch], removal: Removal) -> Iterator[Batch]:
     for batch in batches:
         elements = Elements.of(batch, removal)
         yield elements.subgraph(smooth_masks(elements, random_ratios(elements))).batch
+
+
+def masked_batches(
+    graphs: GraphStore, batch_size: int, removal: Removal, generator: torch.Generator
+) -> Iterator[Batch]:
+    """An epoch of shuffled mini-batches with a random part of every graph removed.
+
+    Masks are drawn for many batches at once: for a single one they would take as long as a network.
+    """
+    for chunk in masked(graphs.chunks(batch_size, generator), removal):
+        yield from cut(chunk, batch_size)
 
 
 def random_ratios(elements: Elements) -> Float[Tensor, " graphs"]:

@@ -10,8 +10,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from cores.graphs.batches import undirected_pairs
+from cores.graphs.batches import cut, new_batch, undirected_pairs
 from cores.graphs.segments import gathered, owners, pointers
+
+CHUNK = 1024
+"""Graphs that are gathered at once for the next mini-batches."""
 
 
 @dataclass(frozen=True)
@@ -145,15 +148,20 @@ class GraphStore:
             picked["node_truth"] = self.node_truth[nodes]
         if self.edge_truth is not None:
             picked["edge_truth"] = self.edge_truth[edges]
-        return Batch(batch=graph_of_node, ptr=node_ptr, **picked)
+        return new_batch(batch=graph_of_node, ptr=node_ptr, **picked)
 
     def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
         """Mini-batches that visit every graph once, shuffled where a generator is given."""
+        for chunk in self.chunks(batch_size, generator):
+            yield from cut(chunk, batch_size)
+
+    def chunks(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
+        """The same graphs in the same order as large batches, to be cut."""
         if generator is None:
             order = torch.arange(len(self))
         else:
             order = torch.randperm(len(self), generator=generator)
-        for index in order.split(batch_size):
+        for index in order.split(batch_size * max(1, CHUNK // batch_size)):
             yield self.batch(index)
 
     def subset(self, index: Int[Tensor, " chosen"]) -> "GraphStore":

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from cores.config import Removal
-from cores.graphs.batches import with_pairs
+from cores.graphs.batches import new_batch, with_pairs
 from cores.graphs.segments import pointers
 
 _PER_GRAPH = ("y", "ptr")
@@ -231,4 +231,4 @@ def _filtered(batch: Batch, nodes: Tensor | None, edges: Tensor, **replaced: Ten
         elif nodes is not None and batch.is_node_attr(name):
             value = value.index_select(0, nodes)
         chosen[name] = value
-    return Batch(**chosen)
+    return new_batch(**chosen)

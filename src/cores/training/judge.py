@@ -26,7 +26,7 @@ from cores.errors import UserError
 from cores.evaluation.metrics import accuracy, balanced_accuracy
 from cores.evaluation.predictions import EVALUATION_BATCH, Predictions, predict_proba
 from cores.files import cache_folder, make_folder
-from cores.graphs.masks import RECIPE, masked, smooth_masks
+from cores.graphs.masks import RECIPE, masked_batches, smooth_masks
 from cores.graphs.store import GraphStore
 from cores.graphs.subgraphs import Elements
 from cores.models.classifier import Classifier
@@ -209,7 +209,7 @@ def _train(judge: Judge, dataset: Dataset, index: Tensor, report: Report) -> Non
     schedule = Cosine(optimizer, epochs, FINAL_RATE)
     order = torch.Generator().manual_seed(SEED)
     for epoch in range(1, epochs + 1):
-        batches = masked(graphs.batches(size, order), judge.removal)
+        batches = masked_batches(graphs, size, judge.removal, order)
         loss = fit_epoch(classifier, batches, optimizer)
         schedule.step(0.0)
         report(EPOCHS * epoch // epochs, {"loss": loss})  # of the usual number

@@ -9,7 +9,7 @@ from torch.optim import Adam
 from torch_geometric.data import Batch
 
 from cores.config import RunConfig
-from cores.graphs.masks import masked
+from cores.graphs.masks import masked, masked_batches
 from cores.graphs.store import GraphStore
 from cores.models.classifier import Classifier
 from cores.models.sparse import SparseClassifier
@@ -90,12 +90,15 @@ def training_batches(
     The others are the policy's subgraphs, or full graphs while there is no policy yet.
     """
     mix = config.classifier_data.mix
-    settings = config.training
+    size, removal = config.training.batch_size, model.policy.removal
     # Rare classes are not drawn more often here (D15): where a mask hides what makes a graph rare,
     # the classifier would learn that nothing in particular is rare.
-    for batch in learner.train_graphs.batches(settings.batch_size, random.batches):
-        if mix == 1 or torch.rand((), generator=random.batches) < mix:
-            yield from masked([batch], model.policy.removal)
+    if mix == 1:
+        yield from masked_batches(learner.train_graphs, size, removal, random.batches)
+        return
+    for batch in learner.train_graphs.batches(size, random.batches):
+        if torch.rand((), generator=random.batches) < mix:
+            yield from masked([batch], removal)
         elif warm_up:
             yield batch
         else:
