@@ -469,12 +469,11 @@ def _built_graphs(run: Files) -> st.SearchStrategy[Case]:
     def graphs(node: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
         edge = st.tuples(st.integers(-1, 4), st.integers(0, 3), st.sampled_from((0, 0, 1, 0.5, "")))
         graph = st.fixed_dictionaries(
-            {"nodes": st.lists(node, min_size=2, max_size=5)},
-            optional={
-                "edges": st.lists(edge, max_size=5),
-                "label": st.sampled_from(("a", "b", 0, 1, 0.5, None)),
-                "id": _JSON,
+            {
+                "nodes": st.lists(node, min_size=2, max_size=5),
+                "label": st.sampled_from(("a", "b", "a", "b", 0, 1, 0.5, None)),
             },
+            optional={"edges": st.lists(edge, max_size=5), "id": _JSON},
         )
         return st.lists(graph, max_size=12)
 
