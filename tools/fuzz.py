@@ -14,6 +14,7 @@ import os
 import re
 import resource
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -30,7 +31,9 @@ from cores.files import is_leftover
 from fuzz_targets import Built, Case, Damaged, small_world, targets
 
 SECONDS = 20
-"""That a case may take."""
+"""Of the processor that a case may take; other programs may take much more of the clock's."""
+WAITING = 10
+"""How many times as long it may take by the clock."""
 MEMORY = 2 * 2**30
 """Bytes that it may take, with all that is imported."""
 LONGEST = 1_100
@@ -118,7 +121,10 @@ def _run_here(case: Case, folder: Path, scratch: Path) -> NoReturn:
         if (sizes := Path("/proc/self/statm")).exists():
             room = int(sizes.read_text().split()[0]) * resource.getpagesize() + MEMORY
             resource.setrlimit(resource.RLIMIT_AS, (room, room))
-        faulthandler.dump_traceback_later(SECONDS, exit=True, file=2)
+        # Either tells where it hangs, and ends it.
+        faulthandler.register(signal.SIGPROF, file=2, chain=True)
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        faulthandler.dump_traceback_later(WAITING * SECONDS, exit=True, file=2)
         status = case.run()
         sys.stdout.flush()
     except BaseException:
@@ -132,15 +138,14 @@ def _fault_of_end(status: int, out: str, err: str, memory: int) -> str:
     """What is wrong with how a command ended."""
     if memory > MEMORY or "out of memory" in err:
         return "takes too much memory"
-    if "Timeout (" in err:
-        places = re.findall(r'File ".*?/(cores/[\w/]+\.py)", line (\d+)', err)
-        return f"hangs in {':'.join(places[0]) if places else 'the command line'}"
+    places = re.findall(r'File ".*?/(cores/[\w/]+\.py)", line (\d+)', err) or [("nowhere", "?")]
+    if status == -signal.SIGPROF or "Timeout (" in err:
+        return f"hangs in {':'.join(places[0])}"
     if status < 0:
         return f"is killed by signal {-status}"
     if status not in (0, 2) or "Traceback (" in err:
-        places = re.findall(r'File ".*?/(cores/[\w/]+\.py)", line (\d+)', err)
-        place = ":".join(places[-1]) if places else "?"
-        return f"ends with status {status} in {place}: {(err.splitlines() or ['?'])[-1][:80]}"
+        last = (err.splitlines() or [""])[-1]
+        return f"ends with status {status} in {':'.join(places[-1])}: {last[:80]}"
     return ""
 
 

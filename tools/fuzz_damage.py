@@ -35,7 +35,7 @@ NUMBERS = (
 STRANGE = (
     *(b"\xef\xbb\xbf", b"\x00", b"\x1b[31m", b"\xc2\x9b2J", b"\xff\xfe", b"\xed\xa0\x80"),
     *("\u2028".encode(), "\u202e".encode(), b"\\ud800", b"\r", b"\r\n", b"\n\n", b"\t", b","),
-    *(b";", b'"', b"'", b"../", b"[" * 5000, b"{" * 200, b"a" * 70_000, b"$$$$\n", b"#", b"\\"),
+    *(b";", b'"', b"'", b"../", b"[" * 5000, b"{" * 200, b"a" * 200_000, b"$$$$\n", b"#", b"\\"),
 )
 """Bytes that are put in somewhere: escapes of terminals, halves of characters, delimiters."""
 VALUES: tuple[Any, ...] = (

@@ -464,40 +464,57 @@ _JSON = st.recursive(
 
 
 def _built_graphs(run: Files) -> st.SearchStrategy[Case]:
-    """Lines of JSON in which most graphs have the same kind of features."""
+    """Lines of JSON in which the graphs have the same kind of features, and lines among them."""
 
-    def lines(node: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
-        edge = st.lists(st.integers(-1, 4), min_size=2, max_size=3) | _JSON
+    def graphs(node: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
+        edge = st.tuples(st.integers(-1, 4), st.integers(0, 3), st.sampled_from((0, 0, 1, 0.5, "")))
         graph = st.fixed_dictionaries(
-            {"nodes": st.integers(-1, 2**40) | st.lists(node, max_size=5)},
-            optional={
-                "edges": st.lists(edge, max_size=5),
-                "label": st.sampled_from(("a", "b", 0, 1)) | _JSON,
-                "id": _JSON,
+            {
+                "nodes": st.lists(node, min_size=2, max_size=5),
+                "label": st.sampled_from(("a", "b", "a", "b", 0, 1, 0.5, None)),
             },
+            optional={"edges": st.lists(edge, max_size=5), "id": _JSON},
         )
-        return st.lists(graph | _JSON, max_size=12)
+        return st.lists(graph, max_size=12)
 
-    features = (st.sampled_from("ab"), _NUMBERS, st.lists(_NUMBERS, min_size=2, max_size=2), _JSON)
-    commands = ("read input.jsonl --json", "predict run input.jsonl --on-unknown ignore")
+    features = (st.sampled_from("ab"), st.floats(width=32), st.tuples(_NUMBERS, _NUMBERS), _JSON)
+    lines = st.lists(
+        _JSON | st.fixed_dictionaries({"nodes": st.integers(-1, 2**21), "label": _JSON}), max_size=2
+    )
     return st.builds(
-        lambda rows, command: Case({**run, "input.jsonl": FORMS[".jsonl"].write(rows)}, command),
-        st.sampled_from(features).flatmap(lines),
-        st.sampled_from(commands),
+        lambda rows, others, command: Case(
+            {**run, "input.jsonl": FORMS[".jsonl"].write([*rows, *others])}, command
+        ),
+        st.sampled_from(features).flatmap(graphs),
+        lines,
+        st.sampled_from(("read input.jsonl --json", "predict run input.jsonl --on-unknown ignore")),
     )
 
 
 def _built_tables() -> st.SearchStrategy[Case]:
     """Tables whose columns have names that are known, and some that are not."""
-    names = (*SMILES[:3], *LABEL[:3], *ID[:3], "split", "", "x")
-    cell = st.sampled_from((*SMILES_TEXTS, "train", "test", "a", "b")) | st.text(max_size=5)
-    rows = st.lists(st.lists(cell, min_size=1, max_size=5), max_size=12)
+    cells = {
+        SMILES: st.sampled_from(SMILES_TEXTS),
+        LABEL: st.sampled_from(("a", "b", "0", "1", "nan", "")),
+        ID: st.text(max_size=3),
+        ("split",): st.sampled_from(("train", "val", "test", "calibration", "Train", "")),
+    }
+
+    def table(kinds: Sequence[tuple[str, ...]]) -> st.SearchStrategy[list[list[str]]]:
+        row = st.tuples(*(cells[kind] for kind in kinds)).map(list)
+        odd = st.lists(st.text(max_size=5), max_size=5)
+        return st.builds(
+            lambda header, rows, others: [header, *rows, *others],
+            st.tuples(*map(st.sampled_from, kinds)).map(list),
+            st.lists(row, max_size=12),
+            st.lists(odd, max_size=2),
+        )
+
     return st.builds(
-        lambda header, rows, ending, option: Case(
-            {f"table{ending}": FORMS[ending].write([header, *rows])}, f"read table{ending} {option}"
+        lambda rows, ending, option: Case(
+            {f"table{ending}": FORMS[ending].write(rows)}, f"read table{ending} {option}"
         ),
-        st.lists(st.sampled_from(names), min_size=1, max_size=5),
-        rows,
+        st.permutations(list(cells)).map(lambda kinds: kinds[:3]).flatmap(table),
         st.sampled_from((".csv", ".tsv")),
         st.sampled_from(("", "--json", "--split-column split", "--on-error fail")),
     )

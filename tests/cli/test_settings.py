@@ -87,12 +87,22 @@ def test_an_old_name_in_a_groups_file_is_taken(
     assert capsys.readouterr().err == f"note: ppo.floor in {file} is now ppo.min_probability\n"
 
 
+BOMB = "\n".join(
+    ["hidden_dim:", "- &a0 [x, x, x, x, x, x, x, x, x]"]
+    + [f"- &a{at} [{', '.join(9 * [f'*a{at - 1}'])}]" for at in range(1, 10)]
+)
+"""A kilobyte of YAML that stands for a few thousand million values."""
+
+
 @pytest.mark.parametrize(
     ("file", "message"),
     [
         (("none.toml", None), "--network: cannot read TMP/none.toml: No such file"),
         (("bad.json", "{"), "--network TMP/bad.json is not valid JSON"),
         (("bad.yaml", "a: [1"), "--network TMP/bad.yaml is not valid YAML"),
+        (("bomb.yaml", BOMB), "--network TMP/bomb.yaml holds more than 10000 values"),
+        (("loop.yaml", "hidden_dim: &a [*a]"), "--network TMP/loop.yaml holds more than 10000"),
+        (("long.yaml", f"# {'-' * 2**18}"), "--network: TMP/long.yaml has 262146 characters"),
         (("bad.toml", "a ="), "--network TMP/bad.toml is not valid TOML"),
         (("list.json", "[1]"), "--network TMP/list.json must hold settings by name, got a list"),
         (("typo.toml", "hiden_dim = 8"), "unknown setting 'network.hiden_dim'; did you mean"),

@@ -79,6 +79,11 @@ def test_any_numbers_serve_as_features() -> None:
     assert one_column.graphs.x.tolist() == [[3.0], [4.0], [5.0], [6.0]]
 
 
+def test_a_graph_of_nothing_but_edges_has_the_nodes_that_they_name() -> None:
+    found = from_graphs([pyg(x=None), pyg(x=None, y=torch.tensor([1]))])
+    assert found.graphs.num_nodes.tolist() == [2, 2]
+
+
 def test_graphs_without_features_get_a_constant_one() -> None:
     graphs = [pyg(x=None, num_nodes=2), pyg(x=None, edge_index=None, num_nodes=3)]
     dataset = from_graphs(graphs, y=["a", "b"])
@@ -200,6 +205,15 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "flat ends": (lambda: pyg(edge_index=PAIR.flatten()), r"two rows, got torch.int64 .*\(4,\)"),
     "float ends": (lambda: pyg(edge_index=PAIR.float()), "two rows, got torch.float32"),
     "too many rows": (lambda: pyg(x=torch.ones(3, 1), num_nodes=2), "has 2 nodes and 3 rows of x"),
+    "one number": (lambda: pyg(x=torch.tensor(1.0)), "x must be a dense tensor of real numbers"),
+    "complex features": (lambda: pyg(x=torch.ones(2, 1) * 1j), "x must be a dense tensor of real"),
+    "sparse features": (lambda: pyg(x=torch.ones(2, 1).to_sparse()), "x must be a dense tensor"),
+    "no values": (lambda: pyg(x=torch.ones(2, 1, device="meta")), "x must be a dense tensor"),
+    "sparse ends": (lambda: pyg(edge_index=PAIR.to_sparse()), "edge_index must be a dense tensor"),
+    "true ends": (lambda: pyg(edge_index=PAIR.bool()), "whole numbers in two rows, got torch.bool"),
+    "two numbers of nodes": (lambda: pyg(num_nodes=torch.ones(2)), "num_nodes must be a whole"),
+    "a number far too high": (lambda: pyg(x=None, num_nodes=2**45), "nodes without features, not"),
+    "an edge far too high": (lambda: pyg(x=None, edge_index=PAIR * 2**45), "without features, not"),
     "cubic features": (lambda: pyg(x=torch.ones(2, 1, 3)), "rows of x"),
     "NumPy features": (lambda: pyg(x=np.ones((2, 1))), "tensor"),
     "NumPy ends": (lambda: pyg(edge_index=PAIR.numpy()), "tensor"),

@@ -112,6 +112,9 @@ def test_a_file_of_seconds_keeps_the_latest_and_names_a_bad_line(tmp_path: Path)
     for bad in (
         good.replace("0.25,1,5,cpu", "fast,1,5,cpu"),
         good.replace("train", "rest"),
+        good.replace("0.25,1,5,cpu", "nan,1,5,cpu"),
+        good.replace("0.25,1,5,cpu", "0.25,inf,5,cpu"),
+        good.replace("dataset", "x" * 200_000),
         good.replace("abc", "x" * 200_000),
     ):
         path.write_text(bad)

@@ -72,6 +72,12 @@ def line(**figures: str) -> str:
     return ",".join(row("b", **figures).values())
 
 
+def test_a_header_that_is_far_too_long_is_told(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("x" * 200_000 + ",b\n")
+    with pytest.raises(UserError, match=r"rows\.csv: line 1 is not a measured run"):
+        read_rows(tmp_path / "rows.csv")
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -56,6 +56,10 @@ BRIEF = {
 """What ``--help`` says of the settings it shows; ``--help-all`` has the dataclasses' own texts."""
 FORMATS = {".toml": "TOML", ".json": "JSON", ".yaml": "YAML", ".yml": "YAML"}
 """Of files with settings, by suffix; others are read as TOML."""
+LONGEST = 2**18
+"""Characters of a file with settings; YAML is read slowly."""
+MOST_VALUES = 10_000
+"""Of a file with settings."""
 
 
 def add_settings(parser: CommandParser) -> None:
@@ -199,6 +203,8 @@ def settings_file(path: Path, group: str | None = None) -> dict[str, Any]:
     kind = FORMATS.get(path.suffix.lower(), "TOML")
     try:
         text = read_text(path)
+        if len(text) > LONGEST:
+            raise UserError(f"{path} has {len(text)} characters; settings have {LONGEST} at most")
         if kind == "TOML":
             settings: Any = tomllib.loads(text)
         else:
@@ -209,9 +215,25 @@ def settings_file(path: Path, group: str | None = None) -> dict[str, Any]:
         raise UserError(f"{option} is not valid {kind}: {told(error)}") from None
     if not isinstance(settings, dict) or not all(isinstance(name, str) for name in settings):
         raise UserError(f"{option} must hold settings by name, got a {type(settings).__name__}")
+    if not _is_small(settings):
+        raise UserError(f"{option} holds more than {MOST_VALUES} values")
     nested = settings if group is None else {group: settings}
     _note_old_names(nested, place=f" in {path}")
     return with_current_names(nested)
+
+
+def _is_small(settings: Any) -> bool:
+    """Whether settings can be walked through: names in YAML make few lines into any number."""
+    waiting = [settings]
+    for _ in range(MOST_VALUES):
+        if not waiting:
+            return True
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+    return False
 
 
 def _note_old_names(settings: Mapping[str, Any], prefix: str = "", place: str = "") -> None:

@@ -1,5 +1,7 @@
 """Lists of graphs from Python, PyG's or networkx's, as a dataset; every graph is checked."""
 
+import operator
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,6 +20,7 @@ from cores.data.molecules import (
     molecule_from_smiles,
     molecule_graphs,
 )
+from cores.data.raw import MOST_NODES
 from cores.errors import UserError
 from cores.graphs.store import GraphStore
 
@@ -163,18 +166,15 @@ def _record(graph: Any, number: int) -> Data:
         graph = _from_networkx(graph, number)
     if graph.get("adj_t") is not None and graph.edge_index is None:
         raise UserError(f"graph {number} has an adj_t and no edge_index; leave ToSparseTensor out")
-    if not graph.num_nodes:
-        raise UserError(f"graph {number} has no nodes; leave it out")
     for name in ("x", "edge_index", "edge_attr", "node_truth", "edge_truth"):
-        value = graph.get(name)
-        if value is not None and not isinstance(value, Tensor):
-            kind = type(value).__name__
-            raise UserError(f"graph {number}: {name} must be a tensor, got a {kind}")
-    record = Data(num_nodes=graph.num_nodes)
+        if graph.get(name) is not None:
+            _check_plain(graph[name], name, number)
+    record = Data(num_nodes=_count_nodes(graph, number))
     edge_index = graph.edge_index
     if edge_index is None:
         edge_index = torch.empty(2, 0, dtype=torch.int64)
-    if edge_index.dim() != 2 or edge_index.size(0) != 2 or edge_index.is_floating_point():
+    whole = not edge_index.is_floating_point() and edge_index.dtype != torch.bool
+    if edge_index.dim() != 2 or edge_index.size(0) != 2 or not whole:
         raise UserError(
             f"graph {number}: edge_index must hold whole numbers in two rows, "
             f"got {edge_index.dtype} of shape {tuple(edge_index.shape)}"
@@ -191,6 +191,36 @@ def _record(graph: Any, number: int) -> Data:
     if graph.get("y") is not None:
         record.y = graph.y
     return record
+
+
+def _check_plain(value: Any, name: str, number: int) -> None:
+    """Refuse what is no tensor of numbers in rows, as a file may hold it."""
+    if not isinstance(value, Tensor):
+        kind = type(value).__name__
+        raise UserError(f"graph {number}: {name} must be a tensor, got a {kind}")
+    strange = value.is_complex() or value.is_quantized or value.is_meta
+    if strange or value.layout != torch.strided or value.dim() == 0:
+        kind = f"{value.dtype}, {value.layout} of shape {tuple(value.shape)}"
+        raise UserError(
+            f"graph {number}: {name} must be a dense tensor of real numbers, got {kind}"
+        )
+
+
+def _count_nodes(graph: Data, number: int) -> int:
+    """The number of nodes that a graph says, or has features of, or names in its edges."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of PyG's, where only edges name them
+        nodes = graph.num_nodes
+    try:
+        count = 0 if nodes is None else operator.index(nodes)
+    except TypeError:
+        said = f"must be a whole number, got {nodes!r:.60}"
+        raise UserError(f"graph {number}: num_nodes {said}") from None
+    if count < 1:
+        raise UserError(f"graph {number} has no nodes; leave it out")
+    if graph.get("x") is None and count > MOST_NODES:
+        raise UserError(f"graph {number} has {count} nodes without features, not 1 to {MOST_NODES}")
+    return count
 
 
 def _check(record: Data, number: int, first: Data) -> None:

@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+MOST_NODES = 1_000_000
+"""Of a graph without features; a wrong number of nodes must not take all memory."""
+
 
 class Columns(NamedTuple):
     """What every node, or every edge, of a file has."""

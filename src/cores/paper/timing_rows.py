@@ -2,12 +2,13 @@
 
 import csv
 import io
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from cores.errors import UserError
-from cores.files import in_turn, write_atomically
+from cores.files import in_turn, read_text, write_atomically
 from cores.paper.reported import published_seconds
 from cores.paper.style import model_title, ordered_datasets, ordered_models
 from cores.paper.targets import PLAIN_GNN
@@ -39,25 +40,23 @@ def read_timings(path: Path) -> list[Timing]:
     """Read a file of timings, empty without a file; an invalid line is an error with its number."""
     if not path.exists():
         return []
-    try:
-        lines = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot read {path}: {error}") from None
+    lines = csv.DictReader(io.StringIO(read_text(path)))
     names = [field.name for field in fields(Timing)]
-    if lines.fieldnames != names:
-        raise UserError(f"{path}: the first line must name the columns {', '.join(names)}")
     timings = []
     try:
+        if lines.fieldnames != names:
+            raise UserError(f"{path}: the first line must name the columns {', '.join(names)}")
         for line in lines:
-            if line["action"] not in REPEATS:
-                raise ValueError
-            timings.append(
-                Timing(
-                    *(line["dataset"], line["model"], line["action"], int(line["batch_size"])),
-                    *(float(line["seconds"]), float(line["ratio"]), int(line["repeats"])),
-                    *(line["machine"], line["commit"]),
-                )
+            timing = Timing(
+                *(line["dataset"], line["model"], line["action"], int(line["batch_size"])),
+                *(float(line["seconds"]), float(line["ratio"]), int(line["repeats"])),
+                *(line["machine"], line["commit"]),
             )
+            if timing.action not in REPEATS or not math.isfinite(timing.seconds + timing.ratio):
+                raise ValueError
+            timings.append(timing)
+    except UserError:
+        raise
     except (KeyError, TypeError, ValueError, csv.Error):
         raise UserError(f"{path}: line {lines.line_num} is not a measured time") from None
     return timings

@@ -12,7 +12,7 @@ from typing import Any
 from cores.config import RunConfig
 from cores.config.models import model_spec
 from cores.errors import UserError
-from cores.files import in_turn, read_json, write_atomically
+from cores.files import in_turn, read_json, read_text, write_atomically
 
 METRICS = (
     *("accuracy", "balanced_accuracy", "majority_rate", "node_ratio", "edge_ratio"),
@@ -140,18 +140,11 @@ def _number(text: str) -> int | float | None:
 
 def read_rows(path: Path) -> list[Row]:
     """Read a results file; an invalid line is an error that gives its number."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{path} is not a text file") from None
-    lines = csv.reader(io.StringIO(text))
-    header = next(lines, [])
-    if tuple(header) != COLUMNS:
-        raise UserError(f"{path}: the first line must name the columns {', '.join(COLUMNS)}")
+    lines = csv.reader(io.StringIO(read_text(path)))
     rows: dict[str, Row] = {}
     try:
+        if tuple(next(lines, [])) != COLUMNS:
+            raise UserError(f"{path}: the first line must name the columns {', '.join(COLUMNS)}")
         for line in lines:
             row = dict(zip(COLUMNS, line, strict=True))
             _check(row)

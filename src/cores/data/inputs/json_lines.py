@@ -17,12 +17,10 @@ from numpy.typing import NDArray
 
 from cores.data.inputs.columns import ID, LABEL, ColumnNames
 from cores.data.inputs.text import text_lines
-from cores.data.raw import Columns, Layout, Parsed, RawGraphs, Rejected
+from cores.data.raw import MOST_NODES, Columns, Layout, Parsed, RawGraphs, Rejected
 from cores.errors import told
 
 NOTHING = Columns(numbers=0, kinds=0)
-MOST_NODES = 1_000_000
-"""Of a graph; a wrong number of nodes must not take all memory."""
 
 
 class InvalidGraphError(ValueError):
