@@ -130,8 +130,8 @@ class Elements:
         count = logits.size(0) if self.removal == "edge" else self.batch.x.size(0)
         none = logits.new_full((self.batch.num_graphs,), torch.inf)
         least = none.scatter_reduce(0, self.owner[:count], logits[:count], "amin")
-        spared = least.clamp(min=0)[self.owner[:count]]
-        return torch.cat([logits[:count] > spared, logits[count:] > 0])
+        removed = logits[:count] > least.clamp(min=0)[self.owner[:count]]
+        return removed if self.removal != "both" else torch.cat([removed, logits[count:] > 0])
 
     def flattened(self, values: Shaped[Tensor, "samples elements"]) -> Shaped[Tensor, " copies"]:
         """The values of several samples as those of one batch that holds a copy for each sample."""
@@ -148,7 +148,7 @@ class Elements:
         """The values of the directed edges; the same value for all where not decided on."""
         if self.removal == "node":
             return values.new_full((self.batch.edge_index.size(1),), otherwise)
-        return self.per_pair(values)[self.batch.edge_pair]
+        return self.per_pair(values).index_select(0, self.batch.edge_pair)
 
     def per_pair(self, values: Tensor) -> Tensor:
         """The values of the undirected edges, where these are decided on."""
@@ -157,6 +157,8 @@ class Elements:
     def subgraph(self, removed: Bool[Tensor, " elements"]) -> "Subgraph":
         """G_s after removing elements; an edge goes with either of its ends."""
         batch, nodes = self.batch, self.per_node(removed, False)
+        if self.removal == "node":
+            return Subgraph.without(batch, nodes)
         edges = self.per_edge(removed, False)
         if self.removal == "edge":  # no node is renumbered
             return Subgraph(remove_edges(batch, edges), nodes, edges)
@@ -180,11 +182,15 @@ class Subgraph:
 
     @classmethod
     def without(
-        cls, batch: Batch, nodes: Bool[Tensor, " nodes"], edges: Bool[Tensor, " edges"]
+        cls,
+        batch: Batch,
+        nodes: Bool[Tensor, " nodes"],
+        edges: Bool[Tensor, " edges"] | None = None,
     ) -> "Subgraph":
-        """Without some nodes and edges; an edge goes with either of its ends."""
-        edges = edges | _any_end(nodes, batch.edge_index)
-        return cls(_subgraph(batch, ~nodes, ~edges), nodes, edges)
+        """Without some nodes, and maybe edges; an edge goes with either of its ends."""
+        gone = _any_end(nodes, batch.edge_index)
+        gone = gone if edges is None else gone | edges
+        return cls(_subgraph(batch, ~nodes, ~gone), nodes, gone)
 
 
 def _kept_share(removed: Tensor, owner: Tensor, num_graphs: int) -> Tensor:

@@ -24,7 +24,7 @@ class SumOfMessages(GINConv):
         if self.explain:
             return cast(Tensor, super().forward(h, edge_index, size))
         source, target = edge_index
-        total = ((1 + self.eps) * h).index_add(0, target, h.index_select(0, source))
+        total = _weighted(self, h).index_add(0, target, h.index_select(0, source))
         return cast(Tensor, self.nn(total))
 
 
@@ -39,7 +39,13 @@ class SumOfEdgeMessages(GINEConv):
             return cast(Tensor, super().forward(h, edge_index, edge_attr, size))
         source, target = edge_index
         messages = torch.relu_(h.index_select(0, source).add_(self.lin(edge_attr)))  # [E, H]
-        return cast(Tensor, self.nn(((1 + self.eps) * h).index_add(0, target, messages)))
+        return cast(Tensor, self.nn(_weighted(self, h).index_add(0, target, messages)))
+
+
+def _weighted(conv: GINConv | GINEConv, h: Tensor) -> Tensor:
+    """(1 + epsilon) h; where epsilon is 0 and stays so, without a copy."""
+    fixed = not isinstance(conv.eps, nn.Parameter) and conv.initial_eps == 0
+    return h if fixed else (1 + conv.eps) * h
 
 
 class GINLayer(nn.Module):
@@ -48,7 +54,7 @@ class GINLayer(nn.Module):
     def __init__(self, config: NetworkConfig, edge_dim: int) -> None:
         super().__init__()
         width = config.hidden_dim
-        mlp = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width))
+        mlp = nn.Sequential(nn.Linear(width, width), nn.ReLU(inplace=True), nn.Linear(width, width))
         if edge_dim:
             self.conv: nn.Module = SumOfEdgeMessages(
                 mlp, config.gin_eps, config.gin_train_eps, edge_dim
@@ -165,7 +171,8 @@ class Encoder(nn.Module):
         return self._activated(self.output(h))
 
     def _activated(self, h: Tensor) -> Tensor:
-        return F.dropout(torch.relu(h), self.dropout, self.training)
+        # In place: what a layer has made is read by nobody else, nor by its own backward pass.
+        return F.dropout(torch.relu_(h), self.dropout, self.training)
 
 
 def _xavier(module: nn.Module) -> None:

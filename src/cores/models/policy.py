@@ -74,7 +74,8 @@ class Policy(Network):
             graphs = with_pairs(graphs)
             mixed = self.edge_mixer(h)  # [N, H], before the gather: there are fewer nodes
             first, second = graphs.pair_index
-            ends = torch.relu(mixed[first] + mixed[second])  # [P, H]
+            ends = mixed.index_select(0, first).add_(mixed.index_select(0, second))  # [P, H]
+            ends = torch.relu_(ends)
             logits.append(self.edge_head(ends).squeeze(-1))  # [P]
         return torch.cat(logits) if len(logits) > 1 else logits[0]
 

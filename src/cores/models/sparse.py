@@ -53,7 +53,9 @@ class SparseClassifier(GraphModel):
 
     def logits(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
         """Class logits from the mode's subgraphs."""
-        return self.classifier.logits(self.choose(batch).subgraph.batch)
+        elements = Elements.of(batch, self.policy.removal)
+        removed = elements.mode(self.policy(elements.batch))
+        return self.classifier.logits(elements.subgraph(removed).batch)
 
     def prediction(self, batch: Batch) -> Prediction:
         """Class probabilities from the chosen subgraphs, and the probabilities of keeping."""
