@@ -156,7 +156,7 @@ class Cores:
         config = self._config(len(dataset))
         device = choose_device(self.device)
         data = PreparedData.of(dataset, config, device, selection)
-        shown = training_progress(config.model, phases_of(config, self.judge))
+        shown = training_progress(config.model, phases_of(config, self.judge, len(dataset)))
         with (
             tuned_cpu(),
             forked_rng(device),  # the user's random numbers are not ours to move

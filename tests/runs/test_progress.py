@@ -9,11 +9,27 @@ from cores.config import RunConfig
 from cores.runs import progress
 from cores.runs.progress import Pace, Phase, phases_of, training_progress
 
-PHASES = [Phase("classifier", 10, 4), Phase("policy", 10, 4), Phase("judge", 100, 1)]
+PHASES = [Phase("classifier", 10, 4.0), Phase("policy", 10, 4.0), Phase("judge", 100, 1.0)]
 
 
 def stamps(*seconds: float) -> Iterator[float]:
     return iter(seconds)
+
+
+def test_a_policy_costs_less_than_classifiers_of_many_graphs_and_a_judge_sees_no_more_of_them() -> (
+    None
+):
+    """What is said of the time left before a phase has begun."""
+    few, many = (
+        {phase.name: phase for phase in phases_of(RunConfig(), num_graphs=number)}
+        for number in (200, 10_000)
+    )
+    assert few["policy"].cost > few["classifier"].cost
+    assert many["policy"].cost < many["classifier"].cost / 5
+    assert many["judge"].cost * 150 == 30 * 10_000
+    in_turns = RunConfig.from_settings({"classifier_data": {"mix": 0.5}})
+    both = phases_of(in_turns, num_graphs=10_000)[1]
+    assert both.cost == many["classifier"].cost + many["policy"].cost
 
 
 def test_every_model_has_its_phases() -> None:
@@ -54,7 +70,7 @@ def test_a_run_that_resumes_and_a_judge_from_the_cache_count_as_done() -> None:
 def test_a_log_gets_a_line_now_and_then_and_at_the_end_of_a_phase(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    phases = [Phase("classifier", 40, 1), Phase("policy", 40, 1), Phase("judge", 20, 1)]
+    phases = [Phase("classifier", 40, 1.0), Phase("policy", 40, 1.0), Phase("judge", 20, 1.0)]
     with training_progress("cores-node on motifs", phases) as reports:
         for epoch in range(1, 81):
             reports.training(epoch, {"loss": 0.5} if epoch <= 40 else {"reward": 0.25})

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jsonargparse import Namespace
 
@@ -13,6 +13,9 @@ from cores.cli.settings import add_settings, run_config
 from cores.cli.values import named_path, path_or_none
 from cores.config import RunConfig
 from cores.errors import UserError
+
+if TYPE_CHECKING:
+    from cores.runs.progress import Phase
 
 
 def _parser() -> CommandParser:
@@ -91,11 +94,11 @@ def _configured(options: Namespace) -> tuple[RunConfig, OwnFile | None]:
 def _train_one(
     options: Namespace, config: RunConfig, folder: Path, own: OwnFile | None
 ) -> dict[str, Any]:
-    from cores.runs.progress import phases_of, training_progress
+    from cores.runs.progress import training_progress
     from cores.runs.run import train_run
 
     title = f"{config.model} on {config.dataset}"
-    with training_progress(title, phases_of(config)) as reports:
+    with training_progress(title, _phases(config, own)) as reports:
         return train_run(
             config,
             folder,
@@ -122,9 +125,16 @@ def _note_data(own: OwnFile, config: RunConfig) -> None:
     own.note_unusable()
 
 
+def _phases(config: RunConfig, own: OwnFile | None) -> "list[Phase]":
+    """What a run consists of; how many graphs there are is known of a file that was read."""
+    from cores.runs.progress import phases_of
+
+    return phases_of(config) if own is None else phases_of(config, num_graphs=len(own.dataset))
+
+
 def _train_folds(options: Namespace, config: RunConfig, own: OwnFile | None) -> dict[str, Any]:
     from cores.runs.folds import folds_table, train_folds
-    from cores.runs.progress import phases_of, training_progress
+    from cores.runs.progress import training_progress
 
     if options.pictures:
         raise UserError("--pictures is for one run; leave it out with --folds")
@@ -142,7 +152,7 @@ def _train_folds(options: Namespace, config: RunConfig, own: OwnFile | None) -> 
         columns=None if own is None else own.columns,
         dataset=None if own is None else own.dataset,
         device=options.device,
-        progress=lambda fold: training_progress(f"{title}: fold {fold.split}", phases_of(fold)),
+        progress=lambda fold: training_progress(f"{title}: fold {fold.split}", _phases(fold, own)),
     )
     if not options.json:
         display.print_table(f"{title}, in percent", folds_table(found).markdown())

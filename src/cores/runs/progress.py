@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 JUDGE = "judge"
+TYPICAL_GRAPHS = 1000
+"""Taken for the size of a dataset that is not read yet."""
 LOG_SHARE, LOG_SECONDS = 0.1, 30.0
 """In a log there is a line whenever so much of all epochs, or of time, has passed."""
 _SHOWN = {
@@ -33,32 +35,49 @@ class Phase:
 
     name: str
     epochs: int
-    cost: int
-    """Of an epoch, in networks that are trained in it; a guess until one has been timed."""
+    cost: float
+    """Of an epoch, in graphs that a network is trained on; a guess until one has been timed."""
 
 
-def phases_of(config: RunConfig, judged: bool = True) -> list[Phase]:
+def phases_of(
+    config: RunConfig, judged: bool = True, num_graphs: int = TYPICAL_GRAPHS
+) -> list[Phase]:
     """What a training consists of, in order.
 
     >>> [(phase.name, phase.epochs) for phase in phases_of(RunConfig())]
     [('classifier', 120), ('policy', 120), ('judge', 150)]
     """
     epochs, warm_up = config.training.epochs, config.warm_up_epochs
-    phases = [Phase("training", epochs, 1)]
+    phases = [Phase("training", epochs, float(num_graphs))]
     if config.spec.has_policy:
-        networks = 1 + config.reward.referees
-        second = "policy" if config.classifier_data.mix == 1 else "classifier and policy"
-        phases = [Phase("classifier", warm_up, networks), Phase(second, epochs - warm_up, networks)]
+        classifiers = float(
+            num_graphs * max(1, config.reward.referees)
+        )  # each referee skips one fold
+        policy = _policy_cost(config, num_graphs)
+        phases = [Phase("classifier", warm_up, classifiers)]
+        if config.classifier_data.mix == 1:
+            phases.append(Phase("policy", epochs - warm_up, policy))
+        else:
+            phases.append(Phase("classifier and policy", epochs - warm_up, classifiers + policy))
     if judged and config.spec.removes is not None:
-        phases.append(Phase(JUDGE, judge.EPOCHS, 1))
+        seen = judge.epochs_for(num_graphs) * num_graphs
+        phases.append(Phase(JUDGE, judge.EPOCHS, seen / judge.EPOCHS))
     return [phase for phase in phases if phase.epochs > 0]
+
+
+def _policy_cost(config: RunConfig, num_graphs: int) -> float:
+    """Of an epoch of the policy: samples are only predicted, a third of the work of training."""
+    referees = max(1, config.reward.referees)
+    rolled_out = referees * min(config.ppo.env_steps, num_graphs / referees)
+    selection = config.parts.selection * num_graphs
+    return rolled_out * (config.ppo.ppo_epochs + config.ppo.samples / 3) + selection / 3
 
 
 class Pace:
     """How far a training is, and how long the rest takes.
 
     An epoch of a phase takes as long as its epochs did so far. Before a phase begins, it is taken
-    to take as long per network as the phase before it.
+    to take as long per graph as the phase before it.
 
     Args:
         phases: What the training consists of.
@@ -94,21 +113,21 @@ class Pace:
     @property
     def left(self) -> float | None:
         """Seconds until the last phase ends; None before an epoch was timed."""
-        per_network: float | None = None
+        per_graph: float | None = None
         seconds = 0.0
         for number, phase in enumerate(self.phases):
             epochs = phase.epochs - self.done[number]
             if self._timed[number]:
                 epoch_seconds = self._seconds[number] / self._timed[number]
-                per_network = epoch_seconds / phase.cost
-            elif per_network is not None:
-                epoch_seconds = per_network * phase.cost
+                per_graph = epoch_seconds / phase.cost
+            elif per_graph is not None:
+                epoch_seconds = per_graph * phase.cost
             elif epochs:
                 return None
             else:
                 continue
             seconds += epochs * epoch_seconds
-        return None if per_network is None else seconds
+        return None if per_graph is None else seconds
 
 
 @dataclass(frozen=True)

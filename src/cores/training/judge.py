@@ -192,6 +192,17 @@ def _not_kept(error: UserError) -> None:
     warnings.warn(f"the judge is not kept for the next run: {error}", stacklevel=3)
 
 
+def epochs_for(num_graphs: int) -> int:
+    """How often a judge sees each of its training graphs.
+
+    >>> epochs_for(1000), epochs_for(10_000)
+    (150, 30)
+    """
+    if num_graphs <= MANY_GRAPHS:
+        return EPOCHS
+    return max(FEWEST_EPOCHS, EPOCHS * MANY_GRAPHS // num_graphs)
+
+
 def _train(judge: Judge, dataset: Dataset, index: Tensor, report: Report) -> None:
     """Train on random masks of the given graphs; the last weights are kept."""
     classifier = judge.classifier
@@ -203,9 +214,8 @@ def _train(judge: Judge, dataset: Dataset, index: Tensor, report: Report) -> Non
     optimizer = Adam(
         classifier.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY, fused=True
     )
-    many = len(graphs) > MANY_GRAPHS
-    size = 4 * BATCH_SIZE if many else BATCH_SIZE
-    epochs = max(FEWEST_EPOCHS, EPOCHS * MANY_GRAPHS // len(graphs)) if many else EPOCHS
+    size = 4 * BATCH_SIZE if len(graphs) > MANY_GRAPHS else BATCH_SIZE
+    epochs = epochs_for(len(graphs))
     schedule = Cosine(optimizer, epochs, FINAL_RATE)
     order = torch.Generator().manual_seed(SEED)
     for epoch in range(1, epochs + 1):
