@@ -259,7 +259,7 @@ def _damaged(
                 *(
                     Case(files, f"predict run {name} {way}")
                     for name, files in runs.items()
-                    for way in ways[:2]
+                    for way in ways
                 ),
                 *(Case(files, "evaluate run") for name, files in runs.items()),
                 *(
@@ -272,6 +272,7 @@ def _damaged(
         "metrics": Damaged(
             [
                 Case(finished, f"{again} --model cores-node"),
+                Case(finished, f"{again} --model cores-node --json"),
                 Case(finished, "compare --dataset graphs.jsonl --models cores-node --out ."),
             ],
             "run/[cm]*.json",

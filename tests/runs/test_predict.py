@@ -277,6 +277,22 @@ def test_a_lost_piece_is_made_anew(molecule_run: Path, new_file: Path, tmp_path:
     assert written(molecule_run, new_file, tmp_path / "o.csv") == whole
 
 
+def test_a_damaged_piece_is_told(molecule_run: Path, new_file: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    whole = written(molecule_run, new_file, tmp_path / "whole.parquet")
+    pieces = interrupted(molecule_run, new_file, tmp_path / "o.parquet", after=3)
+    first, second, *_ = sorted(pieces.glob("*.piece"))
+    second.write_bytes(first.read_bytes()[:100])
+    with pytest.raises(UserError, match=rf"{second.name} is damaged; delete it, and the same"):
+        written(molecule_run, new_file, tmp_path / "o.parquet")
+    second.unlink()
+    (pieces / "00000000.errors").write_text("3")
+    with pytest.raises(UserError, match=r"00000000.errors is damaged; delete .*o.parquet.pieces"):
+        written(molecule_run, new_file, tmp_path / "o.parquet")
+    (pieces / "00000000.errors").unlink()
+    assert written(molecule_run, new_file, tmp_path / "o.parquet") == whole
+
+
 def test_nothing_is_written_over(molecule_run: Path, new_file: Path, tmp_path: Path) -> None:
     (tmp_path / "o.csv").write_text("mine")
     with pytest.raises(

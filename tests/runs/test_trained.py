@@ -89,6 +89,9 @@ METRICS: dict[str, Change] = {
     "a list of models": lambda metrics: metrics.update(model=["gnn"]),
     "an accuracy in words": lambda metrics: metrics.update(accuracy="high"),
     "a coverage of lists": lambda metrics: metrics.update(coverage=[[]]),
+    "an accuracy without end": lambda metrics: metrics.update(accuracy=float("inf")),
+    "a number of 400 digits": lambda metrics: metrics.update(epochs=10**400),
+    "NaN somewhere": lambda metrics: metrics.update(note=[float("nan")]),
     "one verdict": lambda metrics: metrics.update(verdicts="good"),
     "verdicts of numbers": lambda metrics: metrics.update(verdicts=[1]),
 }

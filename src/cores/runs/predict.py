@@ -324,7 +324,10 @@ def _summary(pieces: Path) -> PredictSummary:
     done = _done(pieces)
     first: list[str] = []
     for path in sorted(pieces.glob("*.errors")):
-        first += read_json(path)
+        told = read_json(path)
+        if not (isinstance(told, list) and all(isinstance(line, str) for line in told)):
+            raise UserError(f"{path} is damaged; delete {pieces} to start over")
+        first += told
         if len(first) >= SHOWN:
             break
     return PredictSummary(

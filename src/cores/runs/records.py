@@ -225,10 +225,16 @@ class RecordFormat:
         return buffer.getvalue()
 
     def _join_parquet(self, pieces: Sequence[Path], file: IO[bytes]) -> None:
+        import pyarrow as pa
+
         parquet = needs_pyarrow()
         with parquet.ParquetWriter(file, self._schema()) as writer:
             for piece in pieces:
-                writer.write_table(parquet.read_table(piece))
+                try:
+                    writer.write_table(parquet.read_table(piece))
+                except (pa.ArrowException, ValueError):
+                    said = "delete it, and the same command makes it anew"
+                    raise UserError(f"{piece} is damaged; {said}") from None
 
 
 def _json_lines(records: Iterable[Record], fields: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -53,6 +54,8 @@ COLUMNS = (
 )
 """Columns of a results file; empty where a metric does not apply."""
 
+LARGEST = 1e15
+"""Of a metric; no number of graphs, epochs or seconds is higher."""
 Row = dict[str, str]
 
 
@@ -74,13 +77,23 @@ def read_metrics(path: Path) -> dict[str, Any]:
         and all(isinstance(metrics.get(name), str) for name in ("dataset", "model", "conv"))
         and all(_is_number(metrics[name]) for name in {*METRICS, *MEANINGS} & {*metrics})
         and _are_lines(metrics.get("verdicts", []))
+        and _is_json(metrics)
     ):
         return metrics
     raise UserError(f"{path} is damaged; delete it and go on with the run")
 
 
 def _is_number(value: Any) -> bool:
-    return value is None or type(value) in (int, float)
+    return value is None or (type(value) in (int, float) and abs(value) <= LARGEST)
+
+
+def _is_json(value: Any) -> bool:
+    """Whether it can be printed as JSON, which has no NaN."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        return False
+    return True
 
 
 def _are_lines(value: Any) -> bool:
