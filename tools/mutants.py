@@ -10,7 +10,9 @@ import hashlib
 import importlib
 import importlib.util
 import json
+import math
 import os
+import resource
 import signal
 import sys
 import tempfile
@@ -71,6 +73,8 @@ PRELOADED = (
     *("sklearn.metrics", "networkx", "safetensors.torch", "hypothesis", "beartype", "jaxtyping"),
 )
 """Imported once, before forking; those that are not there are left to the tests that need them."""
+BUSY = 20
+"""On a machine with other work to do, a trial may take so many times the seconds it computes."""
 ENOUGH = 0.9
 """Share of the faults that the tests must notice."""
 
@@ -114,13 +118,14 @@ class Trial:
         """Names it in the state; another text of the module is another trial."""
         return self.module.name, self.module.digest, self.number
 
-    def start(self, output: Path) -> int:
-        """Fork; returns the number of the process."""
+    def start(self, output: Path, most: float) -> int:
+        """Fork, with so many seconds to compute; returns the number of the process."""
         child = os.fork()
         if child:
             return child
         try:
             os.setsid()  # what the tests start ends with them
+            resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(most), math.ceil(most)))
             log = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             os.dup2(log, 1)
             os.dup2(log, 2)
@@ -216,7 +221,8 @@ class Workers:
         while (waiting and time.monotonic() < self.deadline) or running:
             while waiting and len(running) < self.number and time.monotonic() < self.deadline:
                 trial = waiting.pop()
-                running[trial.start(self.log(trial))] = trial, time.monotonic()
+                pid = trial.start(self.log(trial), self._most(trial))
+                running[pid] = trial, time.monotonic()
             pid, status = os.waitpid(-1, os.WNOHANG)
             if pid:
                 trial, begun = running.pop(pid)
@@ -224,7 +230,8 @@ class Workers:
                 self.state.record(trial, outcome, time.monotonic() - begun)
                 continue
             for pid, (trial, begun) in list(running.items()):
-                if time.monotonic() > self.deadline or time.monotonic() - begun > self._most(trial):
+                hangs = time.monotonic() - begun > BUSY * self._most(trial)
+                if time.monotonic() > self.deadline or hangs:
                     os.killpg(pid, signal.SIGKILL)
                     os.waitpid(pid, 0)
                     del running[pid]
@@ -233,7 +240,7 @@ class Workers:
             time.sleep(0.05)
 
     def _most(self, trial: Trial) -> float:
-        """A fault that makes the tests much slower is noticed by that."""
+        """Seconds of computing: a fault that makes the tests much slower is noticed by that."""
         usual = self.state.seconds.get(Trial(trial.module).key)
         return 600.0 if usual is None else 20 + 4 * usual
 

@@ -361,21 +361,33 @@ def test_of_several_orders_the_first_with_every_class_in_every_part_is_taken(
     assert (found, tried) == ({"test": [0, 1, 3], "train": [2]}, 4), "the first of the best"
 
 
-def test_scaffold_splits_are_the_same_in_every_version(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("modulus", "known"),
+    [  # of selection and test, in two splits
+        (37, [[[4, 30], [25, 34]], [[27, 28], [34, 36]]]),  # most are half of a small part
+        (
+            97,
+            [
+                [[6, 44, 49, 54, 88], [0, 43, 50, 85, 96]],
+                [[1, 4, 27, 31, 50], [11, 22, 24, 49, 88]],
+            ],
+        ),
+    ],
+    ids=["large groups", "small groups"],
+)
+def test_scaffold_splits_are_the_same_in_every_version(
+    modulus: int, known: list[list[list[int]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Pinned: numbers of splits are promises."""
     place = torch.arange(200)
-    groups = (place**2 % 37).tolist()
+    groups = (place**2 % modulus).tolist()
     dataset = grouped(monkeypatch, groups, (place % 7 > 3).long() + (place % 7 == 6).long())
-    for number, known in enumerate(PINNED_SCAFFOLDS, start=1):
+    for number, expected in enumerate(known, start=1):
         split = split_dataset(dataset, number, PartsConfig(kind="scaffold"))
-        held = [sorted({groups[n] for n in getattr(split, role).tolist()}) for role in ROLES]
-        assert held[1:] == known, number
-
-
-PINNED_SCAFFOLDS = [  # of policy, selection, calibration and test
-    [[0, 9, 21, 36], [4, 30], [10, 27], [25, 34]],
-    [[0, 7, 11, 26], [27, 28], [30, 33], [34, 36]],
-]
+        held = [
+            sorted({groups[n] for n in part.tolist()}) for part in (split.selection, split.test)
+        ]
+        assert held == expected, number
 
 
 def test_groups_that_cannot_be_divided_are_told(monkeypatch: pytest.MonkeyPatch) -> None:

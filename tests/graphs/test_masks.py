@@ -214,3 +214,16 @@ def test_what_is_drawn_for_a_graph_is_fixed() -> None:
     of_edge = [15583035, 2816202]
     assert (values * 2**24).tolist() == [9725226, 2435137, 11298155, *of_edge, *of_edge]
     assert rounds.tolist() == [3, 3, 3]
+
+
+@pytest.mark.parametrize("removal", ["node", "edge", "both"])
+def test_a_last_graph_without_nodes_has_nothing_to_mask(removal: str) -> None:
+    ends = torch.tensor([[0, 1], [1, 0]])
+    owner, ptr = torch.tensor([0, 0, 1]), torch.tensor([0, 2, 3, 3])
+    batch = Batch(x=torch.ones(3, 1), edge_index=ends, batch=owner, ptr=ptr)
+    elements = Elements.of(batch, removal)
+    kept = ~smooth_masks(elements, torch.ones(3))
+    assert elements.subgraph(~kept).batch.num_graphs == 3
+    assert elements.per_node(kept, True).tolist() == [True] * 3
+    values, rounds = drawn_once(batch)
+    assert (len(values), len(rounds)) == (3, 3)
