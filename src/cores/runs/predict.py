@@ -139,9 +139,7 @@ class Predictor:
         found = self.predicted(parsed)
         return dict(zip(found.positions, found.records, strict=True)) | self._failed(found.rejected)
 
-    def predicted(
-        self, parsed: Parsed, chosen: Collection[int] | None = None
-    ) -> "PredictedGraphs":
+    def predicted(self, parsed: Parsed, chosen: Collection[int] | None = None) -> "PredictedGraphs":
         """What the model predicts for parsed graphs, or for some of them."""
         encoded = EncodedGraphs.of(parsed, self.trained.schema, self.options.on_unknown)
         self._failed(encoded.rejected)  # refuses them, if that was asked for
