@@ -13,7 +13,7 @@ from cores.files.escape import html
 from cores.runs.progress import phases_of
 from cores.training.journal import HISTORY
 
-WIDTH, HEIGHT = 560, 190
+WIDTH, HEIGHT = 400, 190
 LEFT, RIGHT, TOP, BOTTOM = 46, 10, 22, 30
 MOST_POINTS = 400
 """Of a line."""
@@ -23,8 +23,8 @@ PANELS = (
     ("Reward", ("reward",)),
 )
 NAMES = {
-    "selection_accuracy": "accuracy on the selection part",
-    "selection_ratio": "share kept there",
+    "selection_accuracy": "accuracy, selection part",
+    "selection_ratio": "share kept",
     "loss": "loss of the classifier",
     "reward": "mean reward of the policy",
 }
@@ -70,7 +70,9 @@ def _history(path: Path) -> list[dict[str, Any]]:
 
 def _line(epochs: Sequence[Mapping[str, Any]], name: str) -> list[tuple[int, float]]:
     step = max(1, len(epochs) // MOST_POINTS)
-    found = [(number, epoch.get(name)) for number, epoch in enumerate(epochs, 1)]
+    found: list[tuple[int, Any]] = [
+        (number, epoch.get(name)) for number, epoch in enumerate(epochs, 1)
+    ]
     known = [
         (number, float(value))
         for number, value in found
@@ -105,7 +107,7 @@ def _lines_svg(
         points = "L".join(f"{x(epoch):.1f} {y(value):.1f}" for epoch, value in line)
         parts.append(f'<path class="line l{number}" d="M{points}"/>')
         if len(lines) > 1:
-            left = LEFT + 8 + 250 * number
+            left = LEFT + 190 * number
             parts.append(f'<path class="line l{number}" d="M{left} 10h22"/>')
             parts.append(_text(left + 28, 14, NAMES[name], "start"))
     ends = "; ".join(f"{NAMES[name]}: {line[-1][1]:.3g} at the end" for name, line in lines.items())
@@ -116,11 +118,12 @@ def _phases(config: RunConfig, epochs: int, x: Any) -> str:
     """Where a phase begins, and its name."""
     parts, begin = [], 0
     phases = phases_of(config, judged=False)
-    for phase in phases:
+    for number, phase in enumerate(phases):
         if begin < epochs and len(phases) > 1:
             at = x(begin + 1)
             parts.append(f'<path class="phase" d="M{at:.0f} {TOP}V{HEIGHT - BOTTOM}"/>')
-            parts.append(_text(at + 4, TOP + 12, phase.name, "start", "phase"))
+            below = HEIGHT - BOTTOM - 6 - 14 * number  # names of short phases do not meet
+            parts.append(_text(at + 4, below, phase.name, "start", "phase"))
         begin += phase.epochs
     return "".join(parts)
 
@@ -143,9 +146,14 @@ def shares_chart(classes: Mapping[str, ClassCounts], what: str) -> Chart:
                 f'width="{wide - 2:.1f}" height="{tall:.1f}"><title>{100 * place // BINS} to '
                 f"{100 * (place + 1) // BINS} %: {graphs} graphs</title></rect>"
             )
-    for share in (0, 0.25, 0.5, 0.75, 1):
-        at, anchor = left + (WIDTH - left - RIGHT) * share, "middle"
-        anchor = {0: "start", 1: "end"}.get(share, "middle")
+    for share, anchor in (
+        (0, "start"),
+        (0.25, "middle"),
+        (0.5, "middle"),
+        (0.75, "middle"),
+        (1, "end"),
+    ):
+        at = left + (WIDTH - left - RIGHT) * share
         parts.append(_text(at, height - 6, f"{100 * share:.0f} %", anchor))
     title = f"Share of the {what} that is kept"
     return Chart(title, _chart(WIDTH, height, f"{title}, by predicted class", parts))

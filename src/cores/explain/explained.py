@@ -87,8 +87,8 @@ class ExplainedGraph:
     @property
     def full_record(self) -> Record:
         """The record with the true class, and every node and edge with its probability."""
-        scores = self.node_scores or [None] * len(self.nodes)
-        edge_scores = self.edge_scores or [None] * len(self.edges)
+        scores: Sequence[float | None] = self.node_scores or [None] * len(self.nodes)
+        edge_scores: Sequence[float | None] = self.edge_scores or [None] * len(self.edges)
         nodes = zip(self.numbers, self.nodes, scores, self.kept_nodes, strict=True)
         edges = zip(self.edges, edge_scores, self.kept_edges, strict=True)
         return self.record | {

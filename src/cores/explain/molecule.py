@@ -27,7 +27,7 @@ def draw_molecule(
     from rdkit.Chem.Draw import rdMolDraw2D
 
     drawer = rdMolDraw2D.MolDraw2DSVG(width, height, width, height, True)  # letters as text
-    options = drawer.drawOptions()
+    options: Any = drawer.drawOptions()
     options.useBWAtomPalette()
     options.clearBackground = False
     options.fixedBondLength = BOND_LENGTH
