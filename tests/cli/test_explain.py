@@ -84,7 +84,7 @@ def test_a_page_shows_every_graph_and_asks_for_nothing(
     assert "connect-src" not in text
     assert "default-src 'none'" in text
     assert len(page.details) == 12
-    for word in ("Functional groups", "All metrics", "Share of the nodes that is kept"):
+    for word in ("What is kept of the molecules", "All metrics", "Share of the nodes that is kept"):
         assert word in text
     assert text.count('class="drawing"') >= 12
 

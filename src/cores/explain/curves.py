@@ -90,10 +90,10 @@ def _lines_svg(
         low, high = 0.0, 1.0
     high = high if high > low else low + 1
 
-    def x(epoch: float) -> float:
+    def x(epoch: int | float) -> float:
         return LEFT + (WIDTH - LEFT - RIGHT) * (epoch - 1) / max(1, epochs - 1)
 
-    def y(value: float) -> float:
+    def y(value: int | float) -> float:
         return TOP + (HEIGHT - TOP - BOTTOM) * (1 - (value - low) / (high - low))
 
     parts = [_phases(config, epochs, x)]
@@ -164,7 +164,7 @@ def shortened(text: str, length: int = 40) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def _text(x: float, y: float, text: str, anchor: str, kind: str = "") -> str:
+def _text(x: int | float, y: int | float, text: str, anchor: str, kind: str = "") -> str:
     name = f' class="{kind}"' if kind else ""
     return f'<text{name} x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}">{html(text)}</text>'
 
