@@ -8,6 +8,7 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints
 demo: .venv/.core
 	rm -rf runs/demo
 	$(BIN)/cores train --dataset motifs --model cores-node --epochs 120 --pictures 6 --out runs/demo
+	$(BIN)/cores explain runs/demo
 
 test: lint
 	$(BIN)/pytest -n 2 --dist worksteal

@@ -4,9 +4,12 @@ from cores.cli.benchmark import BENCHMARK
 from cores.cli.compare import COMPARE
 from cores.cli.datasets import LIST_DATASETS
 from cores.cli.evaluate import EVALUATE
+from cores.cli.explain import EXPLAIN
 from cores.cli.export import EXPORT
 from cores.cli.predict import PREDICT
 from cores.cli.search import SEARCH
 from cores.cli.train import TRAIN
 
-COMMANDS = (LIST_DATASETS, TRAIN, PREDICT, EVALUATE, EXPORT, COMPARE, SEARCH, BENCHMARK)
+COMMANDS = (
+    *(LIST_DATASETS, TRAIN, PREDICT, EXPLAIN, EVALUATE, EXPORT, COMPARE, SEARCH, BENCHMARK),
+)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from html import escape as _html
 
 _CONTROL = re.compile(
     "[\x00-\x1f\x7f-\x9f"  # escapes of terminals begin with these
@@ -12,6 +13,7 @@ _CONTROL = re.compile(
 _MARKDOWN = re.compile(r"[\\`*\[\]<>|~$&]|(?<![^\W_])_|_(?![^\W_])")
 """What means something in the middle of a line; no line of ours begins with data. An underscore
 inside a word means nothing."""
+_SCRIPT = re.compile("[<>&]")
 _LATEX = {
     "\\": r"\textbackslash{}",
     "{": r"\{",
@@ -102,6 +104,25 @@ def json_text(value: str) -> str:
     {"id": "\u009b31m"}
     """
     return _CONTROL.sub(lambda found: json.dumps(found[0])[1:-1], value)
+
+
+def html(text: object) -> str:
+    r"""In an HTML page, also in a quoted attribute; what a terminal would obey is named.
+
+    >>> print(html('<b title="a">\x1b[31m'))
+    &lt;b title=&quot;a&quot;&gt;\x1b[31m
+    """
+    return _html(terminal(text), quote=True)
+
+
+def html_json(value: object) -> str:
+    r"""A value as JSON inside a ``<script>`` of an HTML page: no text in it can end the script.
+
+    >>> print(html_json({"id": "</script>"}))
+    {"id":"\u003c/script\u003e"}
+    """
+    text = json_text(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    return _SCRIPT.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _named(found: re.Match[str]) -> str:

@@ -81,7 +81,7 @@ def model_card(
     sections = [
         MARK,
         f"# {escaped(config.spec.title)}{known}",
-        _what(config),
+        escape.markdown(description(config)),
         "## What was measured",
         "\n".join(f"- {line}" for line in metrics.get("verdicts", ())),
         _table(("metric", "value", "meaning"), _measured(metrics)),
@@ -134,9 +134,10 @@ def _use(data: DataFacts | None, names_data: bool) -> str:
     return _USE.format(kind=kind, name=name, new=new, again=_AGAIN if names_data else "")
 
 
-def _what(config: RunConfig) -> str:
+def description(config: RunConfig) -> str:
+    """What a model is, in a sentence."""
     removes = {"node": "nodes", "edge": "edges", "both": "nodes and edges"}
-    layers = f" ({escaped(conv_spec(config.conv).title)} layers)" if config.spec.uses_conv else ""
+    layers = f" ({conv_spec(config.conv).title} layers)" if config.spec.uses_conv else ""
     if config.spec.removes is None:
         return f"A graph classifier{layers} that sees full graphs."
     removed = removes[config.spec.removes]

@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
@@ -35,6 +35,7 @@ from cores.files import (
     write_atomically,
     write_json,
 )
+from cores.graphs.store import GraphStore
 from cores.runs.cluster import Certificates, on_cluster
 from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.folder import MODEL, read_columns
@@ -133,29 +134,52 @@ class Predictor:
             for row in rejected
         }
 
-    @tuned_cpu()
     def _predicted(self, parsed: Parsed) -> dict[int, Record]:
         """The records of graphs, by position."""
+        found = self.predicted(parsed)
+        return dict(zip(found.positions, found.records, strict=True)) | self._failed(found.rejected)
+
+    def predicted(self, parsed: Parsed, chosen: Collection[int] | None = None) -> "PredictedGraphs":
+        """What the model predicts for parsed graphs, or for some of them."""
         encoded = EncodedGraphs.of(parsed, self.trained.schema, self.options.on_unknown)
-        failed = self._failed(encoded.rejected)
-        if not encoded.index:
-            return failed
-        graphs = encoded.graphs
+        self._failed(encoded.rejected)  # refuses them, if that was asked for
+        graphs, index = encoded.graphs, encoded.index
+        if chosen is not None:
+            places = [place for place, at in enumerate(index) if at in chosen]
+            graphs = graphs.subset(torch.tensor(places, dtype=torch.int64))
+            index = [index[place] for place in places]
+
+        def of(values: Sequence[Any]) -> list[Any]:
+            return [values[at] for at in index] if values else []
+
+        rows = of(parsed.ids), of(parsed.positions), of(parsed.lines), of(parsed.labels)
+        found = self.predicted_graphs(graphs, *rows, of(parsed.molecules))
+        return replace(found, rejected=[*encoded.rejected, *found.rejected])
+
+    @tuned_cpu()
+    def predicted_graphs(
+        self,
+        graphs: GraphStore,
+        ids: Sequence[str],
+        positions: Sequence[int],
+        lines: Sequence[int],
+        labels: Sequence[Any],
+        molecules: Sequence[Any] = (),
+    ) -> "PredictedGraphs":
+        """What the model predicts for graphs that have its columns."""
+        if not len(graphs):
+            return PredictedGraphs(graphs, None, [], [], [], [], [])
         predictions = predict_any(self.trained.model, graphs.to(self.device)).cpu()
-        ids = [parsed.ids[at] for at in encoded.index]
-        positions = [parsed.positions[at] for at in encoded.index]
         sets, p_values = self._sets(predictions)
-        labels = self.trained.schema.labels
-        records = prediction_records(graphs, predictions, ids, labels, sets, p_values)
-        if parsed.molecules:
-            molecules = [parsed.molecules[at] for at in encoded.index]
+        names = self.trained.schema.labels
+        records = prediction_records(graphs, predictions, ids, names, sets, p_values)
+        if molecules:
             add_molecules(records, molecules, graphs, predictions)
         missing = unpredicted(predictions.probs).nonzero().flatten().tolist()
-        without = [
-            Rejected(positions[at], parsed.lines[encoded.index[at]], ids[at], _UNPREDICTED)
-            for at in missing
-        ]
-        return dict(zip(positions, records, strict=True)) | failed | self._failed(without)
+        rejected = [Rejected(positions[at], lines[at], ids[at], _UNPREDICTED) for at in missing]
+        return PredictedGraphs(
+            graphs, predictions, records, list(positions), list(labels), list(molecules), rejected
+        )
 
     def _sets(self, predictions: Predictions) -> tuple[torch.Tensor | None, torch.Tensor | None]:
         calibration = self.trained.calibration
@@ -165,6 +189,24 @@ class Predictor:
             calibration.sets(predictions.probs, self.alpha, self.sets),
             calibration.p_values(predictions.probs, self.sets),
         )
+
+
+@dataclass(frozen=True)
+class PredictedGraphs:
+    """Graphs, what the model predicts for each, and where they stand in the input."""
+
+    graphs: GraphStore
+    predictions: Predictions | None
+    """None where there are no graphs."""
+    records: list[Record]
+    positions: list[int]
+    """Of each graph's row in the input, from 0."""
+    labels: list[Any]
+    """As the input has them, None where it has none."""
+    molecules: list[Any]
+    """Of rdkit; empty for other graphs."""
+    rejected: list[Rejected]
+    """Rows that cannot be used; among them graphs that the model has no prediction for."""
 
 
 def predict_records(
@@ -177,7 +219,7 @@ def predict_records(
 ) -> Iterator[tuple[list[Record], tuple[str, ...]]]:
     """The records of an input, chunk by chunk, and the fields of each."""
     predictor = Predictor(run, options, device)
-    for rows in input_rows(source, _columns(run, options), data_root, CHUNK):
+    for rows in input_rows(source, runrun_columns(run, options), data_root, CHUNK):
         yield predictor.records(rows), predictor.fields
 
 
@@ -208,7 +250,7 @@ def predict_file(
         _check_job(pieces, _job(run, source, options, kind))
         job = partial(_predict_piece, run.absolute(), options, device, pieces.absolute(), kind)
         try:
-            chunks = enumerate(input_rows(source, _columns(run, options), data_root, CHUNK))
+            chunks = enumerate(input_rows(source, run_columns(run, options), data_root, CHUNK))
             _predict_pieces(pieces, chunks, job, workers, advance)
             summary = _summary(pieces)
             if not summary.records and summarise is None:
@@ -251,7 +293,7 @@ def _predict_pieces(
             advance(len(rows))
 
 
-def _columns(run: Path, options: PredictOptions) -> ColumnNames:
+def run_columns(run: Path, options: PredictOptions) -> ColumnNames:
     """The columns that the user names, else those of the training where they are there again."""
     return replace(options.columns, remembered=read_columns(run))
 

@@ -1,6 +1,6 @@
 """A file of graphs with labels as a dataset, with columns of its own or with those of a model."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -134,7 +134,7 @@ def class_numbers(labels: Sequence[Any], class_names: Sequence[str], source: str
     known = {name: number for number, name in enumerate(class_names)}
     numbers = []
     for label in labels:
-        name = _named(label, known) if _problem(label) is None else None
+        name = class_name(label, known)
         if name is not None and name not in known:
             raise UserError(
                 f"{source} has the label {name}, the model knows {', '.join(class_names)}"
@@ -143,8 +143,10 @@ def class_numbers(labels: Sequence[Any], class_names: Sequence[str], source: str
     return torch.tensor(numbers)
 
 
-def _named(label: Any, known: dict[str, int]) -> str:
-    """The name of a label's class: 1, 1.0 and "1.0" are the class "1"."""
+def class_name(label: Any, known: Container[str]) -> str | None:
+    """The name of a label's class: 1, 1.0 and "1.0" are the class "1"; None where it is none."""
+    if _problem(label) is not None:
+        return None
     if str(label) in known:
         return str(label)
     try:

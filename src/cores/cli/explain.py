@@ -1,0 +1,116 @@
+"""`cores explain`: what a model kept of graphs, as a page, records or pictures."""
+
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from jsonargparse import Namespace
+
+from cores.cli import display
+from cores.cli.command import Command, CommandParser, add_data_root, add_import
+from cores.cli.inputs import add_columns, add_unknown, column_names
+from cores.cli.sets import add_sets
+from cores.cli.values import named_path, numbers, path_or_none
+from cores.data.inputs.columns import ColumnNames
+from cores.errors import UserError
+
+
+def _parser() -> CommandParser:
+    parser = CommandParser(
+        "Show what a trained model kept of graphs: one HTML page that works offline, records, or "
+        "pictures. Conditions add up: a graph must meet all of them.",
+    )
+    parser.add_argument("run", metavar="RUN", help="Run folder that `cores train` made.")
+    parser.add_argument(
+        "input",
+        metavar="INPUT",
+        nargs="?",
+        default=None,
+        help="Graphs, as for `cores predict` (default: the run's test graphs).",
+    )
+    parser.add_argument(
+        "--out",
+        type=named_path,
+        default=None,
+        metavar="PATH",
+        help="Page (.html), records (.jsonl), or a folder for an SVG of every graph (default: "
+        "report.html in the run folder).",
+    )
+    parser.add_argument(
+        "--graphs",
+        type=str,
+        default=None,
+        metavar="N,…",
+        help="Only the graphs at these positions, from 0, such as 0,5 or 0-9.",
+    )
+    parser.add_argument(
+        "--class", type=str, default=None, metavar="NAME", help="Only this predicted class."
+    )
+    parser.add_argument(
+        "--errors", action="store_true", help="Only wrong predictions; needs labels."
+    )
+    parser.add_argument(
+        "--uncertain",
+        action="store_true",
+        help="Only graphs with no label, or several, in the prediction set.",
+    )
+    parser.add_argument(
+        "--count", type=int, default=100, metavar="N", help="At most so many (default: 100)."
+    )
+    add_sets(parser)
+    add_unknown(parser)
+    add_columns(parser)
+    add_data_root(parser)
+    add_import(parser)
+    return parser
+
+
+def _explain(options: Namespace) -> dict[str, Any]:
+    if options.input is None and column_names(options) != ColumnNames():
+        raise UserError("the run knows its own columns; naming others needs an INPUT")
+    positions = None
+    if options.graphs is not None:
+        positions = frozenset(numbers(options.graphs, "--graphs", first=0))
+    from cores.explain.run import explain_run
+    from cores.explain.survey import Choice
+    from cores.runs.predict import PredictOptions
+
+    begin = perf_counter()
+    out, survey = explain_run(
+        Path(options.run),
+        options.input,
+        path_or_none(options.out),
+        Choice(positions, options["class"], options.errors, options.uncertain, options.count),
+        PredictOptions(
+            alpha=options.alpha,
+            score=options.score,
+            per_class=options.per_class,
+            columns=column_names(options),
+            on_error=options.on_error,
+            on_unknown=options.on_unknown,
+        ),
+        device=options.device,
+        data_root=path_or_none(options.data_root),
+    )
+    if survey.errors:
+        told = " ".join("; ".join(survey.first_errors).split())
+        more = "; …" if survey.errors > len(survey.first_errors) else ""
+        display.print_note(f"{survey.errors:,} rows could not be used: {told}{more}")
+    if not options.json:
+        display.print_lines([f"{len(survey.shown)} of {survey.graphs:,} graphs explained: {out}"])
+    return {
+        "out": str(out),
+        "graphs": survey.graphs,
+        "chosen": survey.chosen,
+        "shown": len(survey.shown),
+        "right": survey.right,
+        "wrong": survey.wrong,
+        "errors": survey.errors,
+        "first_errors": survey.first_errors,
+        "seconds": round(perf_counter() - begin, 3),
+    }
+
+
+EXPLAIN = Command(
+    "explain", "show what a model kept of graphs", _parser, _explain, takes_scripts=True
+)

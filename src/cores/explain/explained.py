@@ -1,0 +1,178 @@
+"""One graph with what the model kept of it, as a report, a picture or a record shows it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cores.data.inputs.labelled import class_name
+from cores.data.molecules import input_indices
+from cores.runs.predict import PredictedGraphs
+from cores.runs.records import Record
+from cores.runs.trained import DataSchema
+
+MOST_NUMBERS = 3
+"""Numbers of a node that are told."""
+
+
+@dataclass(frozen=True)
+class ExplainedGraph:
+    """A graph, what the model kept of it, and what it predicts from that."""
+
+    position: int
+    """In the input, or among the run's test graphs, from 0."""
+    record: Record
+    """As `cores predict` gives it."""
+    label: str | None
+    """The true class; None where it is not known."""
+    nodes: list[str]
+    """Every node in a word: an atom's element, or its features."""
+    numbers: list[int]
+    """How the input counts the nodes."""
+    edges: list[tuple[int, int]]
+    """Each once, the smaller end first."""
+    kept_nodes: list[bool]
+    kept_edges: list[bool]
+    node_scores: list[float] | None
+    """Probabilities of keeping; None for a model that does not choose."""
+    edge_scores: list[float] | None
+    truth: list[bool] | None
+    """Nodes that truly decide the class; None where that is not known."""
+    molecule: Any
+    """Of rdkit; None for other graphs."""
+
+    @property
+    def id(self) -> str:
+        """What the input calls it."""
+        return str(self.record["id"])
+
+    @property
+    def prediction(self) -> str:
+        """The predicted class."""
+        return str(self.record["prediction"])
+
+    @property
+    def correct(self) -> bool | None:
+        """Whether the prediction is the true class; None where that is not known."""
+        return None if self.label is None else self.label == self.prediction
+
+    @property
+    def sure(self) -> bool | None:
+        """Whether the prediction set holds one label; None where there is no set."""
+        labels = self.record["prediction_set"]
+        return None if labels is None else len(labels) == 1
+
+    @property
+    def removes_edges(self) -> bool:
+        """Whether edges were removed between nodes that are kept."""
+        return any(
+            self.kept_nodes[a] and self.kept_nodes[b] and not kept
+            for (a, b), kept in zip(self.edges, self.kept_edges, strict=True)
+        )
+
+    @cached_property
+    def marked(self) -> list[bool]:
+        """Nodes to show as kept: where only edges are removed, those that a kept edge reaches."""
+        reached = {
+            end for edge, kept in zip(self.edges, self.kept_edges, strict=True) if kept
+            for end in edge
+        }  # fmt: skip
+        if all(self.kept_nodes) and self.removes_edges and reached:
+            return [node in reached for node in range(len(self.nodes))]
+        return self.kept_nodes
+
+    @property
+    def full_record(self) -> Record:
+        """The record with the true class, and every node and edge with its probability."""
+        scores: Sequence[float | None] = self.node_scores or [None] * len(self.nodes)
+        edge_scores: Sequence[float | None] = self.edge_scores or [None] * len(self.edges)
+        nodes = zip(self.numbers, self.nodes, scores, self.kept_nodes, strict=True)
+        edges = zip(self.edges, edge_scores, self.kept_edges, strict=True)
+        return self.record | {
+            "position": self.position,
+            "label": self.label,
+            "nodes": [
+                {"node": number, "is": name, "keep_probability": score, "kept": kept}
+                for number, name, score, kept in nodes
+            ],
+            "edges": [
+                {
+                    "ends": sorted((self.numbers[a], self.numbers[b])),
+                    "keep_probability": score,
+                    "kept": kept,
+                }
+                for (a, b), score, kept in edges
+            ],
+        }
+
+
+def explained_graphs(found: PredictedGraphs, schema: DataSchema) -> Iterator[ExplainedGraph]:
+    """The graphs that the model has a prediction for, one by one."""
+    predictions, store = found.predictions, found.graphs
+    if predictions is None:
+        return
+    rejected = {row.position for row in found.rejected}
+    for at, (record, position) in enumerate(zip(found.records, found.positions, strict=True)):
+        if position in rejected:
+            continue
+        nodes = slice(int(store.node_ptr[at]), int(store.node_ptr[at + 1]))
+        edges = slice(int(store.edge_ptr[at]), int(store.edge_ptr[at + 1]))
+        ends, first = _undirected(store.edge_index[:, edges])
+        molecule = found.molecules[at] if found.molecules else None
+        names = node_names(store.x[nodes], schema.feature_names)
+        numbers = None
+        if molecule is not None:
+            names = [atom.GetSymbol() for atom in molecule.GetAtoms()]
+            numbers = input_indices(molecule)
+        yield ExplainedGraph(
+            position=position,
+            record=record,
+            label=class_name(found.labels[at], schema.class_names),
+            nodes=names,
+            numbers=list(range(len(names))) if numbers is None else numbers,
+            edges=ends,
+            kept_nodes=(~predictions.removed_nodes[nodes]).tolist(),
+            kept_edges=(~predictions.removed_edges[edges][first]).tolist(),
+            node_scores=_rounded(predictions.node_scores, nodes),
+            edge_scores=_rounded(predictions.edge_scores, edges, first),
+            truth=None if store.node_truth is None else store.node_truth[nodes].tolist(),
+            molecule=molecule,
+        )
+
+
+def _undirected(edge_index: Tensor) -> tuple[list[tuple[int, int]], Tensor]:
+    """Every undirected edge once, without loops, and the place of its first direction."""
+    places: dict[tuple[int, int], int] = {}
+    for place, (a, b) in enumerate(edge_index.t().tolist()):
+        if a != b:
+            places.setdefault((min(a, b), max(a, b)), place)
+    ends = sorted(places)
+    return ends, torch.tensor([places[edge] for edge in ends], dtype=torch.int64)
+
+
+def _rounded(
+    scores: Tensor | None, items: slice, chosen: Tensor | None = None
+) -> list[float] | None:
+    if scores is None:
+        return None
+    found = scores[items] if chosen is None else scores[items][chosen]
+    return [round(score, 4) for score in found.tolist()]
+
+
+def node_names(x: Tensor, columns: Sequence[str]) -> list[str]:
+    """Every node in a word: the values of its one-hot columns, else its first numbers.
+
+    >>> x = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
+    >>> node_names(x, ["node label 0 = C", "node label 0 = N"]), node_names(x, ["a 0", "a 1"])
+    (['C', 'N'], ['1, 0', '0, 1'])
+    """
+    one_hot = [(at, name.partition(" = ")[2]) for at, name in enumerate(columns) if " = " in name]
+    if one_hot:
+        return [", ".join(value for at, value in one_hot if row[at]) for row in x.tolist()]
+    if len(columns) == 1 and bool((x == x[:1]).all()):
+        return [""] * len(x)
+    more = ", …" if x.size(1) > MOST_NUMBERS else ""
+    return [", ".join(f"{value:.3g}" for value in row[:MOST_NUMBERS]) + more for row in x.tolist()]

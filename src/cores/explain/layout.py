@@ -1,0 +1,133 @@
+"""Positions of a graph's nodes: rings open, no crossings where a small graph has a plane drawing.
+
+Stress majorisation (Gansner, Koren and North 2004) from a plane start; where edges cross in the
+end, nodes are moved one by one from the plane start and never across an edge.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+ROUNDS, SINGLE_ROUNDS = 60, 20
+"""Of stress majorisation for all nodes at once, and node by node; more changes little."""
+MOST_UNTANGLED = 60
+"""Nodes of a component that is untangled node by node."""
+Positions = NDArray[np.float64]
+
+
+def graph_layout(nodes: int, edges: Sequence[tuple[int, int]]) -> Positions:
+    """[nodes, 2]: the components side by side; an edge is about 1 long.
+
+    >>> ring = [(0, 1), (1, 2), (2, 3), (0, 3)]
+    >>> crossings(graph_layout(4, ring), ring)
+    0
+    """
+    graph = nx.empty_graph(nodes)
+    graph.add_edges_from(edges)
+    positions = np.zeros((nodes, 2))
+    parts = sorted(map(sorted, nx.connected_components(graph)), key=lambda part: (-len(part), part))
+    width = max(3.0, 1.6 * nodes**0.5)
+    left = top = row = 0.0
+    for part in parts:
+        placed = _component(graph.subgraph(part), part)
+        low, high = placed.min(axis=0), placed.max(axis=0)
+        if left > 0 and left + high[0] - low[0] > width:  # a row is full
+            left, top, row = 0.0, top + row + 1, 0.0
+        positions[part] = placed - low + (left, top)
+        left += high[0] - low[0] + 1
+        row = max(row, high[1] - low[1])
+    return positions
+
+
+def crossings(positions: Positions, edges: Sequence[tuple[int, int]]) -> int:
+    """How many pairs of edges cross."""
+    ends = np.array(edges, dtype=np.int64).reshape(-1, 2)
+    return sum(
+        int(_crossed(positions, ends[at : at + 1], ends[at + 1 :]).sum()) for at in range(len(ends))
+    )
+
+
+def _component(graph: nx.Graph, nodes: list[int]) -> Positions:
+    """A connected graph, lying rather than standing."""
+    count = len(nodes)
+    if count == 1:
+        return np.zeros((1, 2))
+    number = {node: at for at, node in enumerate(nodes)}
+    ends = np.array(sorted(sorted((number[a], number[b])) for a, b in graph.edges), dtype=np.int64)
+    distances = np.zeros((count, count))
+    for node, lengths in nx.all_pairs_shortest_path_length(graph):
+        for other, length in lengths.items():
+            distances[number[node], number[other]] = length
+    plane, _ = nx.check_planarity(graph)
+    starts = [nx.circular_layout(nodes)]
+    if plane:
+        starts.insert(0, nx.planar_layout(graph))
+    begun = [_scaled(np.array([start[node] for node in nodes]), distances) for start in starts]
+    pairs = [(int(a), int(b)) for a, b in ends]
+    for start in begun:
+        placed = _stressed(start, distances)
+        if not plane or count > MOST_UNTANGLED or not crossings(placed, pairs):
+            break
+    else:
+        placed = _untangled(begun[0], distances, ends)
+    axes = np.linalg.svd(placed - placed.mean(axis=0), full_matrices=False)[2]
+    return placed @ axes.T
+
+
+def _scaled(start: Positions, distances: NDArray[np.float64]) -> Positions:
+    return (start - start.mean(axis=0)) / np.ptp(start, axis=0).max() * distances.max()
+
+
+def _stressed(positions: Positions, distances: NDArray[np.float64]) -> Positions:
+    """Distances in the plane as near to those in the graph as can be."""
+    weights = np.where(distances > 0, 1 / np.maximum(distances, 1) ** 2, 0)
+    laplacian = np.diag(weights.sum(axis=1)) - weights
+    inverse = np.linalg.pinv(laplacian)
+    for _ in range(ROUNDS):
+        apart = positions[:, None] - positions[None]
+        length = np.maximum(np.hypot(apart[..., 0], apart[..., 1]), 1e-9)
+        pull = -weights * distances / length
+        np.fill_diagonal(pull, 0)
+        np.fill_diagonal(pull, -pull.sum(axis=1))
+        positions = inverse @ (pull @ positions)
+    return positions
+
+
+def _untangled(begun: Positions, distances: NDArray[np.float64], ends: NDArray[Any]) -> Positions:
+    """The same node by node; a step that would let edges cross is made shorter, or not at all."""
+    positions = begun.copy()
+    weights = np.where(distances > 0, 1 / np.maximum(distances, 1) ** 2, 0)
+    own = [ends[(ends == node).any(axis=1)] for node in range(len(positions))]
+    others = [ends[~(ends == node).any(axis=1)] for node in range(len(positions))]
+    for _ in range(SINGLE_ROUNDS):
+        for node in range(len(positions)):
+            apart = positions[node] - positions
+            length = np.maximum(np.hypot(apart[:, 0], apart[:, 1]), 1e-9)
+            goal = positions + apart * (distances[node] / length)[:, None]
+            aim = (weights[node, :, None] * goal).sum(axis=0) / weights[node].sum()
+            before = positions[node].copy()
+            for step in (1.0, 0.5, 0.2):
+                positions[node] = before + step * (aim - before)
+                if not _crossed(positions, own[node], others[node]).any():
+                    break
+            else:
+                positions[node] = before
+    return positions
+
+
+def _crossed(positions: Positions, some: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:
+    """[some, others]: which edges cross; those that share an end do not."""
+    a, b = positions[some[:, 0], None], positions[some[:, 1], None]
+    c, d = positions[None, others[:, 0]], positions[None, others[:, 1]]
+
+    def side(p: Positions, q: Positions, r: Positions) -> NDArray[np.float64]:
+        return (q[..., 0] - p[..., 0]) * (r[..., 1] - p[..., 1]) - (q[..., 1] - p[..., 1]) * (
+            r[..., 0] - p[..., 0]
+        )
+
+    shared = (some[:, None, :, None] == others[None, :, None, :]).any(axis=(2, 3))
+    crossed = (side(a, b, c) * side(a, b, d) < 0) & (side(c, d, a) * side(c, d, b) < 0)
+    return crossed & ~shared

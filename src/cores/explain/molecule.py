@@ -1,0 +1,101 @@
+"""A molecule as chemists draw it, by rdkit, with the kept part highlighted."""
+
+import re
+from collections import defaultdict
+from typing import Any
+from xml.etree import ElementTree
+
+from cores.data.molecules import needs_rdkit
+from cores.explain.explained import ExplainedGraph
+from cores.files.escape import html
+
+_TAGS = re.compile(r"\b(atom|bond)-(\d+)\b")
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_FONT = re.compile(r"font-size:(\d+)px")
+BOND_LENGTH = 26
+"""In a picture, at most."""
+
+
+def draw_molecule(
+    graph: ExplainedGraph, width: int, height: int
+) -> tuple[str, list[tuple[int, int] | None]]:
+    """Elements of SVG, and where each atom is.
+
+    rdkit's own SVG has a kilobyte for every few bonds; here lines of a kind are one path.
+    """
+    needs_rdkit()
+    from rdkit.Chem.Draw import rdMolDraw2D
+
+    drawer = rdMolDraw2D.MolDraw2DSVG(width, height, width, height, True)  # letters as text
+    options: Any = drawer.drawOptions()
+    options.useBWAtomPalette()
+    options.clearBackground = False
+    options.fixedBondLength = BOND_LENGTH
+    options.padding = 0.08
+    options.prepareMolsBeforeDrawing = False
+    # Without hydrogens at stereo centres: they would be atoms that the graph does not have.
+    drawer.DrawMolecule(rdMolDraw2D.PrepareMolForDrawing(graph.molecule, addChiralHs=False))
+    drawer.FinishDrawing()
+    atoms = range(len(graph.nodes))
+    places = [drawer.GetDrawCoords(atom) for atom in atoms]
+    points: list[tuple[int, int] | None] = [(round(place.x), round(place.y)) for place in places]
+    return _highlight(graph, places) + _compact(drawer.GetDrawingText(), graph), points
+
+
+def _highlight(graph: ExplainedGraph, places: list[Any]) -> str:
+    """A band below the kept bonds, and a dot below the kept atoms."""
+
+    def at(node: int) -> str:
+        return f"{places[node].x:.0f} {places[node].y:.0f}"
+
+    bonds = [
+        f"M{at(a)}L{at(b)}"
+        for (a, b), kept in zip(graph.edges, graph.kept_edges, strict=True)
+        if kept
+    ]
+    atoms = [f"M{at(node)}h0" for node, marked in enumerate(graph.marked) if marked]
+    return f'<path class="mk" d="{"".join(bonds + atoms)}"/>' if atoms else ""
+
+
+def _compact(text: str, graph: ExplainedGraph) -> str:
+    """What rdkit drew: one path of lines and one of wedges for each of kept and removed bonds."""
+    kept_bonds = {
+        frozenset(ends)
+        for ends, kept in zip(graph.edges, graph.kept_edges, strict=True)
+        if kept
+    }  # fmt: skip
+    layers: dict[str, list[str]] = defaultdict(list)
+    letters = []
+    for element in ElementTree.fromstring(text.encode("iso-8859-1", "xmlcharrefreplace")):
+        kind = element.tag.rpartition("}")[2]
+        tags = _TAGS.findall(element.get("class", ""))
+        named = [int(number) for what, number in tags if what == "atom"]
+        if kind == "text" and named:
+            letters.append(_letter(element, graph, named[0]))
+        elif kind == "path" and named:
+            # A line of a bond; marks of an atom, as of a radical, have one atom alone.
+            bond = frozenset(named)
+            kept = bond in kept_bonds if len(bond) == 2 else graph.marked[named[0]]
+            filled = "fill:none" not in element.get("style", "")
+            layers[("k" if kept else "g") + ("w" if filled else "b")].append(_path(element))
+    paths = [
+        f'<path class="{layer}" d="{"".join(layers[layer])}"/>'
+        for layer in ("gb", "gw", "kb", "kw")
+        if layer in layers
+    ]
+    return "".join(paths) + "".join(letters)
+
+
+def _path(element: ElementTree.Element) -> str:
+    """The path with short numbers."""
+    d = _NUMBER.sub(lambda found: f"{float(found[0]):.1f}".removesuffix(".0"), element.get("d", ""))
+    return re.sub(r"\s*([A-Za-z])\s*", r"\1", d.replace(",", " ")).strip()
+
+
+def _letter(element: ElementTree.Element, graph: ExplainedGraph, atom: int) -> str:
+    x, y = (f"{float(element.get(name, '0')):.0f}" for name in ("x", "y"))
+    size = _FONT.search(element.get("style", ""))
+    symbol = graph.nodes[atom]
+    kind = symbol if graph.marked[atom] else "gt"
+    font = f' font-size="{size[1]}"' if size else ""
+    return f'<text class="{kind}" x="{x}" y="{y}"{font}>{html(element.text or "")}</text>'

@@ -1,0 +1,152 @@
+"""Explained graphs as files: a page that stands on its own, JSON lines, a folder of pictures."""
+
+import hashlib
+import json
+import re
+import shutil
+from base64 import b64encode
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from cores import __version__
+from cores.errors import UserError
+from cores.explain.curves import shares_chart, training_charts
+from cores.explain.explained import ExplainedGraph
+from cores.explain.survey import Choice, Survey
+from cores.explain.svg import STYLE, Picture, picture
+from cores.files import make_folder, write_atomically
+from cores.files.escape import html, html_json, json_text
+from cores.runs.card import description
+from cores.runs.folder import METRICS
+from cores.runs.rows import read_metrics, shown_metrics
+from cores.runs.trained import TrainedModel
+
+TEMPLATES = Path(__file__).parent / "templates"
+REPORT = "report.html"
+"""In a run folder."""
+
+
+def report_page(
+    run: Path, trained: TrainedModel, survey: Survey, choice: Choice, source: str, alpha: float
+) -> str:
+    """The page; nothing in it asks for another file.
+
+    Args:
+        run: The run folder.
+        trained: Its model.
+        survey: The graphs.
+        choice: Which of them were asked for.
+        source: What to call the input.
+        alpha: Error rate of the prediction sets.
+    """
+    from markupsafe import Markup
+
+    metrics = read_metrics(run / METRICS) if (run / METRICS).exists() else {}
+    script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
+    what = "edges" if survey.removes_edges else "nodes"
+    drawn = [(graph, picture(graph)) for graph in survey.shown]
+    charts = training_charts(run, trained.config)
+    page = _environment().get_template("report.html.j2")
+    return page.render(
+        version=__version__,
+        run=run.absolute().name,
+        config=trained.config,
+        description=description(trained.config),
+        metrics=metrics,
+        shown_metrics=shown_metrics(metrics),
+        charts=[(chart.title, Markup(chart.svg)) for chart in charts],
+        shares=_marked_up(shares_chart(survey.classes, what)),
+        survey=survey,
+        choice=choice,
+        source=source,
+        alpha=f"{alpha:g}",
+        what=what,
+        atoms="atoms" if survey.chemistry is not None else "nodes",
+        calibrated=bool(len(trained.calibration)),
+        labelled=survey.right + survey.wrong,
+        truth=any(graph.truth is not None for graph in survey.shown),
+        cards=[(graph, drawing, Markup(drawing.inline())) for graph, drawing in drawn],
+        details=Markup(html_json([_details(*each) for each in drawn])),
+        style=Markup((TEMPLATES / "report.css").read_text(encoding="utf-8") + STYLE),
+        script=Markup(script),
+        script_hash=b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    )
+
+
+def _marked_up(chart: Any) -> tuple[str, Any]:
+    from markupsafe import Markup
+
+    return chart.title, Markup(chart.svg)
+
+
+def _environment() -> Any:
+    """Templates in which every text goes through :func:`cores.files.escape.html`."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    def escaped(value: Any) -> Any:
+        return value if isinstance(value, Markup) else Markup(html(value))
+
+    return Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=escaped,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _details(graph: ExplainedGraph, drawing: Picture) -> dict[str, Any]:
+    """What the page shows of a graph when it is asked for: nodes, and edges where they differ."""
+
+    def short(scores: Sequence[float] | None, at: int) -> float | None:
+        return None if scores is None else round(scores[at], 3)
+
+    details: dict[str, Any] = {
+        "nodes": [
+            [number, name, short(graph.node_scores, at), int(graph.kept_nodes[at])]
+            for at, (number, name) in enumerate(zip(graph.numbers, graph.nodes, strict=True))
+        ],
+        "points": drawing.points,
+    }
+    if graph.removes_edges:
+        details["edges"] = [
+            [*sorted((graph.numbers[a], graph.numbers[b])), short(graph.edge_scores, at), int(kept)]
+            for at, ((a, b), kept) in enumerate(zip(graph.edges, graph.kept_edges, strict=True))
+        ]
+    return details
+
+
+def json_lines(graphs: Sequence[ExplainedGraph]) -> bytes:
+    """The records of graphs, with every node and edge."""
+    lines = [
+        json_text(json.dumps(graph.full_record, ensure_ascii=False, separators=(",", ":")))
+        for graph in graphs
+    ]
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def write_pictures(graphs: Sequence[ExplainedGraph], folder: Path) -> None:
+    """One SVG for every graph in a new folder, which is there with all of them or not at all."""
+    make_folder(folder.absolute().parent)
+    temporary = folder.with_name(f".{folder.name}.{uuid4().hex[:12]}.tmp")
+    try:
+        temporary.mkdir()
+        for graph in graphs:
+            drawing = picture(graph).standalone()
+            write_atomically(temporary / picture_name(graph), drawing)
+        temporary.replace(folder)
+    except OSError as error:
+        raise UserError(f"cannot write {folder}: {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def picture_name(graph: ExplainedGraph) -> str:
+    """Position and name of a graph as the name of a file, without anything that is a path."""
+    name = re.sub(r"[^A-Za-z0-9_-]+", "_", graph.id)[:60].strip("_")
+    number = f"{graph.position:06d}"
+    return f"{number}.svg" if name in ("", str(graph.position)) else f"{number}-{name}.svg"

@@ -1,0 +1,152 @@
+"""All graphs of an input, counted, and those of them that were asked for."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from cores.data.raw import SHOWN
+from cores.errors import UserError, nearest
+from cores.explain.explained import ExplainedGraph, explained_graphs
+from cores.explain.fragments import KeptChemistry
+from cores.runs.predict import PredictedGraphs
+from cores.runs.trained import TrainedModel
+
+BINS = 20
+"""Of the kept shares."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which graphs to show; a graph must meet every condition."""
+
+    graphs: frozenset[int] | None = None
+    """Positions; None for any."""
+    predicted: str | None = None
+    """The predicted class."""
+    errors: bool = False
+    """Only graphs that are predicted wrong."""
+    uncertain: bool = False
+    """Only graphs whose prediction set holds no label, or several."""
+    count: int = 100
+    """The most that are shown."""
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise UserError(f"`count` must be positive, got {self.count}")
+
+    def check(self, trained: TrainedModel) -> None:
+        """Refuse conditions that no graph of this model can meet."""
+        names = trained.schema.class_names
+        if self.predicted is not None and self.predicted not in names:
+            raise UserError(
+                f"the model knows no class {self.predicted!r}; {nearest(self.predicted, names)}"
+            )
+        if self.uncertain and not len(trained.calibration):
+            raise UserError("the model was not calibrated: it has no prediction sets")
+
+    def admits(self, graph: ExplainedGraph) -> bool:
+        """Whether a graph meets the conditions."""
+        return (
+            (self.graphs is None or graph.position in self.graphs)
+            and (self.predicted is None or graph.prediction == self.predicted)
+            and not (self.errors and graph.correct is not False)
+            and not (self.uncertain and graph.sure is not False)
+        )
+
+
+@dataclass
+class ClassCounts:
+    """The graphs that are predicted to be of a class."""
+
+    graphs: int = 0
+    right: int = 0
+    wrong: int = 0
+    sure: int = 0
+    unsure: int = 0
+    node_share: float = 0.0
+    """Sum of the shares of nodes that are kept."""
+    edge_share: float = 0.0
+    shares: Counter[int] = field(default_factory=Counter)
+    """Graphs by the bin of the share that the model decides on: of nodes, or of edges."""
+
+
+@dataclass
+class Survey:
+    """What was found in an input."""
+
+    removes_edges: bool
+    """Whether the model removes edges alone."""
+    classes: dict[str, ClassCounts]
+    """By predicted class, in the model's order."""
+    shown: list[ExplainedGraph] = field(default_factory=list)
+    """What was chosen, as many as asked for."""
+    graphs: int = 0
+    chosen: int = 0
+    """How many meet the conditions."""
+    errors: int = 0
+    """Rows that could not be used."""
+    first_errors: list[str] = field(default_factory=list)
+    chemistry: KeptChemistry | None = None
+
+    @classmethod
+    def of(
+        cls, trained: TrainedModel, chunks: Iterable[PredictedGraphs], choice: Choice
+    ) -> "Survey":
+        """Go through the graphs once; only those that are shown are kept."""
+        choice.check(trained)
+        schema = trained.schema
+        found = cls(
+            trained.config.spec.removes == "edge",
+            {name: ClassCounts() for name in schema.class_names},
+            chemistry=KeptChemistry() if schema.encoding.kind == "molecules" else None,
+        )
+        for chunk in chunks:
+            found.errors += len(chunk.rejected)
+            told = [f"{row.id}: line {row.line}: {row.reason}" for row in chunk.rejected]
+            found.first_errors = (found.first_errors + told)[:SHOWN]
+            for graph in explained_graphs(chunk, schema):
+                found._add(graph, choice)
+        found._check(choice)
+        return found
+
+    @property
+    def right(self) -> int:
+        """Graphs that are predicted as labelled."""
+        return sum(counts.right for counts in self.classes.values())
+
+    @property
+    def wrong(self) -> int:
+        """Graphs that are predicted otherwise than labelled."""
+        return sum(counts.wrong for counts in self.classes.values())
+
+    def _add(self, graph: ExplainedGraph, choice: Choice) -> None:
+        self.graphs += 1
+        counts = self.classes[graph.prediction]
+        counts.graphs += 1
+        counts.right += graph.correct is True
+        counts.wrong += graph.correct is False
+        counts.sure += graph.sure is True
+        counts.unsure += graph.sure is False
+        counts.node_share += graph.record["node_ratio"]
+        counts.edge_share += graph.record["edge_ratio"]
+        share = graph.record["edge_ratio" if self.removes_edges else "node_ratio"]
+        counts.shares[min(BINS - 1, int(share * BINS))] += 1
+        if self.chemistry is not None:
+            self.chemistry.add(graph)
+        if choice.admits(graph):
+            self.chosen += 1
+            if len(self.shown) < choice.count:
+                self.shown.append(graph)
+
+    def _check(self, choice: Choice) -> None:
+        """Say why there is nothing to show."""
+        if not self.graphs:
+            told = f": {'; '.join(self.first_errors)}" if self.errors else ""
+            raise UserError(f"the input holds no usable graph{told}")
+        if choice.errors and not self.right + self.wrong:
+            raise UserError("`errors` needs true labels, and the input has none (`label_column`)")
+        if not self.shown:
+            raise UserError(
+                f"none of the {self.graphs} graphs meets all conditions; leave out `graphs`, "
+                "`class`, `errors` or `uncertain`"
+            )

@@ -1,0 +1,295 @@
+"""`cores explain`: what is written, which graphs are shown, and that data stay text."""
+
+import json
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+Ask = Callable[..., tuple[int, str, str]]
+Table = Callable[..., str]
+CPU = ("--device", "cpu")
+TINY = ("--epochs", "2", "--network.hidden_dim", "8", "--network.num_layers", "1", *CPU)
+VOID = ("meta", "input", "br")
+
+
+class Page(HTMLParser):
+    """A page as a browser reads it; refuses one whose tags do not match."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.cards: list[dict[str, str]] = []
+        self.addresses: list[str] = []
+        self.scripts: list[str] = []
+        self.headings: list[str] = []
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = {name: value or "" for name, value in attrs}
+        self.addresses += [found[name] for name in ("src", "href", "action") if name in found]
+        if "card" in found.get("class", "").split():
+            self.cards.append(found)
+        if tag == "script":
+            self.scripts.append("")
+        if tag == "h3":
+            self.headings.append("")
+        assert not [name for name in found if name.startswith("on")], "no code in attributes"
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        pass
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] == "script":
+            self.scripts[-1] += data
+        if self.open and self.open[-1] == "h3":
+            self.headings[-1] += data
+
+    @property
+    def details(self) -> list[dict[str, object]]:
+        return json.loads(self.scripts[0])
+
+
+@pytest.fixture
+def new_file(tmp_path: Path, molecule_table: Table) -> Path:
+    """Twelve molecules with labels, and a row that is none."""
+    (tmp_path / "new.csv").write_text(molecule_table(12) + "bad,C(,ring\n")
+    return tmp_path / "new.csv"
+
+
+def test_a_page_shows_every_graph_and_asks_for_nothing(
+    ask: Ask, molecule_run: Path, new_file: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "sub" / "report.html"
+    status, printed, err = ask("explain", molecule_run, new_file, "--out", out, *CPU)
+    assert (status, printed) == (0, f"12 of 12 graphs explained: {out}\n")
+    assert err.startswith("note: 1 rows could not be used: bad: line 14: invalid SMILES 'C('")
+    text = out.read_text()
+    page = Page(text)
+    assert page.headings[-12:] == [f"m{number}" for number in range(12)]
+    assert [card["data-id"] for card in page.cards] == [f"m{number}" for number in range(12)]
+    assert all(address.startswith("#") for address in page.addresses)
+    assert "http://" not in text
+    assert "https://" not in text
+    assert "connect-src" not in text
+    assert "default-src 'none'" in text
+    assert len(page.details) == 12
+    for word in ("What is kept of the molecules", "All metrics", "Share of the nodes that is kept"):
+        assert word in text
+    assert text.count('class="drawing"') >= 12
+
+
+def test_records_are_those_of_predict_with_nodes_and_edges(
+    ask: Ask, molecule_run: Path, new_file: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "explanations.jsonl"
+    assert ask("explain", molecule_run, new_file, "--out", out, *CPU)[0] == 0
+    explained = [json.loads(line) for line in out.read_text().splitlines()]
+    _, printed, _ = ask("predict", molecule_run, new_file, *CPU)
+    predicted = [json.loads(line) for line in printed.splitlines()][:12]
+    for record, expected in zip(explained, predicted, strict=True):
+        assert {name: record[name] for name in expected} == expected
+        kept = [node["node"] for node in record["nodes"] if node["kept"]]
+        assert sorted(kept) == sorted(expected["kept_nodes"])
+        ends = [edge["ends"] for edge in record["edges"] if edge["kept"]]
+        assert sorted(ends) == sorted(expected["kept_edges"])
+        assert all(0 <= node["keep_probability"] <= 1 for node in record["nodes"])
+    assert {record["label"] for record in explained} == {"ring", "chain"}
+
+
+def test_a_folder_gets_a_picture_of_every_graph(
+    ask: Ask, molecule_run: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "new.csv").write_text("id,smiles\n../../up,CCO\n0,c1ccccc1O\n")
+    out = tmp_path / "pictures"
+    asked = ask("explain", molecule_run, tmp_path / "new.csv", "--out", out, "--json", *CPU)
+    assert json.loads(asked[1])["shown"] == 2
+    assert sorted(path.name for path in out.iterdir()) == ["000000-up.svg", "000001-0.svg"]
+    for path in out.iterdir():
+        assert ElementTree.parse(path).getroot().tag.endswith("svg")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["new.csv", "pictures"]
+
+
+def test_conditions_choose_graphs_and_add_up(
+    ask: Ask, molecule_run: Path, new_file: Path, tmp_path: Path
+) -> None:
+    _, printed, _ = ask("predict", molecule_run, new_file, *CPU, "--alpha", "0.3")
+    records = [json.loads(line) for line in printed.splitlines()][:12]
+    labels = [line.rsplit(",", 1)[1] for line in new_file.read_text().splitlines()[1:13]]
+    rows = list(enumerate(zip(records, labels, strict=True)))
+    name = records[0]["prediction"]
+    conditions = {
+        ("--graphs", "0,3-5"): {0, 3, 4, 5},
+        ("--class", name): {at for at, (row, _) in rows if row["prediction"] == name},
+        ("--errors",): {at for at, (row, label) in rows if row["prediction"] != label},
+        ("--uncertain",): {at for at, (row, _) in rows if len(row["prediction_set"]) != 1},
+        ("--class", name, "--graphs", "0-2"): {
+            at for at, (row, _) in rows[:3] if row["prediction"] == name
+        },
+    }
+    for number, (options, expected) in enumerate(conditions.items()):
+        out = tmp_path / f"{number}.jsonl"
+        common = ("explain", molecule_run, new_file, "--out", out, "--alpha", "0.3", *CPU)
+        status, _, err = ask(*common, *options)
+        if expected:
+            found = [json.loads(line)["position"] for line in out.read_text().splitlines()]
+            assert set(found) == expected
+        else:
+            assert (status, out.exists()) == (2, False)
+            assert "none of the 12 graphs meets all conditions" in err
+    out = tmp_path / "few.jsonl"
+    asked = ask("explain", molecule_run, new_file, "--out", out, "--count", "2", "--json", *CPU)
+    summary = json.loads(asked[1])
+    assert (summary["graphs"], summary["chosen"], summary["shown"]) == (12, 12, 2)
+    assert summary["right"] + summary["wrong"] == 12
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--out", "TMP/o.txt"], "--out must end in .html or .jsonl, or be a folder, got o.txt"),
+        (["--out", "NEW"], "--out must end in"),
+        (["--out", "TMP/there.html"], "there.html exists already; delete it"),
+        (["--graphs", "one"], "--graphs takes numbers from 0"),
+        (["--graphs", "99"], "none of the 2 graphs meets all conditions"),
+        (["--class", "rings"], "the model knows no class 'rings'; did you mean ring?"),
+        (["--count", "0"], "--count must be positive, got 0"),
+        (["--errors"], "--errors needs true labels, and the input has none (--label-column)"),
+        (["--alpha", "2"], "--alpha must lie in (0, 1), got 2.0"),
+        (["--smiles-column", "smile"], "no column 'smile'"),
+    ],
+    ids=" ".join,
+)
+def test_a_mistake_is_told_in_a_line_and_nothing_is_written(
+    ask: Ask, molecule_run: Path, tmp_path: Path, options: list[str], message: str
+) -> None:
+    (tmp_path / "new.csv").write_text("id,smiles\na,CCO\nb,c1ccccc1\n")
+    (tmp_path / "there.html").write_text("mine")
+    given = [
+        text.replace("NEW", str(tmp_path / "new.csv")).replace("TMP", str(tmp_path))
+        for text in options
+    ]
+    out = () if "--out" in options else ("--out", tmp_path / "o.html")
+    status, printed, err = ask("explain", molecule_run, tmp_path / "new.csv", *given, *out, *CPU)
+    assert (status, printed) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["new.csv", "there.html"]
+    assert (tmp_path / "there.html").read_text() == "mine"
+
+
+def test_without_an_input_a_model_that_knows_no_data_says_so(ask: Ask, molecule_run: Path) -> None:
+    status, _, err = ask("explain", molecule_run, *CPU)
+    assert status == 2
+    assert "does not say where its data are" in err
+    status, _, err = ask("explain", molecule_run, "--id-column", "id", *CPU)
+    assert status == 2
+    assert "naming others needs an INPUT" in err
+
+
+@pytest.mark.parametrize("kind", ["csv", "sdf"])
+def test_without_an_input_the_test_graphs_are_shown(
+    ask: Ask, molecule_table: Table, tmp_path: Path, kind: str
+) -> None:
+    """Also where the file counts atoms otherwise than a SMILES made of it would."""
+    data = tmp_path / f"data.{kind}"
+    table = molecule_table(80)
+    data.write_text(table if kind == "csv" else sdf(table))
+    run = tmp_path / "run"
+    assert ask("train", "--dataset", data, "--model", "gnn", *TINY, "--out", run)[0] == 0
+    for _ in range(2):  # a report of ours is replaced
+        status, printed, _ = ask("explain", run, "--json", *CPU)
+        summary = json.loads(printed)
+        assert (status, summary["out"]) == (0, str(run / "report.html"))
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert summary["graphs"] == metrics["test_graphs"]
+    assert summary["right"] == round(metrics["accuracy"] * metrics["test_graphs"])
+    text = (run / "report.html").read_text()
+    Page(text)
+    assert "accuracy, selection part" in text
+    assert "Loss over 2 epochs" in text
+
+
+def sdf(table: str) -> str:
+    from rdkit import Chem
+
+    entries = []
+    for line in table.splitlines()[1:]:
+        name, smiles, label = line.split(",")
+        molecule = Chem.MolFromSmiles(smiles)
+        order = list(reversed(range(molecule.GetNumAtoms())))
+        block = Chem.MolToMolBlock(Chem.RenumberAtoms(molecule, order))
+        entries.append(f"{name}{block}\n> <label>\n{label}\n\n$$$$\n")
+    return "".join(entries)
+
+
+def test_a_named_dataset_is_shown_with_its_true_reason(ask: Ask, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert ask("train", "--dataset", "motifs", "--model", "gnn", *TINY, "--out", run)[0] == 0
+    assert ask("explain", run, "--count", "3", *CPU)[0] == 0
+    text = (run / "report.html").read_text()
+    assert len(Page(text).cards) == 3
+    assert "truly decides the class" in text
+    assert text.count('class="tr"') == 4  # with that of the legend
+
+
+HOSTILE = ("</script><script>alert(1)</script>", "'\"><img src=x onerror=alert(1)>", "\x1b[31mred")
+
+
+def test_names_and_labels_stay_text(
+    ask: Ask, train_tiny: Callable[..., Path], molecule_table: Table, tmp_path: Path
+) -> None:
+    label = "</script><script>alert(2)</script>"
+    train = tmp_path / "train.csv"
+    train.write_text(molecule_table(160).replace(",ring", f",{label}"))
+    run = train_tiny(train)
+    rows = [f'"{name.replace(chr(34), 2 * chr(34))}",c1ccccc1,{label}' for name in HOSTILE]
+    (tmp_path / "new.csv").write_text("\n".join(["id,smiles,label", *rows]) + "\n")
+    out = tmp_path / "report.html"
+    assert ask("explain", run, tmp_path / "new.csv", "--out", out, *CPU)[0] == 0
+    page = Page(out.read_text())
+    assert len(page.scripts) == 2
+    assert len(page.details) == 3
+    assert "alert" not in "".join(page.scripts)
+    shown = [*HOSTILE[:2], r"\x1b[31mred"]
+    assert [card["data-id"] for card in page.cards] == shown
+    assert "\x1b" not in out.read_text()
+    pictures = tmp_path / "pictures"
+    assert ask("explain", run, tmp_path / "new.csv", "--out", pictures, *CPU)[0] == 0
+    titles = [ElementTree.parse(path).getroot()[0].text for path in sorted(pictures.iterdir())]
+    assert [(title or "").partition(": ")[0] for title in titles] == shown
+
+
+def test_the_page_of_a_graph_model_draws_dots(
+    ask: Ask, train_tiny: Callable[..., Path], tmp_path: Path
+) -> None:
+    ring = [[at, (at + 1) % 5] for at in range(5)]
+    rows = [
+        {"id": f"g{at}", "nodes": ["a", "b"] * 2 + ["a"], "edges": ring[: 5 - at % 2],
+         "label": at % 2} for at in range(60)
+    ]  # fmt: skip
+    path = tmp_path / "graphs.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run = train_tiny(path, "cores-edge")
+    big = {"id": "big", "nodes": ["a"] * 400, "edges": [[at, at + 1] for at in range(399)]}
+    path.write_text("".join(json.dumps(row) + "\n" for row in [*rows[:4], big]))
+    out = tmp_path / "report.html"
+    assert ask("explain", run, path, "--out", out, *CPU)[0] == 0
+    text = out.read_text()
+    page = Page(text)
+    assert len(page.cards) == 5
+    assert re.search(r"\d+ of 400 nodes are not shown", text)
+    assert "removes edges alone" in text
+    nodes = page.details[0]["nodes"]
+    assert isinstance(nodes, list)
+    assert [row[1] for row in nodes] == ["a", "b", "a", "b", "a"]

@@ -1,0 +1,46 @@
+"""Layouts: the same every time, rings open, and no crossings where a small graph needs none."""
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from cores.explain.layout import crossings, graph_layout
+
+
+def edges_of(graph: nx.Graph) -> list[tuple[int, int]]:
+    return [(min(edge), max(edge)) for edge in graph.edges]
+
+
+PLANE = {
+    "ring": nx.cycle_graph(18),
+    "ladder": nx.ladder_graph(8),
+    "two rings": nx.Graph([(0, 1), (1, 2), (2, 3), (3, 0), (3, 4), (4, 5), (5, 6), (6, 3)]),
+    "tree": nx.random_labeled_tree(30, seed=3),
+    "dodecahedron": nx.dodecahedral_graph(),
+}
+
+
+@pytest.mark.parametrize("graph", PLANE.values(), ids=list(PLANE))
+def test_a_small_plane_graph_does_not_cross_itself(graph: nx.Graph) -> None:
+    edges = edges_of(graph)
+    positions = graph_layout(len(graph), edges)
+    assert crossings(positions, edges) == 0
+    assert np.array_equal(positions, graph_layout(len(graph), edges))
+
+
+def test_a_ring_is_round() -> None:
+    positions = graph_layout(12, edges_of(nx.cycle_graph(12)))
+    radius = np.linalg.norm(positions - positions.mean(axis=0), axis=1)
+    assert radius.max() / radius.min() < 1.05
+
+
+def test_crossing_edges_are_counted() -> None:
+    square = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
+    assert crossings(square, [(0, 2), (1, 3)]) == 1
+    assert crossings(square, [(0, 1), (1, 2), (2, 3)]) == 0
+
+
+def test_components_and_single_nodes_lie_apart() -> None:
+    positions = graph_layout(7, [(0, 1), (2, 3), (3, 4)])
+    apart = np.linalg.norm(positions[:, None] - positions[None], axis=2) + np.eye(7)
+    assert apart.min() > 0.5
