@@ -245,6 +245,12 @@ def test_edge_features_that_do_not_fit_the_edges_are_named() -> None:
         from_graphs([good, unknown])
 
 
+def test_truth_values_among_numbers_are_numbers() -> None:
+    assert from_graphs([pyg(), pyg()], [True, False]).labels == (False, True)
+    mixed = from_graphs([pyg(), pyg()], [True, 2]).labels
+    assert [type(label) for label in mixed] == [int, int]
+
+
 @pytest.mark.parametrize(
     ("y", "message"),
     [
@@ -252,6 +258,8 @@ def test_edge_features_that_do_not_fit_the_edges_are_named() -> None:
         ([0, 1, 2], "`y` has 3 labels for 2 graphs"),
         ([0, 0.5], "graph 1 has the label 0.5, a float"),
         ([0, None], "graph 1 has the label None"),
+        ([0, 2**63], "a label is too large a number"),
+        (["a", "\ud800"], "or holds half a character"),
         ([[0], [0, 1]], r"graph 1 has the label \[0, 1\]"),
         ("ab", "`y`"),
         (5, "`y`"),

@@ -158,6 +158,13 @@ def test_every_format_has_the_same_content(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["new.csv", name]
 
 
+def test_truth_values_are_truth_values_in_parquet() -> None:
+    kind = records.RecordFormat.of(Path("o.parquet"), False, (False, True))
+    content = kind.encoded([{"id": "a", "prediction": True, "prediction_set": [False, True]}])
+    (found,) = parquet.read_table(io.BytesIO(content)).to_pylist()
+    assert (found["prediction"], found["prediction_set"]) == (True, [False, True])
+
+
 def test_whole_numbers_are_numbers_in_every_format(
     train_tiny: Train, molecule_file: Path, tmp_path: Path
 ) -> None:

@@ -34,7 +34,10 @@ def changed(path: Path, change: Change) -> None:
 
 SCHEMA: dict[str, Any] = {
     "class_names": ["ab", [3, 4], ["a"], [], None, {"a": 1}, [None, "b"]],
-    "labels": ["ab", [[1], [2]], ["a"], 2, [None, None]],
+    "labels": [
+        *("ab", [[1], [2]], ["a"], 2, [None, None], [{}, {}], ["a", "a"], ["a", 1], [0, False]),
+        *([0, 2**63], [0.5, 1.5], ["\ud800", "a"]),
+    ],
     "feature_names": ["x" * 40, [1] * 40, 3],
     "fingerprint": [3, None],
     "encoding": [

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from cores.data.dataset import Dataset, numbered
+from cores.data.dataset import Dataset, are_labels, numbered
 from cores.data.encoding import Encoding, encode
 from cores.data.molecules import (
     ATOM_COLUMNS,
@@ -340,6 +340,12 @@ def numbered_classes(given: Sequence[Any]) -> tuple[tuple[Any, ...], list[int]]:
                 "make them all alike"
             )
     labels = tuple(sorted(set(given)))
+    if {*map(type, labels)} == {bool, int}:
+        labels = tuple(map(int, labels))
+    if labels and not are_labels(labels):
+        raise UserError(
+            "a label is too large a number, or holds half a character that no file can hold"
+        )
     numbers = {label: number for number, label in enumerate(labels)}
     return labels, [numbers[label] for label in given]
 

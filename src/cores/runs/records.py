@@ -198,8 +198,7 @@ class RecordFormat:
     def _schema(self) -> Any:
         import pyarrow as pa
 
-        numbers = all(isinstance(label, int) for label in self.labels)
-        label = pa.int64() if numbers else pa.string()
+        label = {bool: pa.bool_(), int: pa.int64(), str: pa.string()}[type(self.labels[0])]
         per_label = pa.struct([(str(name), pa.float64()) for name in self.labels])
         kinds = {
             "id": pa.string(),

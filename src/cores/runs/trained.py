@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from cores.config import RunConfig
-from cores.data.dataset import Dataset, Dims
+from cores.data.dataset import Dataset, Dims, are_labels
 from cores.data.encoding import Encoding
 from cores.errors import UserError
 from cores.evaluation.predictions import predict
@@ -175,7 +175,8 @@ def _check_schema(schema: DataSchema) -> None:
     if not (
         isinstance(labels, tuple)
         and len(labels) == len(schema.class_names) >= 1
-        and all(isinstance(label, str | int | float) for label in labels)
+        and not any(isinstance(label, tuple | dict) for label in labels)
+        and are_labels(labels)
     ):
         raise ValueError("there is not a label for every class")
     counts = encoding.version, encoding.node_numbers, encoding.edge_numbers

@@ -393,6 +393,15 @@ def test_a_list_is_no_label(table: Table) -> None:
     assert "has the label [1]; it must be text or a whole number" in str(unusable)
 
 
+def test_a_label_that_no_file_can_hold_is_told(tmp_path: Path) -> None:
+    labels = ("a", "b", "\ud800")
+    lines = (json.dumps({"nodes": 2, "label": label}) for label in labels)
+    (tmp_path / "g.jsonl").write_text("\n".join(lines))
+    dataset = load_dataset(tmp_path / "g.jsonl")
+    assert dataset.labels == ("a", "b")
+    assert "line 3 (2): has a label with half a character" in str(dataset.unusable)
+
+
 def test_a_file_without_labels_is_refused_for_training(table: Table) -> None:
     with pytest.raises(UserError, match="has no labels; say which column holds them"):
         load_dataset(table("smiles,kind", "C,1", "C,0"))

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from cores.data.dataset import Dataset
+from cores.data.dataset import Dataset, is_writable
 from cores.data.encoding import Encoding, encode
 from cores.data.inputs.columns import ColumnNames
 from cores.data.inputs.sources import GRAPHS, Rows, partitions, read_rows, suffix_of
@@ -103,6 +103,8 @@ def _problem(label: Any) -> str | None:
     """Why a label is none; tables write one that is missing as NaN, too."""
     if isinstance(label, list | dict):
         return f"has the label {label!r:.40}; it must be text or a whole number"
+    if isinstance(label, str) and not is_writable(label):  # JSON may hold such
+        return "has a label with half a character, which no file can hold"
     return "has no label" if label is None or str(label).lower() in ("", "nan") else None
 
 
