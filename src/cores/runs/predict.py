@@ -219,7 +219,7 @@ def predict_records(
 ) -> Iterator[tuple[list[Record], tuple[str, ...]]]:
     """The records of an input, chunk by chunk, and the fields of each."""
     predictor = Predictor(run, options, device)
-    for rows in input_rows(source, runrun_columns(run, options), data_root, CHUNK):
+    for rows in input_rows(source, run_columns(run, options), data_root, CHUNK):
         yield predictor.records(rows), predictor.fields
 
 
