@@ -61,8 +61,9 @@ def needs_rdkit() -> Any:
     return Chem
 
 
-LONGEST_SMILES = 100_000
-"""Characters; no molecule that people work with has as many."""
+LONGEST_SMILES, LONGEST_BLOCK = 10_000, 2**19
+"""Characters; no molecule that people work with has as many. rdkit needs four seconds for a SMILES
+of that length made of rings, and four times as long for twice the length."""
 
 
 class InvalidMoleculeError(ValueError):
@@ -78,7 +79,7 @@ def molecule_from_smiles(smiles: str) -> Any:
     chem = needs_rdkit()
     if not smiles.strip():
         raise InvalidMoleculeError("empty SMILES")
-    if len(smiles) > LONGEST_SMILES:  # rdkit takes about a kilobyte for each
+    if len(smiles) > LONGEST_SMILES:
         raise InvalidMoleculeError(f"the SMILES has {len(smiles)} characters")
 
     def read() -> Any:
@@ -94,6 +95,8 @@ def molecule_from_smiles(smiles: str) -> Any:
 def molecule_from_block(block: str) -> Any:
     """A molecule from an entry of an SD file; atoms are counted as there."""
     chem = needs_rdkit()
+    if len(block) > LONGEST_BLOCK:
+        raise InvalidMoleculeError(f"the structure has {len(block)} characters")
     return _usable(
         lambda: _without_hydrogens(chem.MolFromMolBlock(block, removeHs=False)), "invalid structure"
     )

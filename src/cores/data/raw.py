@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 MOST_NODES = 1_000_000
 """Of a graph without features; a wrong number of nodes must not take all memory."""
 
+BYTES_OF_NODE = 64
+"""That a node takes at least, with or without features, while a file is read."""
+
 
 class Columns(NamedTuple):
     """What every node, or every edge, of a file has."""

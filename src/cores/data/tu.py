@@ -23,6 +23,8 @@ from cores.files.limits import Allowance, all_lines, check_regular
 AnyPath = Path | zipfile.Path
 
 # What zipfile raises on damaged archives, unknown methods of compression, and passwords.
+MOST_FILES = 1_000
+"""Of an archive; a dataset has about ten."""
 _BAD_ZIP = (
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError),
     *(EOFError, NotImplementedError, RuntimeError),
@@ -71,6 +73,8 @@ def read_tu(source: Path, *, labelled: bool = True) -> TURecords:
             return _read_folder(source, source, labelled)
         check_regular(source)
         with zipfile.ZipFile(source) as archive:
+            if len(archive.namelist()) > MOST_FILES:
+                raise UserError(f"{source} holds {len(archive.namelist())} files; pack one dataset")
             if any(name.startswith("/") for name in archive.namelist()):
                 # Never written by a well-meant program, and `zipfile.Path` may not end on them.
                 raise UserError(f"{source} holds names that begin with /; pack it anew")

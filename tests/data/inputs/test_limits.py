@@ -163,8 +163,9 @@ def test_rows_that_are_read_for_training_are_counted(
 ) -> None:
     line = '{"nodes": 500, "edges": [], "label": %d}\n'
     (tmp_path / "a.jsonl").write_text("".join(line % (number % 2) for number in range(3000)))
-    monkeypatch.setenv("CORES_MAX_MEMORY", "20K")
-    with pytest.raises(UserError, match=r"a.jsonl unpacks to .* KiB or more, more than 20K"):
+    monkeypatch.setenv("CORES_MAX_MEMORY", "40M")
+    assert len(rows(tmp_path / "a.jsonl")) == 3  # each of them is small enough
+    with pytest.raises(UserError, match=r"a.jsonl unpacks to 62.5 MiB or more, more than 40M"):
         load_dataset(tmp_path / "a.jsonl")
 
 
@@ -221,3 +222,28 @@ def test_a_smiles_that_no_molecule_has_is_rejected(tmp_path: Path) -> None:
     (found,) = rows(tmp_path / "a.smi")
     assert [row.reason for row in found.rejected] == ["the SMILES has 200000 characters"]
     assert len(found.graphs) == 1
+
+
+def test_a_structure_that_rdkit_would_brood_over_is_refused(tmp_path: Path) -> None:
+    rings = "C1CC1" * 5000  # takes it a minute
+    (tmp_path / "rings.csv").write_text(f"smiles\n{rings}\nCC\n")
+    (found,) = rows(tmp_path / "rings.csv")
+    assert [row.reason for row in found.rejected] == ["the SMILES has 25000 characters"]
+    (tmp_path / "long.sdf").write_text("title\n\n\n" + "M  V30 \n" * 100_000 + "M  END\n$$$$\n")
+    (found,) = rows(tmp_path / "long.sdf")
+    assert "the structure has 80" in found.rejected[0].reason
+
+
+def test_a_few_lines_that_ask_for_many_nodes_are_refused(tmp_path: Path) -> None:
+    line = '{"nodes": 1000000, "label": 1}\n'
+    (tmp_path / "many.jsonl").write_text(40 * line)
+    with pytest.raises(UserError, match=r"40 lines that follow each other need 2.4 GiB, more than"):
+        rows(tmp_path / "many.jsonl")
+
+
+def test_an_archive_of_many_folders_is_refused_at_once(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "many.zip", "w") as archive:
+        for number in range(2000):
+            archive.writestr(f"d{number}/a", "")
+    with pytest.raises(UserError, match=r"many.zip holds 2000 files; pack one dataset"):
+        load_dataset(tmp_path / "many.zip")

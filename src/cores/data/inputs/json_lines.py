@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from cores.data.inputs.columns import ID, LABEL, ColumnNames
 from cores.data.inputs.text import text_lines
-from cores.data.raw import MOST_NODES, Columns, Layout, Parsed, RawGraphs, Rejected
+from cores.data.raw import BYTES_OF_NODE, MOST_NODES, Columns, Layout, Parsed, RawGraphs, Rejected
 from cores.errors import told
+from cores.files.limits import MEMORY, told_size
 
 NOTHING = Columns(numbers=0, kinds=0)
 
@@ -185,6 +186,9 @@ def _same(columns: Columns | None, expected: Columns | None, kind: str) -> None:
 
 def _flat(graphs: list[_Graph], nodes: Columns, edges: Columns) -> RawGraphs:
     counts = np.array([graph.nodes for graph in graphs], dtype=np.int64)
+    # A line may ask for any number of nodes without features.
+    asked = BYTES_OF_NODE * int(counts.sum())
+    MEMORY.check(asked, f"{len(graphs)} lines that follow each other need {told_size(asked)}")
     ends = [np.array(graph.ends, dtype=np.int64).reshape(-1, 2) for graph in graphs]
     once = np.concatenate([np.empty((0, 2), dtype=np.int64), *ends])  # [P, 2]
     both = np.repeat(once, 2, axis=0)

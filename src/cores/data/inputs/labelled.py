@@ -13,7 +13,7 @@ from cores.data.encoding import Encoding, encode
 from cores.data.inputs.columns import ColumnNames
 from cores.data.inputs.sources import GRAPHS, Rows, partitions, read_rows, suffix_of
 from cores.data.lists import continuous_columns, numbered_classes
-from cores.data.raw import Layout, Parsed, Rejected, Unusable
+from cores.data.raw import BYTES_OF_NODE, Layout, Parsed, Rejected, Unusable
 from cores.errors import UserError
 from cores.files.limits import Allowance
 
@@ -72,7 +72,7 @@ def parsed_rows(
             raise UserError(f'{source}: {unusable.first[0]}; mend it, or set on_error="skip"')
         if len(found.graphs):
             layout = _joint(layout, found.graphs.layout)
-            allowance.take(found.graphs.size)
+            allowance.take(max(found.graphs.size, BYTES_OF_NODE * int(found.graphs.node_ptr[-1])))
             parsed.append(replace(found, molecules=()))  # rdkit's take more memory than graphs
     if not parsed:
         told = f" ({unusable})" if unusable.count else ""
