@@ -223,11 +223,11 @@ class Workers:
                 trial = waiting.pop()
                 pid = trial.start(self.log(trial), self._most(trial))
                 running[pid] = trial, time.monotonic()
-            pid, status = os.waitpid(-1, os.WNOHANG)
+            pid, status, used = os.wait4(-1, os.WNOHANG)
             if pid:
-                trial, begun = running.pop(pid)
+                trial, _ = running.pop(pid)
                 outcome = "survived" if status == 0 else "killed"
-                self.state.record(trial, outcome, time.monotonic() - begun)
+                self.state.record(trial, outcome, used.ru_utime + used.ru_stime)
                 continue
             for pid, (trial, begun) in list(running.items()):
                 hangs = time.monotonic() - begun > BUSY * self._most(trial)

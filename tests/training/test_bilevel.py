@@ -1,5 +1,6 @@
 """Algorithm 1 on a world with a known answer, and the pieces it is made of."""
 
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -313,7 +314,8 @@ def test_a_policy_that_is_no_longer_a_number_is_told() -> None:
     model = model_of(settings)
     torch.nn.init.constant_(model.policy.encoder.input.bias, float("nan"))
     student = learner_of(model, settings)
-    with pytest.raises(UserError, match=r"lower ppo.learning_rate"):
+    message = r"the size of the policy's weights is nan in epoch \d; lower ppo\.learning_rate"
+    with pytest.raises(UserError, match=message):
         train(model, student, [student], settings)
 
 
@@ -326,8 +328,11 @@ def test_a_classifier_that_goes_astray_is_not_blamed_on_the_policy() -> None:
         train(model, student, [student], settings)
 
 
-@pytest.mark.parametrize("where", ["train", "policy", "selection"])
-def test_features_that_are_too_large_are_not_blamed_on_a_rate(where: str) -> None:
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [("train", "the loss is"), ("policy", "the reward is"), ("selection", "")],
+)
+def test_features_that_are_too_large_are_not_blamed_on_a_rate(where: str, said: str) -> None:
     settings = config()
     model = model_of(settings)
     large = ba_motifs(num_graphs=24, seed=1)
@@ -341,6 +346,7 @@ def test_features_that_are_too_large_are_not_blamed_on_a_rate(where: str) -> Non
     with pytest.raises(UserError, match="features") as told:
         train(model, student, [student], settings, selection=large if where[0] == "s" else None)
     assert "learning_rate" not in str(told.value)
+    assert str(told.value).startswith(said)
 
 
 def test_a_classifier_that_is_no_longer_a_number_is_told() -> None:
@@ -459,7 +465,9 @@ def test_the_selection_part_is_measured_by_the_mode_without_dropout() -> None:
     }
 
 
-@pytest.mark.parametrize(("first", "last", "middle"), [(0.01, 1e-4, 1e-3), (0.01, 0.0, 0.005)])
+@pytest.mark.parametrize(
+    ("first", "last", "middle"), [(0.01, 1e-4, 1e-3), (0.01, 0.0, 0.005), (0.0, 0.01, 0.005)]
+)
 def test_the_entropy_bonus_fades_to_its_last_value(
     first: float, last: float, middle: float
 ) -> None:
@@ -546,3 +554,100 @@ def test_weights_from_the_first_half_of_the_policys_epochs_are_not_returned(
     student = learner_of(model, settings)
     state = train(model, student, [student], settings, selection=student.policy_graphs)
     assert state.stopping.best_epoch == 10  # epochs 5 to 8 are the first half of the policy's eight
+
+
+def state_of(settings: RunConfig, student: Learner, referees: list[Learner]) -> BilevelState:
+    model = model_of(settings)
+    selection, random = ba_motifs(num_graphs=4, seed=2), RandomState(0, CPU)
+    return BilevelState(model, None, student, referees, selection, settings, random)
+
+
+def test_a_checkpoint_holds_all_that_training_changes() -> None:
+    settings = config()
+    model = model_of(settings)
+    student, referee = learner_of(model, settings), learner_of(model_of(settings), settings)
+    critic, selection = Critic(DIMS, settings.network, "gin"), ba_motifs(num_graphs=4, seed=2)
+    random = RandomState(0, CPU)
+    state = BilevelState(model, critic, student, [referee], selection, settings, random)
+    others = {"averaged", "optimizer", "schedule", "stopping", "random"}
+    assert state.parts.keys() == {"policy", "critic", "learner_0", "learner_1"} | others
+    assert "critic" not in state_of(settings, student, [referee]).parts
+
+
+@pytest.mark.parametrize("mix", [0.0, 1.0])
+def test_a_learner_goes_on_where_another_one_was(mix: float) -> None:
+    settings = config(classifier_data={"mix": mix})
+    first, second = (learner_of(model_of(settings), settings) for _ in range(2))
+    (batch,) = first.train_graphs.batches(24)
+    first.fit([batch])
+    first.schedule.step(0.5)
+    second.load_state_dict(deepcopy(first.state_dict()))
+    for learner in (first, second):
+        torch.manual_seed(0)
+        learner.fit([batch])
+        learner.schedule.step(0.5)
+    ours, theirs = (each.classifier.state_dict() for each in (first, second))
+    assert all(torch.equal(value, theirs[name]) for name, value in ours.items())
+    assert first.optimizer.param_groups[0]["lr"] == second.optimizer.param_groups[0]["lr"]
+
+
+def test_a_referee_predicts_without_dropout_before_and_after_it_is_trained() -> None:
+    settings = config()
+    model = model_of(settings).train()
+    learner = learner_of(model, settings)
+    assert not learner.classifier.training
+    learner.fit(learner.train_graphs.batches(24))
+    assert not learner.classifier.training
+
+
+def test_the_loss_of_an_epoch_is_the_students_and_full_graphs_are_for_the_warm_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings = config()
+    student, referee = (learner_of(model_of(settings), settings) for _ in range(2))
+    losses, asked = {student: 1.0, referee: 2.0}, []
+    monkeypatch.setattr(Learner, "fit", lambda learner, batches: losses[learner])
+
+    def note(model: object, learner: Learner, config: RunConfig, warm_up: bool, _: object) -> list:
+        asked.append(warm_up)
+        return []
+
+    monkeypatch.setattr(bilevel, "training_batches", note)
+    state = state_of(settings, student, [referee])
+    for epoch, warm_up in ((1, True), (8, False)):
+        assert bilevel.fit_classifiers(state, epoch) == {"loss": 1.0}
+        assert asked == [warm_up, warm_up]
+        asked.clear()
+
+
+def test_training_ends_when_patience_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Line 20; patience counts from the first epoch whose weights may be returned."""
+
+    def told(*_: object) -> dict[str, float]:
+        return {"selection_accuracy": 0.5, "selection_reward": 0.5}
+
+    monkeypatch.setattr(bilevel, "selection_metrics", told)
+    settings = config(training={"epochs": 16, "batch_size": 32, "patience": 2})
+    model = model_of(settings)
+    student = learner_of(model, settings)
+    epochs: list[int] = []
+    state = train(model, student, [student], settings, report=lambda epoch, _: epochs.append(epoch))
+    assert state.stopping.exhausted
+    assert epochs[-1] == state.stopping.best_epoch + 2 < 16
+
+
+def test_classifiers_slow_down_by_the_balanced_accuracy_where_there_is_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = {"selection_accuracy": 0.9, "selection_reward": 0.2}
+    monkeypatch.setattr(bilevel, "selection_metrics", lambda *_: dict(told))
+    settings = config()
+    student, referee = (learner_of(model_of(settings), settings) for _ in range(2))
+    state = state_of(settings, student, [referee])
+    heard: list[float] = []
+    for learner in (student, referee):
+        monkeypatch.setattr(learner.schedule, "step", heard.append)
+    state.finish_epoch(1)
+    told["selection_balanced_accuracy"] = 0.6
+    state.finish_epoch(2)
+    assert heard == [0.9, 0.9, 0.6, 0.6]

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch.optim import Optimizer
 from torch_geometric.data import Batch
 
 from cores.config import NetworkConfig, PartsConfig, RunConfig
+from cores.data import splits
 from cores.data.dataset import Dataset
 from cores.data.datasets import load_dataset
 from cores.data.splits import split_dataset
@@ -182,6 +184,18 @@ def test_a_judge_has_the_test_part_of_its_run(small: Callable[..., Dataset]) -> 
         theirs = split_dataset(dataset, 2, parts)
         own = judges.judge_parts(dataset, run(2, "gin", "node", parts))
         assert torch.equal(theirs.test, own.test)
+
+
+def test_a_judge_of_a_scaffold_split_has_the_scaffolds_of_its_run(
+    small: Callable[..., Dataset], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(splits, "scaffold_groups", lambda smiles: np.arange(len(smiles)) // 2)
+    dataset = replace(small(), graphs=twice(small()), smiles=("C",) * 24)
+    parts = PartsConfig(kind="scaffold", policy=0.3)
+    theirs = split_dataset(dataset, 2, parts)
+    assert torch.equal(judges.judge_parts(dataset, run(2, parts=parts)).test, theirs.test)
+    random = split_dataset(dataset, 2, PartsConfig())
+    assert not torch.equal(random.test, theirs.test)
 
 
 def test_judges_of_other_parts_are_others(small: Callable[..., Dataset], tmp_path: Path) -> None:

@@ -14,8 +14,9 @@ from cores.errors import UserError
 from cores.graphs.store import GraphStore
 from cores.models.classifier import Classifier
 from cores.training import supervised
-from cores.training.state import RandomState
-from cores.training.supervised import Report, fit_epoch, fit_scaler, train
+from cores.training.journal import CHECKPOINT
+from cores.training.state import RandomState, load_state
+from cores.training.supervised import Report, fit_epoch, fit_scaler, inverse_frequencies, train
 
 GRAPHS = ba_motifs(num_graphs=60, base_size=5, motifs=("star", "clique"))
 SMALL = NetworkConfig(hidden_dim=16, num_layers=2)
@@ -105,7 +106,8 @@ def test_the_epoch_with_the_best_accuracy_and_then_the_lowest_loss_is_selected(
 def test_the_rate_falls_where_accuracy_stalls_and_weights_decay(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(supervised, "predict_proba", lambda model, batches: torch.ones(60, 2) / 2)
+    """It is right on as many graphs in every epoch; that its loss falls does not count."""
+    milder = [torch.tensor([[p, 1 - p]] * 60) for p in (0.75, 0.7, 0.65, 0.6)]
     settings = {"epochs": 4, "learning_rate": 0.01, "schedule_patience": 0}
     shares: list[float] = []
     monkeypatch.setattr(Classifier, "begin_epoch", lambda model, share: shares.append(share))
@@ -115,6 +117,8 @@ def test_the_rate_falls_where_accuracy_stalls_and_weights_decay(
         random = RandomState(0, torch.device("cpu"))
         classifier = Classifier(Dims(10, 2), SMALL, "gin")
         config = TrainingConfig(weight_decay=decay, schedule_factor=0.5, **settings)
+        said = iter(milder)
+        monkeypatch.setattr(supervised, "predict_proba", lambda *_, said=said: next(said))
         train(classifier, GRAPHS, GRAPHS, config, random, None, recorder(history))
         rates = [epoch["learning_rate"] for epoch in history]
         assert rates == pytest.approx([0.01, 0.01, 0.005, 0.0025])  # as it was in the epoch
@@ -136,6 +140,18 @@ def test_history_grows_by_a_whole_line_per_epoch(tmp_path: Path) -> None:
     }
 
 
+def test_a_checkpoint_holds_all_that_training_changes_and_belongs_to_its_run(
+    tmp_path: Path,
+) -> None:
+    config, random = TrainingConfig(epochs=1), RandomState(0, torch.device("cpu"))
+    classifier = Classifier(Dims(10, 2), SMALL, "gin")
+    train(classifier, GRAPHS, GRAPHS, config, random, tmp_path, key="mine")
+    parts = load_state(tmp_path / CHECKPOINT)["parts"]
+    assert parts.keys() == {"model", "optimizer", "schedule", "stopping", "random"}
+    with pytest.raises(UserError, match="belongs to a run of other settings"):
+        train(classifier, GRAPHS, GRAPHS, config, random, tmp_path, key="another")
+
+
 def small_features(scale: float) -> Dataset:
     graphs = replace(
         GRAPHS, x=torch.randn(len(GRAPHS.x), 2, dtype=torch.float64).mul(scale).float()
@@ -150,6 +166,24 @@ def test_features_too_small_to_be_scaled_are_named_with_their_column() -> None:
     with pytest.raises(UserError, match=message):
         fit_scaler(classifier, dataset.graphs, dataset)
     fit_scaler(classifier, small_features(1e-20).graphs, small_features(1e-20))
+    fit_scaler(classifier, small_features(0.0).graphs, small_features(0.0))  # nothing to divide by
+
+
+def test_features_too_large_to_be_scaled_are_named_with_their_column() -> None:
+    dataset = small_features(1.0)
+    dataset.graphs.x[3, 1] = torch.inf
+    with pytest.raises(UserError, match="the values of 'feature 1' are too large for single"):
+        fit_scaler(Classifier(dataset.dims, SMALL, "gin"), dataset.graphs, dataset)
+
+
+def test_one_large_feature_anywhere_is_behind_a_training_that_fails() -> None:
+    classifier = Classifier(Dims(10, 2), SMALL, "gin")
+    large = replace(GRAPHS, x=GRAPHS.x.clone())
+    large.x[5, 2] = -2e6
+    told = supervised.diverged("it fails", 3, classifier, [GRAPHS, large], "a.setting")
+    assert "in epoch 3: node features reach 2e+06 after scaling" in str(told)
+    told = supervised.diverged("it fails", 3, classifier, [GRAPHS, GRAPHS], "a.setting")
+    assert str(told) == "it fails in epoch 3; lower a.setting"
 
 
 def test_features_that_are_too_large_are_not_blamed_on_the_learning_rate() -> None:
@@ -207,3 +241,7 @@ def test_an_exploding_loss_is_the_users_to_mend() -> None:
     broken = replace(GRAPHS, x=GRAPHS.x * float("inf"))
     with pytest.raises(UserError, match=r"the loss is nan in epoch 1: node features reach inf"):
         fitted(TrainingConfig(epochs=3), graphs=broken)
+
+
+def test_a_class_without_graphs_weighs_as_much_as_one_with_a_single_graph() -> None:
+    assert inverse_frequencies(torch.tensor([0, 0, 1]), 3).tolist() == [0.5, 1.0, 1.0]
