@@ -1,7 +1,7 @@
 """Positions of a graph's nodes: rings open, no crossings where a small graph has a plane drawing.
 
-Stress majorisation (Gansner, Koren and North 2004) from a plane start; where edges cross in the
-end, nodes are moved one by one from the plane start and never across an edge.
+Stress majorisation (Gansner, Koren and North 2004) from two starts; where edges cross in the end,
+nodes are moved one by one from a plane start and never across an edge.
 """
 
 from collections.abc import Sequence
@@ -62,19 +62,28 @@ def _component(graph: nx.Graph, nodes: list[int]) -> Positions:
         for other, length in lengths.items():
             distances[number[node], number[other]] = length
     plane, _ = nx.check_planarity(graph)
-    starts = [nx.circular_layout(nodes)]
+    starts = [_scaling(distances)]
     if plane:
-        starts.insert(0, nx.planar_layout(graph))
-    begun = [_scaled(np.array([start[node] for node in nodes]), distances) for start in starts]
+        planar = nx.planar_layout(graph)
+        starts.append(_scaled(np.array([planar[node] for node in nodes]), distances))
+    found = [_stressed(start, distances) for start in starts]
     pairs = [(int(a), int(b)) for a, b in ends]
-    for start in begun:
-        placed = _stressed(start, distances)
-        if not plane or count > MOST_UNTANGLED or not crossings(placed, pairs):
-            break
-    else:
-        placed = _untangled(begun[0], distances, ends)
+    if plane and count <= MOST_UNTANGLED:
+        found = [placed for placed in found if not crossings(placed, pairs)]
+        found = found or [_untangled(starts[1], distances, ends)]
+    placed = min(found, key=lambda placed: _stress(placed, distances))
     axes = np.linalg.svd(placed - placed.mean(axis=0), full_matrices=False)[2]
     return placed @ axes.T
+
+
+def _scaling(distances: NDArray[np.float64]) -> Positions:
+    """Classical scaling, and a small circle: it would put some nodes upon each other."""
+    count = len(distances)
+    centre = np.eye(count) - 1 / count
+    values, vectors = np.linalg.eigh(-0.5 * centre @ distances**2 @ centre)
+    angles = 2 * np.pi * np.arange(count) / count
+    circle = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    return vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 0)) + 0.1 * circle
 
 
 def _scaled(start: Positions, distances: NDArray[np.float64]) -> Positions:
@@ -94,6 +103,13 @@ def _stressed(positions: Positions, distances: NDArray[np.float64]) -> Positions
         np.fill_diagonal(pull, -pull.sum(axis=1))
         positions = inverse @ (pull @ positions)
     return positions
+
+
+def _stress(positions: Positions, distances: NDArray[np.float64]) -> float:
+    """How far distances in the plane are from those in the graph."""
+    apart = positions[:, None] - positions[None]
+    off = np.hypot(apart[..., 0], apart[..., 1]) - distances
+    return float(((off / np.maximum(distances, 1)) ** 2).sum())
 
 
 def _untangled(begun: Positions, distances: NDArray[np.float64], ends: NDArray[Any]) -> Positions:
