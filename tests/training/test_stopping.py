@@ -53,5 +53,5 @@ def test_a_state_taken_and_put_back_goes_on_as_before() -> None:
 def test_the_best_weights_of_another_model_are_refused_at_once() -> None:
     other = EarlyStopping(torch.nn.Linear(2, 1), patience=3)
     other.step((0.5,), 1)
-    with pytest.raises(ValueError, match="those of another model"):
+    with pytest.raises(ValueError, match="a state of something else"):
         EarlyStopping(torch.nn.Linear(1, 1), patience=3).load_state_dict(other.state_dict())
