@@ -8,6 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+import torch
 
 Ask = Callable[..., tuple[int, str, str]]
 Table = Callable[..., str]
@@ -167,13 +168,14 @@ def test_conditions_choose_graphs_and_add_up(
         (["--errors"], "--errors needs true labels, and the input has none (--label-column)"),
         (["--alpha", "2"], "--alpha must lie in (0, 1), got 2.0"),
         (["--smiles-column", "smile"], "no column 'smile'"),
+        (["--on-error", "fail"], "line 4 (c): invalid SMILES 'C('; mend it, or set --on-error"),
     ],
-    ids=" ".join,
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_a_mistake_is_told_in_a_line_and_nothing_is_written(
     ask: Ask, molecule_run: Path, tmp_path: Path, options: list[str], message: str
 ) -> None:
-    (tmp_path / "new.csv").write_text("id,smiles\na,CCO\nb,c1ccccc1\n")
+    (tmp_path / "new.csv").write_text("id,smiles\na,CCO\nb,c1ccccc1\nc,C(\n")
     (tmp_path / "there.html").write_text("mine")
     given = [
         text.replace("NEW", str(tmp_path / "new.csv")).replace("TMP", str(tmp_path))
@@ -293,3 +295,26 @@ def test_the_page_of_a_graph_model_draws_dots(
     nodes = page.details[0]["nodes"]
     assert isinstance(nodes, list)
     assert [row[1] for row in nodes] == ["a", "b", "a", "b", "a"]
+
+
+def test_a_test_graph_without_a_prediction_is_left_out_and_no_other(
+    ask: Ask, molecule_table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its row in the file has another number than it has among the test graphs."""
+    from cores.runs import predict
+
+    data, run = tmp_path / "data.csv", tmp_path / "run"
+    data.write_text(molecule_table(80))
+    assert ask("train", "--dataset", data, "--model", "gnn", *TINY, "--out", run)[0] == 0
+    _, printed, _ = ask("explain", run, "--out", tmp_path / "all.jsonl", "--json", *CPU)
+    assert json.loads(printed)["errors"] == 0
+    everything = [json.loads(line) for line in (tmp_path / "all.jsonl").read_text().splitlines()]
+
+    def last_missing(probs: torch.Tensor) -> torch.Tensor:
+        return torch.arange(len(probs)) == len(probs) - 1
+
+    monkeypatch.setattr(predict, "unpredicted", last_missing)
+    _, printed, _ = ask("explain", run, "--out", tmp_path / "some.jsonl", "--json", *CPU)
+    assert json.loads(printed)["errors"] == 1
+    some = [json.loads(line) for line in (tmp_path / "some.jsonl").read_text().splitlines()]
+    assert some == everything[:-1]

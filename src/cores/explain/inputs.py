@@ -1,6 +1,7 @@
 """Where explained graphs come from: an input of the user's, or the test graphs of a run."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -28,7 +29,9 @@ def input_graphs(
     for rows in input_rows(source, run_columns(run, options), data_root, CHUNK):
         check_kind(rows, schema)
         parsed = rows.parse(schema.encoding.layout)
+        predictor.failed(parsed.rejected)
         found = predictor.predicted(parsed)
+        predictor.failed(found.rejected)
         found.rejected.extend(parsed.rejected)
         yield found
 
@@ -79,5 +82,12 @@ def _test_rows(
         chosen = {at: places[number] for number, at in numbers.items() if number in places}
         found = predictor.predicted(parsed, chosen)
         by_position = {parsed.positions[at]: number for at, number in chosen.items()}
-        found.positions[:] = [by_position[position] for position in found.positions]
-        yield found
+        yield replace(
+            found,
+            positions=[by_position[position] for position in found.positions],
+            rejected=[
+                replace(row, position=by_position[row.position])
+                for row in found.rejected
+                if row.position in by_position
+            ],
+        )

@@ -120,13 +120,13 @@ class Predictor:
         schema = self.trained.schema
         check_kind(rows, schema)
         parsed = rows.parse(schema.encoding.layout)
-        by_position = self._failed(parsed.rejected)
+        by_position = self.failed(parsed.rejected)
         if len(parsed.graphs):
             by_position |= self._predicted(parsed)
         return [by_position[position] for position in sorted(by_position)]
 
-    def _failed(self, rejected: Sequence[Rejected]) -> dict[int, Record]:
-        """The records of rows that cannot be used, by position."""
+    def failed(self, rejected: Sequence[Rejected]) -> dict[int, Record]:
+        """The records of rows that cannot be used, by position; refuses them if asked to."""
         if rejected and self.options.on_error == "fail":
             raise UserError(f'{rejected[0]}; mend it, or set on_error="skip"')
         return {
@@ -137,12 +137,12 @@ class Predictor:
     def _predicted(self, parsed: Parsed) -> dict[int, Record]:
         """The records of graphs, by position."""
         found = self.predicted(parsed)
-        return dict(zip(found.positions, found.records, strict=True)) | self._failed(found.rejected)
+        return dict(zip(found.positions, found.records, strict=True)) | self.failed(found.rejected)
 
     def predicted(self, parsed: Parsed, chosen: Collection[int] | None = None) -> "PredictedGraphs":
         """What the model predicts for parsed graphs, or for some of them."""
         encoded = EncodedGraphs.of(parsed, self.trained.schema, self.options.on_unknown)
-        self._failed(encoded.rejected)  # refuses them, if that was asked for
+        self.failed(encoded.rejected)  # refuses them, if that was asked for
         graphs, index = encoded.graphs, encoded.index
         if chosen is not None:
             places = [place for place, at in enumerate(index) if at in chosen]
