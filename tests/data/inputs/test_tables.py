@@ -306,6 +306,15 @@ def test_a_saved_thing_that_is_no_graphs_is_refused(tmp_path: Path, thing: Any) 
         read(tmp_path / "thing.pt")
 
 
+def test_a_saved_graph_without_its_store_is_refused(tmp_path: Path) -> None:
+    """As damage to a file may leave it: PyG takes it for one of an older version, and raises."""
+    graph = pyg(None)
+    del graph.__dict__["_store"]
+    torch.save([pyg(None), graph], tmp_path / "broken.pt")
+    with pytest.raises(UserError, match=r"broken.pt holds no graphs of PyG's"):
+        read(tmp_path / "broken.pt")
+
+
 def test_flat_arrays_need_no_labels_to_be_predicted(tmp_path: Path) -> None:
     arrays: dict[str, Any] = {
         "x": np.ones((3, 2)),

@@ -115,10 +115,11 @@ def saved_graphs(path: Path) -> list[Data]:
             f"({type(error).__name__})"
         ) from None
     try:
-        graphs = _separated(found)
+        # As new records: one that was unpickled may lack what PyG takes for granted.
+        graphs = [Data.from_dict(graph.to_dict()) for graph in _separated(found)]
     except Exception:  # likewise
         graphs = []
-    if not graphs or not all(isinstance(graph, Data) for graph in graphs):
+    if not graphs:
         raise UserError(f"{path} holds no graphs of PyG's")
     expanded = Allowance(path)  # a tensor may show the same few numbers very often
     for graph in graphs:
