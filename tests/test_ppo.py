@@ -14,9 +14,10 @@ from cores.graphs.store import GraphStore
 from cores.graphs.subgraphs import Elements
 from cores.models.policy import Critic, Policy
 from cores.ppo import (
-    Rollout,
+    RewardedRollout,
     clipped_objective,
     collect,
+    element_objective,
     leave_one_out,
     ppo_loss,
     update,
@@ -78,7 +79,7 @@ def test_the_first_ratio_is_exactly_one_on_the_same_batch(removal: str) -> None:
     """With dropout and batch norm configured, and the policy in training mode."""
     policy, batch = fresh(removal), marked_graphs(8, seed=0).batch(torch.arange(8))
     rollout = collect(policy, batch, samples=3)
-    assert torch.equal(policy.log_prob(policy(batch), rollout.removed), rollout.log_prob)
+    assert torch.equal(policy.log_probs(policy(batch)), rollout.log_probs)
 
 
 @pytest.mark.parametrize("removal", ["node", "edge"])
@@ -88,8 +89,7 @@ def test_the_first_ratio_is_one_within_1e_6_when_the_buffer_is_cut_up(removal: s
     for index in torch.arange(8).split(3):
         batch = graphs.batch(index)
         mine = torch.isin(rollout.elements.owner, index)
-        log_prob = policy.log_prob(policy(batch), rollout.removed[:, mine])
-        ratio = (log_prob - rollout.log_prob[:, mine]).exp()
+        ratio = (policy.log_probs(policy(batch)) - rollout.log_probs[:, mine]).exp()
         assert (ratio - 1).abs().max() < 1e-6
 
 
@@ -126,10 +126,10 @@ def test_the_loss_averages_within_a_graph_first_and_then_over_graphs(ratio: str)
     batch = two_graphs_of_one_and_three_nodes().batch(torch.arange(2))
     elements = Elements.of(batch, "node")
     removed = torch.tensor([[True, False, True, False]])
-    log_prob = policy.log_prob(policy(batch), removed).detach()
+    log_probs = policy.log_probs(policy(batch)).detach()
     shift = torch.tensor([[0.1, 0.05, -0.02, 0.03]])
     advantage = torch.tensor([[2.0, -1.0]])
-    past = Rollout(elements, removed, log_prob - shift, advantage, advantage)
+    past = RewardedRollout(elements, removed, log_probs - shift, advantage, advantage)
     loss, divergence = ppo_loss(policy, None, past, PPOConfig(ratio=ratio, entropy_coef=0.0))
     ratios = shift.exp()[0]
     if ratio == "element":
@@ -176,7 +176,7 @@ def test_what_was_rewarded_more_becomes_more_likely(baseline: str) -> None:
     optimizer = torch.optim.SGD(policy.parameters(), lr=0.01)
     config = PPOConfig(entropy_coef=0.0, ppo_epochs=1)
     update(policy, critic, [rollout.rewarded(rewards, critic)], optimizer, config)
-    change = (policy.log_prob(policy(batch), rollout.removed) - rollout.log_prob).sum(dim=1)
+    change = rollout.of_actions(policy.log_probs(policy(batch)) - rollout.log_probs).sum(dim=1)
     assert change[0] > change[1]
 
 
@@ -192,13 +192,29 @@ def test_the_critic_learns_the_mean_reward() -> None:
     assert past.rewarded(rewards, critic).advantage.abs().max() < 0.1
 
 
-def test_a_rollout_has_no_loss_before_it_is_rewarded() -> None:
-    policy, batch = fresh("node"), marked_graphs(4, seed=0).batch(torch.arange(4))
-    rollout = collect(policy, batch, samples=2)
-    with pytest.raises(ValueError, match="the rollout has no rewards"):
-        ppo_loss(policy, None, rollout, PPOConfig())
-    rollout.rewarded(torch.ones(2, 4), None)
-    assert rollout.rewards is None  # the rewarded one is another
+@pytest.mark.parametrize("removal", REMOVALS)
+def test_the_objective_per_element_is_the_mean_of_eq_1_over_every_sample(removal: str) -> None:
+    """Sample by sample, as the equation is written; the program adds advantages up first."""
+    policy, batch = fresh(removal), marked_graphs(4, seed=0).batch(torch.arange(4))
+    torch.manual_seed(1)
+    past = collect(policy, batch, samples=5).rewarded(torch.randn(5, 4), None)
+    elements = past.elements
+    logits = policy(batch).detach() + torch.randn(len(elements.owner))  # beyond the clip, often
+    logits.requires_grad_()
+    log_probs = policy.log_probs(logits)
+    fast = element_objective(log_probs, past, clip=0.2).mean()
+    each = clipped_objective(
+        past.of_actions(log_probs),
+        past.of_actions(past.log_probs),
+        past.advantage[:, elements.owner],
+        clip=0.2,
+    )
+    plain = elements.mean(each).mean()
+    assert torch.allclose(fast, plain, atol=1e-6)
+    gradients = [torch.autograd.grad(each, logits, retain_graph=True)[0] for each in (fast, plain)]
+    assert torch.allclose(*gradients, atol=1e-7)
+    assert (gradients[0] == 0).any(), "some ratio is beyond the clip"
+    assert (gradients[0] != 0).any()
 
 
 def test_updates_stop_when_the_policy_has_moved_too_far() -> None:

@@ -4,7 +4,8 @@ Knows the policy and a reward tensor; where rewards come from is not its busines
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from jaxtyping import Bool, Float
@@ -20,11 +21,11 @@ from cores.models.policy import Critic, Policy
 
 
 def clipped_objective(
-    log_prob: Float[Tensor, "*items"],
-    old_log_prob: Float[Tensor, "*items"],
-    advantage: Float[Tensor, "*items"],
+    log_prob: Float[Tensor, "*#items"],
+    old_log_prob: Float[Tensor, "*#items"],
+    advantage: Float[Tensor, "*#items"],
     clip: float,
-) -> Float[Tensor, "*items"]:
+) -> Float[Tensor, "*#items"]:
     """min(r A, clip(r, 1 - eps, 1 + eps) A) with r = pi / pi_old, Eq. (1), before the mean.
 
     >>> log_prob = torch.tensor([0.0, 1.0, 1.0])
@@ -51,26 +52,54 @@ def leave_one_out(
 
 @dataclass(frozen=True)
 class Rollout:
-    """Actions of a policy on a mini-batch of graphs, several per graph, and their rewards."""
+    """Actions of a policy on a mini-batch of graphs, several per graph."""
 
     elements: Elements
     removed: Bool[Tensor, "samples elements"]
     """a, as it was sampled."""
-    log_prob: Float[Tensor, "samples elements"]
-    """Of what was sampled, by the policy that sampled it."""
-    rewards: Float[Tensor, "samples graphs"] | None = None
-    """None until they are known."""
-    advantage: Float[Tensor, "samples graphs"] | None = None
+    log_probs: Float[Tensor, "2 elements"]
+    """Of keeping and of removing, by the policy that sampled."""
 
     @torch.no_grad()
     def rewarded(
         self, rewards: Float[Tensor, "samples graphs"], critic: Critic | None
-    ) -> "Rollout":
+    ) -> "RewardedRollout":
         """With rewards and their advantage: over a critic's value, or the graph's other samples."""
         if critic is None:
-            return replace(self, rewards=rewards, advantage=leave_one_out(rewards))
-        value = critic(self.elements.batch)
-        return replace(self, rewards=rewards, advantage=rewards - value)
+            advantage = leave_one_out(rewards)
+        else:
+            advantage = rewards - critic(self.elements.batch)
+        return RewardedRollout(self.elements, self.removed, self.log_probs, rewards, advantage)
+
+    def of_actions(self, values: Float[Tensor, "2 elements"]) -> Float[Tensor, "samples elements"]:
+        """Of two values per element, for keeping and for removing, that of what was sampled."""
+        kept, removed = values
+        return torch.where(self.removed, removed, kept)
+
+    @property
+    def decisions(self) -> Float[Tensor, "samples 2 elements"]:
+        """1 where an element was kept, and where it was removed; else 0."""
+        return torch.stack([~self.removed, self.removed], dim=1).float()
+
+    @cached_property
+    def frequency(self) -> Float[Tensor, "2 elements"]:
+        """Share of the samples in which an element was kept, and was removed."""
+        return self.decisions.mean(dim=0)
+
+
+@dataclass(frozen=True)
+class RewardedRollout(Rollout):
+    """A rollout that a policy can learn from."""
+
+    rewards: Float[Tensor, "samples graphs"]
+    advantage: Float[Tensor, "samples graphs"]
+
+    @cached_property
+    def mean_advantages(self) -> Float[Tensor, "2 2 elements"]:
+        """Positive and negative advantage of keeping and of removing, the mean over samples."""
+        advantage = self.advantage[:, None, self.elements.owner]  # [S, 1, M]
+        signs = advantage.clamp(min=0), advantage.clamp(max=0)
+        return torch.stack([(part * self.decisions).mean(dim=0) for part in signs])
 
 
 @torch.no_grad()
@@ -80,40 +109,54 @@ def collect(policy: Policy, batch: Batch, samples: int) -> Rollout:
     logits = policy(elements.batch)  # [M]
     uniform = torch.rand(samples, len(logits), device=logits.device)
     removed = uniform < policy.probabilities(logits)  # [S, M]
-    return Rollout(elements, removed, policy.log_prob(logits, removed))
+    return Rollout(elements, removed, policy.log_probs(logits))
 
 
 def ppo_loss(
-    policy: Policy, critic: Critic | None, rollout: Rollout, config: PPOConfig
+    policy: Policy, critic: Critic | None, rollout: RewardedRollout, config: PPOConfig
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
     """Loss of one mini-batch, and the KL divergence from the policy that acted."""
-    elements, rewards, advantage = rollout.elements, rollout.rewards, rollout.advantage
-    if rewards is None or advantage is None:
-        raise ValueError("the rollout has no rewards")
+    elements = rollout.elements
     logits = policy(elements.batch)  # [M]
-    log_prob = policy.log_prob(logits, rollout.removed)  # [S, M]
-    change = log_prob - rollout.log_prob
-    if config.ratio == "joint":
-        objective = clipped_objective(
-            elements.sum(log_prob), elements.sum(rollout.log_prob), advantage, config.clip
-        )  # [S, B]
-    else:
-        objective = elements.mean(
-            clipped_objective(log_prob, rollout.log_prob, advantage[:, elements.owner], config.clip)
-        )  # [S, B]
-    loss = -objective.mean() - config.entropy_coef * elements.mean(policy.entropy(logits)).mean()
+    log_probs = policy.log_probs(logits)  # [2, M]
+    objective = joint_objective if config.ratio == "joint" else element_objective
+    gain = objective(log_probs, rollout, config.clip).mean()
+    loss = -gain - config.entropy_coef * elements.mean(policy.entropy(logits)).mean()
     if critic is not None:
         value = critic(elements.batch)
-        loss = loss + config.value_coef * F.mse_loss(value, rewards.mean(dim=0))
+        loss = loss + config.value_coef * F.mse_loss(value, rollout.rewards.mean(dim=0))
     with torch.no_grad():
-        divergence = elements.mean(change.exp() - 1 - change).mean()  # Schulman's estimate
+        change = log_probs - rollout.log_probs
+        estimate = change.exp() - 1 - change  # [2, M], Schulman's
+        divergence = elements.mean((rollout.frequency * estimate).sum(dim=0)).mean()
     return loss, divergence
+
+
+def joint_objective(
+    log_probs: Float[Tensor, "2 elements"], rollout: RewardedRollout, clip: float
+) -> Float[Tensor, "samples graphs"]:
+    """Eq. (1) with one ratio for all that was decided on a graph (the paper)."""
+    new, old = (rollout.of_actions(each) for each in (log_probs, rollout.log_probs))  # [S, M]
+    elements = rollout.elements
+    return clipped_objective(elements.sum(new), elements.sum(old), rollout.advantage, clip)
+
+
+def element_objective(
+    log_probs: Float[Tensor, "2 elements"], rollout: RewardedRollout, clip: float
+) -> Float[Tensor, " graphs"]:
+    """Eq. (1) with a ratio per element, the mean over samples and over each graph's elements.
+
+    With two decisions there are two ratios per element, whatever the number of samples, and among
+    advantages of one sign Eq. (1) is linear: their means come first.
+    """
+    parts = clipped_objective(log_probs, rollout.log_probs, rollout.mean_advantages, clip)
+    return rollout.elements.mean(parts.sum(dim=(0, 1)))
 
 
 def update(
     policy: Policy,
     critic: Critic | None,
-    buffer: Sequence[Rollout],
+    buffer: Sequence[RewardedRollout],
     optimizer: Optimizer,
     config: PPOConfig,
 ) -> int:

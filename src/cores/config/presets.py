@@ -88,7 +88,8 @@ def own_data_settings(num_graphs: int) -> dict[str, Any]:
     return {
         "training": {"epochs": epochs, "batch_size": 128 if many else 32},
         "classifier_data": {"warm_up": warm_up / epochs},
-        "reward": {"lam": 0.75, "desired_ratio": 0.05 if many else 0.3},
+        "reward": {"lam": 0.78, "desired_ratio": 0.05} if many else {"lam": 0.75},
+        **({"ppo": {"env_steps": 320, "batch_size": 64}} if many else {}),
     }
 
 

@@ -5,6 +5,7 @@ directions of an undirected edge are one element, so they share their fate.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
@@ -92,7 +93,7 @@ class Elements:
         total = values.new_zeros(*values.shape[:-1], self.batch.num_graphs)
         return total.index_add(-1, self.owner, values)
 
-    @property
+    @cached_property
     def count(self) -> Int[Tensor, " graphs"]:
         """Elements of each graph."""
         return torch.bincount(self.owner, minlength=self.batch.num_graphs)

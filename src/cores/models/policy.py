@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.data import Batch
@@ -83,16 +83,12 @@ class Policy(Network):
         """Probability of removal."""
         return self.min_probability + (1 - 2 * self.min_probability) * logits.sigmoid()
 
-    def log_prob(
-        self, logits: Float[Tensor, " elements"], removed: Bool[Tensor, "*samples elements"]
-    ) -> Float[Tensor, "*samples elements"]:
-        """Log-probability of what was decided on every element."""
+    def log_probs(self, logits: Float[Tensor, " elements"]) -> Float[Tensor, "2 elements"]:
+        """Log-probabilities of keeping and of removing every element."""
         if self.min_probability:
             p = self.probabilities(logits)
-            log_removed, log_kept = p.log(), torch.log1p(-p)
-        else:
-            log_removed, log_kept = F.logsigmoid(logits), F.logsigmoid(-logits)
-        return torch.where(removed, log_removed, log_kept)
+            return torch.stack([torch.log1p(-p), p.log()])
+        return torch.stack([F.logsigmoid(-logits), F.logsigmoid(logits)])
 
     def entropy(self, logits: Float[Tensor, " elements"]) -> Float[Tensor, " elements"]:
         """Entropy of every element's decision, in nats."""

@@ -18,7 +18,7 @@ from cores.evaluation.predictions import EVALUATION_BATCH, check_predicted
 from cores.graphs.store import GraphStore
 from cores.models.policy import Critic, Policy
 from cores.models.sparse import SparseClassifier
-from cores.ppo import Rollout
+from cores.ppo import RewardedRollout
 from cores.training.balance import class_mean
 from cores.training.journal import Journal, Stateful
 from cores.training.learner import Learner, distilled, training_batches
@@ -190,7 +190,7 @@ def fit_classifiers(state: BilevelState, epoch: int) -> dict[str, float]:
     return {"loss": losses[0]}
 
 
-def update_policy(state: BilevelState, rollouts: Sequence[Rollout], epoch: int) -> None:
+def update_policy(state: BilevelState, rollouts: Sequence[RewardedRollout], epoch: int) -> None:
     """PPO updates of the policy on an epoch's rollouts, Eq. (5)."""
     policy = state.model.policy
     config = _entropy_annealed(state.config.ppo, state.progress(epoch))
@@ -230,11 +230,10 @@ def selection_metrics(
 
 
 def rollout_metrics(
-    rollouts: Sequence[Rollout], outcomes: Sequence[Outcome], q_hat: Tensor
+    rollouts: Sequence[RewardedRollout], outcomes: Sequence[Outcome], q_hat: Tensor
 ) -> dict[str, float]:
     """Mean reward and kept ratio of an epoch's samples, and the quantile behind the rewards."""
-    known = [rollout.rewards for rollout in rollouts if rollout.rewards is not None]
-    rewards = torch.cat([values.flatten() for values in known])
+    rewards = torch.cat([rollout.rewards.flatten() for rollout in rollouts])
     kept = torch.cat([outcome.kept_ratio.flatten() for outcome in outcomes])
     metrics = {"reward": float(rewards.mean()), "sampled_ratio": float(kept.mean())}
     if torch.isfinite(q_hat):  # JSON has no infinity

@@ -15,7 +15,7 @@ from cores.evaluation.predictions import EVALUATION_BATCH, true_scores
 from cores.graphs.subgraphs import Elements
 from cores.models.policy import Critic
 from cores.models.sparse import SparseClassifier
-from cores.ppo import Rollout
+from cores.ppo import RewardedRollout, Rollout
 from cores.reward import conformal_reward, performance_reward, sparsity_reward
 from cores.training.balance import balanced_order
 from cores.training.learner import Learner
@@ -138,7 +138,7 @@ def rewarded(
     q_hat: Float[Tensor, ""],
     config: RewardConfig,
     critic: Critic | None,
-) -> list[Rollout]:
+) -> list[RewardedRollout]:
     """The rollouts with their rewards and advantages."""
     return [
         outcome.rollout.rewarded(rollout_reward(outcome, q_hat, config), critic)
