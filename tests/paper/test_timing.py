@@ -116,6 +116,8 @@ def test_a_file_of_seconds_keeps_the_latest_and_names_a_bad_line(tmp_path: Path)
         good.replace("0.25,1,5,cpu", "0.25,inf,5,cpu"),
         good.replace("dataset", "x" * 200_000),
         good.replace("abc", "x" * 200_000),
+        good.replace(",cpu,abc", ""),
+        good.replace(",abc", ",abc,abc"),
     ):
         path.write_text(bad)
         with pytest.raises(UserError, match=r"times.csv: line \d is not a measured time"):

@@ -47,6 +47,8 @@ def read_timings(path: Path) -> list[Timing]:
         if lines.fieldnames != names:
             raise UserError(f"{path}: the first line must name the columns {', '.join(names)}")
         for line in lines:
+            if None in line or None in line.values():  # too many values, or too few
+                raise ValueError
             timing = Timing(
                 *(line["dataset"], line["model"], line["action"], int(line["batch_size"])),
                 *(float(line["seconds"]), float(line["ratio"]), int(line["repeats"])),
