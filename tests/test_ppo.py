@@ -1,6 +1,7 @@
 """Eq. (1) by hand, the first ratio, and a policy that finds what it is rewarded for."""
 
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -14,13 +15,15 @@ from cores.graphs.store import GraphStore
 from cores.graphs.subgraphs import Elements
 from cores.models.policy import Critic, Policy
 from cores.ppo import (
+    PaddedExperience,
     RewardedRollout,
+    Updates,
     clipped_objective,
     collect,
     element_objective,
     leave_one_out,
+    policy_loss,
     ppo_loss,
-    update,
 )
 
 ROUGH = NetworkConfig(hidden_dim=16, num_layers=2, dropout=0.5, batch_norm=True)
@@ -162,7 +165,7 @@ def test_the_entropy_bonus_makes_a_policy_less_sure() -> None:
     past = collect(policy, batch, 2).rewarded(torch.ones(2, 8), None)
     before = policy.entropy(policy(batch)).mean().item()
     optimizer = torch.optim.SGD(policy.parameters(), lr=1.0)
-    update(policy, None, [past], optimizer, PPOConfig(entropy_coef=0.1))
+    Updates(policy, None, optimizer).run([past], PPOConfig(entropy_coef=0.1))
     assert policy.entropy(policy(batch)).mean().item() > before
 
 
@@ -175,7 +178,7 @@ def test_what_was_rewarded_more_becomes_more_likely(baseline: str) -> None:
     rewards = torch.tensor([[5.0], [-5.0]])  # more and less than any value of a fresh critic
     optimizer = torch.optim.SGD(policy.parameters(), lr=0.01)
     config = PPOConfig(entropy_coef=0.0, ppo_epochs=1)
-    update(policy, critic, [rollout.rewarded(rewards, critic)], optimizer, config)
+    Updates(policy, critic, optimizer).run([rollout.rewarded(rewards, critic)], config)
     change = rollout.of_actions(policy.log_probs(policy(batch)) - rollout.log_probs).sum(dim=1)
     assert change[0] > change[1]
 
@@ -188,7 +191,7 @@ def test_the_critic_learns_the_mean_reward() -> None:
     config = PPOConfig(baseline="critic", value_coef=1.0, ppo_epochs=100, max_kl=0.0)
     rewards = torch.full((2, 8), 0.7)
     past = collect(policy, batch, 2).rewarded(rewards, critic)
-    update(policy, critic, [past], optimizer, config)
+    Updates(policy, critic, optimizer).run([past], config)
     assert past.rewarded(rewards, critic).advantage.abs().max() < 0.1
 
 
@@ -202,7 +205,7 @@ def test_the_objective_per_element_is_the_mean_of_eq_1_over_every_sample(removal
     logits = policy(batch).detach() + torch.randn(len(elements.owner))  # beyond the clip, often
     logits.requires_grad_()
     log_probs = policy.log_probs(logits)
-    fast = element_objective(log_probs, past, clip=0.2).mean()
+    fast = element_objective(past.experience, log_probs, clip=0.2).mean()
     each = clipped_objective(
         past.of_actions(log_probs),
         past.of_actions(past.log_probs),
@@ -217,15 +220,46 @@ def test_the_objective_per_element_is_the_mean_of_eq_1_over_every_sample(removal
     assert (gradients[0] != 0).any()
 
 
+@pytest.mark.parametrize("removal", ["node", "edge"])
+def test_a_padded_experience_gives_the_same_loss_and_gradients(removal: str) -> None:
+    graphs = marked_graphs(24, seed=0)
+    graphs = graphs if removal == "node" else graphs.with_pairs()
+    policy, config = fresh(removal), PPOConfig(entropy_coef=0.3)
+    torch.manual_seed(1)
+    rollouts = [
+        collect(policy, batch, samples=3).rewarded(torch.randn(3, 8), None)
+        for batch in graphs.batches(8)
+    ]
+    with torch.no_grad():
+        for weights in policy.parameters():
+            weights += 0.1 * torch.randn_like(weights)  # it is no longer the policy that acted
+    padded = PaddedExperience(rollouts[0].experience)
+    for rollout in rollouts:
+        assert padded.holds(rollout.experience)
+        padded.load(rollout.experience, config.entropy_coef)
+        held = padded.experience
+        objective = partial(element_objective, held, clip=config.clip)
+        found = policy_loss(policy, held, objective, padded.entropy_coef)
+        expected = ppo_loss(policy, None, rollout, config)
+        for one, two in zip(found, expected, strict=True):
+            assert float(one.detach()) == pytest.approx(float(two.detach()), abs=1e-6)
+        gradients = [
+            torch.autograd.grad(loss, list(policy.parameters()), allow_unused=True)
+            for loss, _ in (found, expected)
+        ]
+        for one, two in zip(*gradients, strict=True):
+            assert (one is None and two is None) or torch.allclose(one, two, atol=1e-6)
+
+
 def test_updates_stop_when_the_policy_has_moved_too_far() -> None:
     policy, batch = fresh("node"), marked_graphs(8, seed=0).batch(torch.arange(8))
     rollout = collect(policy, batch, 4)
     rewards = rollout.elements.kept_ratio(rollout.removed)
     past = rollout.rewarded(rewards, None)
     optimizer = torch.optim.Adam(policy.parameters(), lr=0.05)
-    steps = update(policy, None, [past] * 4, optimizer, PPOConfig(ppo_epochs=50, max_kl=0.01))
+    steps = Updates(policy, None, optimizer).run([past] * 4, PPOConfig(ppo_epochs=50, max_kl=0.01))
     assert 1 <= steps < 100
-    unlimited = update(fresh("node"), None, [past] * 2, optimizer, PPOConfig(max_kl=0.0))
+    unlimited = Updates(fresh("node"), None, optimizer).run([past] * 2, PPOConfig(max_kl=0.0))
     assert unlimited == 2 * PPOConfig().ppo_epochs
 
 
@@ -241,7 +275,7 @@ def test_an_update_is_a_gradient_step_per_pass_and_mini_batch(max_grad_norm: flo
         rollout = collect(policy, graphs.batch(index), 4)
         buffer.append(rollout.rewarded(rollout.elements.kept_ratio(rollout.removed), None))
     optimizer = torch.optim.SGD(policy.parameters(), lr=0.5)
-    assert update(policy, None, buffer, optimizer, config) == 4
+    assert Updates(policy, None, optimizer).run(buffer, config) == 4
     for past in [*buffer, *buffer]:
         weights = list(other.parameters())
         loss, _ = ppo_loss(other, None, past, config)
@@ -263,7 +297,7 @@ def test_no_advantage_moves_nothing() -> None:
     past = collect(policy, batch, 2).rewarded(torch.ones(2, 4), None)
     before = [each.clone() for each in policy.parameters()]
     optimizer = torch.optim.SGD(policy.parameters(), lr=1.0)
-    update(policy, None, [past], optimizer, PPOConfig(entropy_coef=0.0))
+    Updates(policy, None, optimizer).run([past], PPOConfig(entropy_coef=0.0))
     assert all(torch.equal(a, b) for a, b in zip(before, policy.parameters(), strict=True))
 
 
@@ -281,7 +315,7 @@ def test_the_policy_finds_a_planted_reward(baseline: str) -> None:
         rollout = collect(policy, batch, config.samples)
         agrees = rollout.removed == (batch.x[:, 0] == 0)  # [S, N]
         rewards = rollout.elements.mean(agrees.float())
-        update(policy, critic, [rollout.rewarded(rewards, critic)], optimizer, config)
+        Updates(policy, critic, optimizer).run([rollout.rewarded(rewards, critic)], config)
     unseen = marked_graphs(16, seed=9).batch(torch.arange(16))
     right = (policy(unseen) > 0) == (unseen.x[:, 0] == 0)
     assert right.double().mean() > 0.97

@@ -3,9 +3,9 @@
 Knows the policy and a reward tensor; where rewards come from is not its business.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import torch
 from jaxtyping import Bool, Float
@@ -16,8 +16,10 @@ from torch.optim import Optimizer
 from torch_geometric.data import Batch
 
 from cores.config import PPOConfig
+from cores.graphs.padding import Capacity, PaddedBatch
 from cores.graphs.subgraphs import Elements
 from cores.models.policy import Critic, Policy
+from cores.models.recording import Recording
 
 
 def clipped_objective(
@@ -76,16 +78,6 @@ class Rollout:
         kept, removed = values
         return torch.where(self.removed, removed, kept)
 
-    @property
-    def decisions(self) -> Float[Tensor, "samples 2 elements"]:
-        """1 where an element was kept, and where it was removed; else 0."""
-        return torch.stack([~self.removed, self.removed], dim=1).float()
-
-    @cached_property
-    def frequency(self) -> Float[Tensor, "2 elements"]:
-        """Share of the samples in which an element was kept, and was removed."""
-        return self.decisions.mean(dim=0)
-
 
 @dataclass(frozen=True)
 class RewardedRollout(Rollout):
@@ -95,11 +87,26 @@ class RewardedRollout(Rollout):
     advantage: Float[Tensor, "samples graphs"]
 
     @cached_property
-    def mean_advantages(self) -> Float[Tensor, "2 2 elements"]:
-        """Positive and negative advantage of keeping and of removing, the mean over samples."""
+    def experience(self) -> "Experience":
+        """What an objective per element needs of it."""
+        decisions = torch.stack([~self.removed, self.removed], dim=1).float()  # [S, 2, M]
         advantage = self.advantage[:, None, self.elements.owner]  # [S, 1, M]
         signs = advantage.clamp(min=0), advantage.clamp(max=0)
-        return torch.stack([(part * self.decisions).mean(dim=0) for part in signs])
+        means = torch.stack([(part * decisions).mean(dim=0) for part in signs])
+        return Experience(self.elements, self.log_probs, decisions.mean(dim=0), means)
+
+
+@dataclass(frozen=True)
+class Experience:
+    """A rollout as a mean over its samples, of which there may be many."""
+
+    elements: Elements
+    log_probs: Float[Tensor, "2 elements"]
+    """Of keeping and of removing, by the policy that sampled."""
+    frequency: Float[Tensor, "2 elements"]
+    """Share of the samples in which an element was kept, and was removed."""
+    advantages: Float[Tensor, "2 2 elements"]
+    """Positive and negative advantage of keeping and of removing."""
 
 
 @torch.no_grad()
@@ -116,24 +123,37 @@ def ppo_loss(
     policy: Policy, critic: Critic | None, rollout: RewardedRollout, config: PPOConfig
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
     """Loss of one mini-batch, and the KL divergence from the policy that acted."""
-    elements = rollout.elements
-    logits = policy(elements.batch)  # [M]
-    log_probs = policy.log_probs(logits)  # [2, M]
-    objective = joint_objective if config.ratio == "joint" else element_objective
-    gain = objective(log_probs, rollout, config.clip).mean()
-    loss = -gain - config.entropy_coef * elements.mean(policy.entropy(logits)).mean()
+    if config.ratio == "joint":
+        objective = partial(joint_objective, rollout, clip=config.clip)
+    else:
+        objective = partial(element_objective, rollout.experience, clip=config.clip)
+    loss, divergence = policy_loss(policy, rollout.experience, objective, config.entropy_coef)
     if critic is not None:
-        value = critic(elements.batch)
+        value = critic(rollout.elements.batch)
         loss = loss + config.value_coef * F.mse_loss(value, rollout.rewards.mean(dim=0))
-    with torch.no_grad():
-        change = log_probs - rollout.log_probs
-        estimate = change.exp() - 1 - change  # [2, M], Schulman's
-        divergence = elements.mean((rollout.frequency * estimate).sum(dim=0)).mean()
     return loss, divergence
 
 
+def policy_loss(
+    policy: Policy,
+    experience: Experience,
+    objective: Callable[[Tensor], Tensor],
+    entropy_coef: float | Tensor,
+) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+    """The objective and the entropy bonus, to be minimised, and the KL divergence."""
+    elements = experience.elements
+    logits = policy(elements.batch)  # [M]
+    log_probs = policy.log_probs(logits)  # [2, M]
+    bonus = entropy_coef * elements.mean(policy.entropy(logits)).mean()
+    with torch.no_grad():
+        change = log_probs - experience.log_probs
+        estimate = change.exp() - 1 - change  # [2, M], Schulman's
+        divergence = elements.mean((experience.frequency * estimate).sum(dim=0)).mean()
+    return -objective(log_probs).mean() - bonus, divergence
+
+
 def joint_objective(
-    log_probs: Float[Tensor, "2 elements"], rollout: RewardedRollout, clip: float
+    rollout: RewardedRollout, log_probs: Float[Tensor, "2 elements"], clip: float
 ) -> Float[Tensor, "samples graphs"]:
     """Eq. (1) with one ratio for all that was decided on a graph (the paper)."""
     new, old = (rollout.of_actions(each) for each in (log_probs, rollout.log_probs))  # [S, M]
@@ -142,42 +162,134 @@ def joint_objective(
 
 
 def element_objective(
-    log_probs: Float[Tensor, "2 elements"], rollout: RewardedRollout, clip: float
+    experience: Experience, log_probs: Float[Tensor, "2 elements"], clip: float
 ) -> Float[Tensor, " graphs"]:
     """Eq. (1) with a ratio per element, the mean over samples and over each graph's elements.
 
     With two decisions there are two ratios per element, whatever the number of samples, and among
     advantages of one sign Eq. (1) is linear: their means come first.
     """
-    parts = clipped_objective(log_probs, rollout.log_probs, rollout.mean_advantages, clip)
-    return rollout.elements.mean(parts.sum(dim=(0, 1)))
+    parts = clipped_objective(log_probs, experience.log_probs, experience.advantages, clip)
+    return experience.elements.mean(parts.sum(dim=(0, 1)))
 
 
-def update(
-    policy: Policy,
-    critic: Critic | None,
-    buffer: Sequence[RewardedRollout],
-    optimizer: Optimizer,
-    config: PPOConfig,
-) -> int:
-    """K passes over the buffer's mini-batches; stops early at a KL divergence of ``max_kl``.
+class Updates:
+    """Gradient steps of a policy, and of its critic if there is one, on rollouts."""
 
-    Returns the number of gradient steps.
+    def __init__(self, policy: Policy, critic: Critic | None, optimizer: Optimizer) -> None:
+        self.policy, self.critic, self.optimizer = policy, critic, optimizer
+
+    def run(self, buffer: Sequence[RewardedRollout], config: PPOConfig) -> int:
+        """K passes over the buffer's mini-batches; stops early at a KL divergence of ``max_kl``.
+
+        Returns the number of gradient steps.
+        """
+        steps = 0
+        for _ in range(config.ppo_epochs):
+            for rollout in buffer:
+                divergence = self.gradients(rollout, config)
+                if config.max_kl and float(divergence) > config.max_kl:
+                    return steps
+                self.step(rollout)
+                steps += 1
+        return steps
+
+    def gradients(self, rollout: RewardedRollout, config: PPOConfig) -> Float[Tensor, ""]:
+        """Compute the gradients; returns the KL divergence from the policy that acted."""
+        loss, divergence = ppo_loss(self.policy, self.critic, rollout, config)
+        self._backward(loss, config)
+        return divergence
+
+    def step(self, rollout: RewardedRollout) -> None:
+        """Follow the gradients."""
+        self.optimizer.step()
+
+    def _backward(self, loss: Tensor, config: PPOConfig) -> None:
+        self.optimizer.zero_grad()
+        loss.backward()
+        if config.max_grad_norm:
+            groups = self.optimizer.param_groups
+            weights = [each for group in groups for each in group["params"]]
+            clip_grad_norm_(weights, config.max_grad_norm)
+
+
+class RecordedUpdates(Updates):
+    """The same on a GPU, recorded: mini-batches are padded to one size.
+
+    For a ratio per element and no critic. A mini-batch that does not fit takes an ordinary step.
     """
-    steps = 0
-    for _ in range(config.ppo_epochs):
-        for rollout in buffer:
-            loss, divergence = ppo_loss(policy, critic, rollout, config)
-            if config.max_kl and float(divergence) > config.max_kl:
-                return steps
-            optimizer.zero_grad()
-            loss.backward()
-            if config.max_grad_norm:
-                clip_grad_norm_(_parameters(optimizer), config.max_grad_norm)
-            optimizer.step()
-            steps += 1
-    return steps
+
+    def __init__(self, policy: Policy, optimizer: Optimizer) -> None:
+        super().__init__(policy, None, optimizer)
+        self._padded: PaddedExperience | None = None
+        self._recorded_step = Recording(optimizer.step)
+
+    def gradients(self, rollout: RewardedRollout, config: PPOConfig) -> Float[Tensor, ""]:
+        """Compute the gradients; returns the KL divergence from the policy that acted."""
+        if self._padded is None:
+            self._padded = padded = PaddedExperience(rollout.experience)
+            self._recorded_gradients = Recording(partial(self._on_padded, padded, config))
+        if not self._padded.holds(rollout.experience):
+            return super().gradients(rollout, config)
+        self._padded.load(rollout.experience, config.entropy_coef)
+        return self._recorded_gradients()
+
+    def step(self, rollout: RewardedRollout) -> None:
+        """Follow the gradients."""
+        if self._padded is not None and self._padded.holds(rollout.experience):
+            self._recorded_step()
+        else:
+            super().step(rollout)
+
+    def _on_padded(self, padded: "PaddedExperience", config: PPOConfig) -> Tensor:
+        experience = padded.experience
+        objective = partial(element_objective, experience, clip=config.clip)
+        loss, divergence = policy_loss(self.policy, experience, objective, padded.entropy_coef)
+        self._backward(loss, config)
+        return divergence
 
 
-def _parameters(optimizer: Optimizer) -> list[Tensor]:
-    return [weights for group in optimizer.param_groups for weights in group["params"]]
+class PaddedExperience:
+    """An experience in tensors that stay where they are."""
+
+    def __init__(self, like: Experience) -> None:
+        self._batch = PaddedBatch(Capacity.around(like.elements.batch), like.elements.batch)
+        capacity = self._batch.capacity
+        self._removal = like.elements.removal
+        most = capacity.nodes if self._removal == "node" else capacity.pairs
+        self._log_probs = like.log_probs.new_zeros(2, most)
+        self._frequency = like.frequency.new_zeros(2, most)
+        self._advantages = like.advantages.new_zeros(2, 2, most)
+        self.entropy_coef = like.log_probs.new_zeros(())
+
+    @property
+    def experience(self) -> Experience:
+        """What is in the tensors now."""
+        elements = Elements.of(self._batch.batch, self._removal)
+        return Experience(elements, self._log_probs, self._frequency, self._advantages)
+
+    def holds(self, experience: Experience) -> bool:
+        """Whether another one has room."""
+        return self._batch.holds(experience.elements.batch)
+
+    def load(self, experience: Experience, entropy_coef: float) -> None:
+        """Put another one in the place of the one before."""
+        self._batch.load(experience.elements.batch)
+        number = len(experience.elements.owner)
+        self._log_probs[:, :number].copy_(experience.log_probs)
+        self._frequency[:, :number].copy_(experience.frequency)
+        self._advantages[..., :number].copy_(experience.advantages)
+        self.entropy_coef.fill_(entropy_coef)
+
+
+def updates(
+    policy: Policy, critic: Critic | None, optimizer: Optimizer, config: PPOConfig
+) -> Updates:
+    """The quickest way to train a policy where it is."""
+    recordable = (
+        *(critic is None, config.ratio == "element", policy.min_probability > 0),
+        *(policy.removal != "both", policy.encoder.fixed_shapes),
+    )
+    if next(policy.parameters()).is_cuda and all(recordable):
+        return RecordedUpdates(policy, optimizer)
+    return Updates(policy, critic, optimizer)

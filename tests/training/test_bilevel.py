@@ -17,11 +17,11 @@ from cores.graphs.subgraphs import Elements
 from cores.models.classifier import Classifier
 from cores.models.policy import Critic, Policy
 from cores.models.sparse import SparseClassifier
-from cores.ppo import Rollout, collect
+from cores.ppo import Rollout, Updates, collect
 from cores.training import bilevel
 from cores.training.bilevel import BilevelState
 from cores.training.journal import Journal
-from cores.training.learner import Learner, distilled, training_batches
+from cores.training.learner import Learner, Teachers, training_batches
 from cores.training.rollouts import (
     Outcome,
     reward_quantile,
@@ -90,7 +90,7 @@ def outcome_of(probs: list[list[float]], kept: list[float], labels: list[int]) -
     elements = Elements.of(graphs.batch(torch.arange(count)), "node")
     nothing = torch.zeros(1, 2 * count, dtype=torch.bool)
     return Outcome(
-        Rollout(elements, nothing, torch.zeros(1, 2 * count)),
+        Rollout(elements, nothing, torch.zeros(2, 2 * count)),
         torch.tensor([probs]),
         torch.tensor([kept]),
         torch.tensor([[False] * (count - 1) + [True]]),
@@ -230,11 +230,39 @@ def test_the_student_learns_from_labels_and_from_what_its_teachers_say_of_the_sa
     said = [each(batch).softmax(dim=-1) for each in teachers]
     generator = torch.Generator().manual_seed(0)
     asked = []
-    for learnt in distilled([batch.clone() for _ in range(40)], teachers, 0.8, generator):
+    for learnt in Teachers(teachers, 0.8).teach([batch.clone() for _ in range(40)], generator):
         assert not learnt.y.requires_grad
         asked.append([torch.allclose(learnt.y, 0.8 * each + 0.2 * labels) for each in said])
     assert all(sum(who) == 1 for who in asked)  # one of them per batch
     assert 10 < sum(first for first, _ in asked) < 30  # both as often
+
+
+@pytest.mark.parametrize(("mix", "calls"), [(1.0, 3), (0.5, 5)])
+def test_every_graph_gets_a_target_that_a_teacher_made_in_few_calls(
+    monkeypatch: pytest.MonkeyPatch, mix: float, calls: int
+) -> None:
+    """Five batches and three teachers: two batches at a time, unless a policy takes part."""
+    settings = config(training={"batch_size": 4, "epochs": 3})
+    settings = replace(settings, classifier_data=ClassifierDataConfig(mix=mix))
+    model = model_of(settings)
+    graphs = ba_motifs(num_graphs=18, seed=0)
+    learner = Learner(model.classifier, graphs, graphs, settings)
+    asked = []
+    teachers = [model_of(settings).classifier for _ in range(3)]
+    for teacher in teachers:
+        forward = teacher.forward
+        monkeypatch.setattr(
+            teacher, "forward", lambda batch, told=forward: asked.append(1) or told(batch)
+        )
+    batches = list(
+        training_batches(
+            model, learner, settings, True, RandomState(0, CPU), Teachers(teachers, 0.8)
+        )
+    )
+    assert [batch.num_graphs for batch in batches] == [4, 4, 4, 4, 2]
+    assert all(batch.y.shape == (batch.num_graphs, 2) for batch in batches)
+    assert torch.allclose(torch.cat([batch.y for batch in batches]).sum(dim=-1), torch.ones(18))
+    assert len(asked) == calls
 
 
 def test_without_referees_of_its_own_a_classifier_learns_the_labels_alone(
@@ -247,7 +275,7 @@ def test_without_referees_of_its_own_a_classifier_learns_the_labels_alone(
     def refuse(*_: object) -> None:
         raise AssertionError("nobody to learn from")
 
-    monkeypatch.setattr(bilevel, "distilled", refuse)
+    monkeypatch.setattr(bilevel, "Teachers", refuse)
     train(model, student, [student], settings)
     other = learner_of(model_of(settings), settings)
     with pytest.raises(AssertionError, match="nobody"):
@@ -405,10 +433,10 @@ def test_the_entropy_bonus_of_an_update_follows_the_policys_progress(
     )
     used: list[float] = []
 
-    def note(policy: Policy, critic: None, rollouts: Any, optimizer: Any, ppo: PPOConfig) -> None:
+    def note(updates: Updates, rollouts: Any, ppo: PPOConfig) -> None:
         used.append(ppo.entropy_coef)
 
-    monkeypatch.setattr(bilevel.ppo, "update", note)
+    monkeypatch.setattr(Updates, "run", note)
     model = model_of(settings)
     student = learner_of(model, settings)
     train(model, student, [student], settings)
@@ -433,7 +461,7 @@ def test_an_epochs_rewards_and_ratios_are_means_over_its_samples() -> None:
         outcome_of([[0.9, 0.1]], kept=[1.0], labels=[0]),
     ]
     rollouts = [
-        replace(outcome.rollout, rewards=torch.tensor([rewards]))
+        outcome.rollout.rewarded(torch.tensor([rewards]), None)
         for outcome, rewards in zip(outcomes, ([0.5, -0.5], [0.6]), strict=True)
     ]
     metrics = bilevel.rollout_metrics(rollouts, outcomes, torch.tensor(0.25))
@@ -521,9 +549,9 @@ def test_the_runs_own_random_numbers_decide_which_batches_are_masked() -> None:
 def test_classes_are_weighed_where_that_is_asked_for() -> None:
     plain, weighing = config(), config(training={"class_weights": True})
     model = model_of(plain)
-    assert learner_of(model, plain).class_weights is None
+    assert learner_of(model, plain).step.class_weights is None
     graphs = ba_motifs(num_graphs=8, seed=0).subset(torch.tensor([0, 2, 4, 1]))
-    weights = Learner(model.classifier, graphs, graphs, weighing).class_weights
+    weights = Learner(model.classifier, graphs, graphs, weighing).step.class_weights
     assert weights.tolist() == pytest.approx([4 / 6, 2.0])
 
 
@@ -608,8 +636,9 @@ def test_the_loss_of_an_epoch_is_the_students_and_full_graphs_are_for_the_warm_u
     losses, asked = {student: 1.0, referee: 2.0}, []
     monkeypatch.setattr(Learner, "fit", lambda learner, batches: losses[learner])
 
-    def note(model: object, learner: Learner, config: RunConfig, warm_up: bool, _: object) -> list:
+    def note(_: object, learner: Learner, __: object, warm_up: bool, *others: object) -> list:
         asked.append(warm_up)
+        assert (others[-1] is not None) == (learner is student), "only the student has teachers"
         return []
 
     monkeypatch.setattr(bilevel, "training_batches", note)

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch.optim import Optimizer
 from torch_geometric.data import Batch
 
 from cores.config import NetworkConfig, PartsConfig, RunConfig
@@ -23,6 +22,7 @@ from cores.graphs.store import GraphStore
 from cores.training import judge as judges
 from cores.training.judge import judge_of
 from cores.training.state import load_state
+from cores.training.step import Step
 
 CPU = torch.device("cpu")
 
@@ -245,8 +245,8 @@ def test_a_judge_is_trained_by_its_recipe(
         monkeypatch.setattr(judges, name, value)
     seen: list[tuple[float, float, list[int]]] = []
 
-    def note(classifier: object, batches: Iterable[Batch], optimizer: Optimizer) -> float:
-        group = optimizer.param_groups[0]
+    def note(step: Step, batches: Iterable[Batch]) -> float:
+        group = step.optimizer.param_groups[0]
         counts = [batch.num_graphs for batch in batches]
         seen.append((group["lr"], group["weight_decay"], counts))
         return 0.5

@@ -16,6 +16,7 @@ from cores.models.classifier import Classifier
 from cores.training import supervised
 from cores.training.journal import CHECKPOINT
 from cores.training.state import RandomState, load_state
+from cores.training.step import Step
 from cores.training.supervised import Report, fit_epoch, fit_scaler, inverse_frequencies, train
 
 GRAPHS = ba_motifs(num_graphs=60, base_size=5, motifs=("star", "clique"))
@@ -46,7 +47,8 @@ def test_an_epoch_is_a_gradient_step_per_batch_and_its_loss_a_mean_over_graphs()
     other.load_state_dict(one.state_dict())
     batches = [GRAPHS.batch(torch.arange(4)), GRAPHS.batch(torch.arange(4, 14))]
     weights = torch.tensor([0.5, 1.5])
-    loss = fit_epoch(one.eval(), batches, torch.optim.SGD(one.parameters(), lr=0.1), weights)
+    step = Step(one.eval(), torch.optim.SGD(one.parameters(), lr=0.1), weights)
+    loss = fit_epoch(step, batches)
     assert one.training
     losses = []
     for batch in batches:

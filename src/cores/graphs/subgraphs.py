@@ -88,15 +88,20 @@ class Elements:
         """Mean over the elements of each graph; 0 for a graph without."""
         return self.sum(values) / self.count.clamp(min=1)
 
-    def sum(self, values: Float[Tensor, "*samples elements"]) -> Float[Tensor, "*samples graphs"]:
-        """Sum over the elements of each graph."""
+    def sum(self, values: Shaped[Tensor, "*samples elements"]) -> Shaped[Tensor, "*samples graphs"]:
+        """Sum over the elements of each graph; a padded batch's last graph is none."""
         total = values.new_zeros(*values.shape[:-1], self.batch.num_graphs)
-        return total.index_add(-1, self.owner, values)
+        return total.index_add(-1, self.owner, values)[..., : self.num_graphs]
+
+    @property
+    def num_graphs(self) -> int:
+        """Graphs that count."""
+        return self.batch.num_graphs - ("real" in self.batch)
 
     @cached_property
     def count(self) -> Int[Tensor, " graphs"]:
         """Elements of each graph."""
-        return torch.bincount(self.owner, minlength=self.batch.num_graphs)
+        return self.sum(torch.ones_like(self.owner))
 
     def kept_ratio(
         self, removed: Bool[Tensor, "*samples elements"]

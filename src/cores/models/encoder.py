@@ -112,12 +112,28 @@ class BlindLayer(nn.Module):
 class NodeNorm(nn.BatchNorm1d):
     """Batch norm over nodes; a batch of a single node is normalised by what was seen before."""
 
-    def forward(self, h: Tensor) -> Tensor:
-        """Normalise every unit."""
+    def forward(self, h: Tensor, real: Tensor | None = None) -> Tensor:
+        """Normalise every unit, by the nodes that are real if not all are."""
         if self.training and h.size(0) == 1:
             mean, var = self.running_mean, self.running_var
             return F.batch_norm(h, mean, var, self.weight, self.bias, eps=self.eps)
+        if self.training and real is not None:
+            return self._by_the_real(h, real)
         return super().forward(h)
+
+    def _by_the_real(
+        self, h: Float[Tensor, "nodes hidden"], real: Float[Tensor, "nodes 1"]
+    ) -> Float[Tensor, "nodes hidden"]:
+        count = real.sum()
+        mean = (h * real).sum(dim=0) / count
+        centred = (h - mean) * real
+        var = centred.square().sum(dim=0) / count
+        with torch.no_grad():
+            seen = self.get_buffer("running_mean"), self.get_buffer("running_var")
+            for known, now in zip(seen, (mean, var * count / (count - 1)), strict=True):
+                known.lerp_(now, cast(float, self.momentum))
+            self.get_buffer("num_batches_tracked").add_(1)
+        return torch.addcmul(self.bias, centred, (var + self.eps).rsqrt() * self.weight)
 
 
 def build_layer(conv: str, config: NetworkConfig, num_edge_features: int) -> nn.Module:
@@ -163,12 +179,19 @@ class Encoder(nn.Module):
         x: Float[Tensor, "nodes features"],
         edge_index: Int[Tensor, "2 edges"],
         edge_attr: Float[Tensor, "edges edge_features"] | None = None,
+        real: Float[Tensor, "nodes 1"] | None = None,
     ) -> Float[Tensor, "nodes hidden"]:
-        """Embed every node."""
+        """Embed every node; ``real`` is 0 for nodes that only pad the batch."""
         h = self._activated(self.input(x))  # [N, H]
         for layer, norm in zip(self.layers, self.norms, strict=True):
-            h = self._activated(norm(layer(h, edge_index, edge_attr)))
+            h = layer(h, edge_index, edge_attr)
+            h = self._activated(norm(h, real) if isinstance(norm, NodeNorm) else norm(h))
         return self._activated(self.output(h))
+
+    @property
+    def fixed_shapes(self) -> bool:
+        """Whether its tensors are as large for every batch of as many nodes and edges."""
+        return all(isinstance(layer, GINLayer | BlindLayer) for layer in self.layers)
 
     def _activated(self, h: Tensor) -> Tensor:
         # In place: what a layer has made is read by nobody else, nor by its own backward pass.

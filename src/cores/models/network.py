@@ -33,7 +33,9 @@ class Network(nn.Module):
 
     def embed(self, encoder: nn.Module, batch: Batch) -> Float[Tensor, "nodes hidden"]:
         """Node embeddings of a batch."""
-        return encoder(self.features(batch), batch.edge_index, batch.get("edge_attr"))
+        return encoder(
+            self.features(batch), batch.edge_index, batch.get("edge_attr"), batch.get("real")
+        )
 
 
 @dataclass(frozen=True)
@@ -75,8 +77,9 @@ class GraphModel(Network):
         return self.logits(batch)
 
     def loss(self, batch: Batch, class_weights: Tensor | None = None) -> Float[Tensor, ""]:
-        """The cross-entropy, Eq. (6)."""
-        return F.cross_entropy(self.logits(batch), batch.y, weight=class_weights)
+        """The cross-entropy, Eq. (6), over the graphs that have a label: padding has none."""
+        logits = self.logits(batch)[: len(batch.y)]
+        return F.cross_entropy(logits, batch.y, weight=class_weights)
 
     def forward(
         self,

@@ -27,6 +27,7 @@ from cores.models.classifier import Classifier
 from cores.models.policy import Critic, Policy
 from cores.models.sparse import SparseClassifier
 from cores.runs.device import tuned_cpu
+from cores.training.step import Step
 from cores.training.supervised import fit_epoch
 
 NUM_GRAPHS = 1024
@@ -143,7 +144,7 @@ def _classifier_seconds(batch: Batch, repeats: int) -> dict[str, float]:
 
     return median_seconds(
         {
-            "classifier_seconds": lambda: fit_epoch(ours, [batch], our_optimizer),
+            "classifier_seconds": partial(fit_epoch, Step(ours, our_optimizer), [batch]),
             "plain_classifier_seconds": plain_step,
         },
         repeats,
@@ -154,9 +155,9 @@ def _ppo_seconds(batch: Batch, repeats: int) -> dict[str, float]:
     """An update of actor and critic over a batch, and a supervised one of the classifier."""
     config = PPOConfig(baseline="critic", samples=1, ppo_epochs=1)
     classifier = Classifier(DIMS, NETWORK, "gin")
-    classifier_optimizer = Adam(classifier.parameters(), fused=True)
+    step = Step(classifier, Adam(classifier.parameters(), fused=True))
     actions: dict[str, Callable[[], object]] = {
-        "supervised_update_seconds": lambda: fit_epoch(classifier, [batch], classifier_optimizer)
+        "supervised_update_seconds": partial(fit_epoch, step, [batch])
     }
     for removal in REMOVALS:
         policy = Policy(
@@ -167,9 +168,8 @@ def _ppo_seconds(batch: Batch, repeats: int) -> dict[str, float]:
         rollout = ppo.collect(policy, batch, config.samples)
         rewards = rollout.elements.kept_ratio(rollout.removed)
         buffer = [rollout.rewarded(rewards, critic)]
-        actions[f"ppo_update_{removal}_seconds"] = partial(
-            ppo.update, policy, critic, buffer, optimizer, config
-        )
+        updates = ppo.Updates(policy, critic, optimizer)
+        actions[f"ppo_update_{removal}_seconds"] = partial(updates.run, buffer, config)
     return median_seconds(actions, repeats)
 
 

@@ -7,7 +7,7 @@ from typing import cast
 
 import torch
 from torch import Tensor
-from torch.optim import Adam, Optimizer
+from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch_geometric.data import Batch
 
@@ -21,7 +21,8 @@ from cores.models.sparse import SparseClassifier
 from cores.ppo import RewardedRollout
 from cores.training.balance import class_mean
 from cores.training.journal import Journal, Stateful
-from cores.training.learner import Learner, distilled, training_batches
+from cores.training.learner import Learner, Teachers, training_batches
+from cores.training.optimizer import adam
 from cores.training.rollouts import (
     Outcome,
     reward_quantile,
@@ -95,6 +96,7 @@ class BilevelState:
         self.selection_batches = list(selection_graphs.batches(EVALUATION_BATCH))
         self.warm_up = config.warm_up_epochs
         self.optimizer = _policy_optimizer(model, critic, config.ppo)
+        self.updates = ppo.updates(model.policy, critic, self.optimizer, config.ppo)
         self.schedule = _policy_schedule(self.optimizer, config, self._policy_epochs)
         # Deviation D10: the returned policy is an average of the one that acts and is trained.
         average = get_ema_multi_avg_fn(config.ppo.ema_decay)
@@ -173,18 +175,21 @@ class BilevelState:
 
 def fit_classifiers(state: BilevelState, epoch: int) -> dict[str, float]:
     """One epoch of every classifier, Eq. (6); the student also learns from its referees."""
+    teachers = None
+    if state.student not in state.referees:
+        classifiers = [referee.classifier for referee in state.referees]
+        teachers = Teachers(classifiers, state.config.classifier_data.distillation)
     batches = {
         learner: training_batches(
-            state.model, learner, state.config, not state.trains_policy(epoch), state.random
+            state.model,
+            learner,
+            state.config,
+            not state.trains_policy(epoch),
+            state.random,
+            teachers if learner is state.student else None,
         )
         for learner in state.learners
     }
-    if state.student not in state.referees:
-        teachers = [referee.classifier for referee in state.referees]
-        weight = state.config.classifier_data.distillation
-        batches[state.student] = distilled(
-            batches[state.student], teachers, weight, state.random.batches
-        )
     losses = [learner.fit(epoch_batches) for learner, epoch_batches in batches.items()]
     _check_finite(state, "loss", sum(losses), epoch, "training")
     return {"loss": losses[0]}
@@ -194,7 +199,7 @@ def update_policy(state: BilevelState, rollouts: Sequence[RewardedRollout], epoc
     """PPO updates of the policy on an epoch's rollouts, Eq. (5)."""
     policy = state.model.policy
     config = _entropy_annealed(state.config.ppo, state.progress(epoch))
-    ppo.update(policy, state.critic, rollouts, state.optimizer, config)
+    state.updates.run(rollouts, config)
     state.averaged.update_parameters(policy)
     size = float(sum(weights.detach().abs().sum() for weights in policy.parameters()))
     _check_finite(state, "size of the policy's weights", size, epoch, "ppo")
@@ -254,7 +259,7 @@ def _policy_optimizer(
     groups = [{"params": list(model.policy.parameters()), "lr": config.learning_rate}]
     if critic is not None:
         groups.append({"params": list(critic.parameters()), "lr": config.critic_learning_rate})
-    return Adam(groups, fused=True)
+    return adam(groups, config.learning_rate)
 
 
 def _policy_schedule(optimizer: Optimizer, config: RunConfig, epochs: int) -> Schedule:

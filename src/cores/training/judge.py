@@ -16,7 +16,6 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
-from torch.optim import Adam
 from torch_geometric.data import Batch
 
 from cores.config import NetworkConfig, PartsConfig, Removal, RunConfig, to_dict
@@ -30,8 +29,10 @@ from cores.graphs.masks import RECIPE, masked_batches, smooth_masks
 from cores.graphs.store import GraphStore
 from cores.graphs.subgraphs import Elements
 from cores.models.classifier import Classifier
+from cores.training.optimizer import adam
 from cores.training.schedule import Cosine
 from cores.training.state import check_fits, forked_rng, load_state, save_state
+from cores.training.step import training_step
 from cores.training.supervised import Report, fit_epoch, fit_scaler, no_report
 
 PARTS = PartsConfig()
@@ -211,15 +212,14 @@ def _train(judge: Judge, dataset: Dataset, index: Tensor, report: Report) -> Non
     if judge.removal != "node":
         graphs = graphs.with_pairs()
     fit_scaler(classifier, graphs, dataset)
-    optimizer = Adam(
-        classifier.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY, fused=True
-    )
+    optimizer = adam(classifier.parameters(), LEARNING_RATE, WEIGHT_DECAY)
+    step = training_step(classifier, optimizer)
     size = 4 * BATCH_SIZE if len(graphs) > MANY_GRAPHS else BATCH_SIZE
     epochs = epochs_for(len(graphs))
     schedule = Cosine(optimizer, epochs, FINAL_RATE)
     order = torch.Generator().manual_seed(SEED)
     for epoch in range(1, epochs + 1):
         batches = masked_batches(graphs, size, judge.removal, order)
-        loss = fit_epoch(classifier, batches, optimizer)
+        loss = fit_epoch(step, batches)
         schedule.step(0.0)
         report(EPOCHS * epoch // epochs, {"loss": loss})  # of the usual number

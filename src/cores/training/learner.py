@@ -1,20 +1,24 @@
 """A classifier with its optimiser, and its training batches."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.nn.functional import one_hot
-from torch.optim import Adam
 from torch_geometric.data import Batch
 
 from cores.config import RunConfig
+from cores.graphs.batches import cut
 from cores.graphs.masks import masked, masked_batches
 from cores.graphs.store import GraphStore
 from cores.models.classifier import Classifier
 from cores.models.sparse import SparseClassifier
+from cores.training.optimizer import adam
 from cores.training.schedule import Cosine, Schedule, plateau
 from cores.training.state import RandomState, restore_adam
+from cores.training.step import training_step
 from cores.training.supervised import fit_epoch, inverse_frequencies
 
 FINAL_RATE = 0.05
@@ -35,17 +39,15 @@ class Learner:
         self.classifier = classifier.eval()  # except while it is trained: a referee has no dropout
         self.train_graphs = train_graphs
         self.policy_graphs = policy_graphs
-        self.class_weights = (
+        class_weights = (
             inverse_frequencies(train_graphs.y, classifier.num_classes)
             if settings.class_weights
             else None
         )
-        self.optimizer = Adam(
-            classifier.parameters(),
-            lr=settings.learning_rate,
-            weight_decay=settings.weight_decay,
-            fused=True,
+        self.optimizer = adam(
+            classifier.parameters(), settings.learning_rate, settings.weight_decay
         )
+        self.step = training_step(classifier, self.optimizer, class_weights)
         self.schedule: Schedule
         if config.classifier_data.mix == 1:
             self.schedule = Cosine(self.optimizer, config.warm_up_epochs, FINAL_RATE)
@@ -59,7 +61,7 @@ class Learner:
 
     def fit(self, batches: Iterable[Batch]) -> float:
         """One epoch; returns the mean loss."""
-        loss = fit_epoch(self.classifier, batches, self.optimizer, self.class_weights)
+        loss = fit_epoch(self.step, batches)
         self.classifier.eval()
         return loss
 
@@ -78,52 +80,72 @@ class Learner:
         self.schedule.load_state_dict(state["schedule"])
 
 
-def training_batches(
-    model: SparseClassifier,
-    learner: Learner,
-    config: RunConfig,
-    warm_up: bool,
-    random: RandomState,
-) -> Iterator[Batch]:
-    """An epoch of a classifier's batches: randomly masked graphs, for a share ``mix`` of them.
-
-    The others are the policy's subgraphs, or full graphs while there is no policy yet.
-    """
-    mix = config.classifier_data.mix
-    size, removal = config.training.batch_size, model.policy.removal
-    # Rare classes are not drawn more often here (D15): where a mask hides what makes a graph rare,
-    # the classifier would learn that nothing in particular is rare.
-    if mix == 1:
-        yield from masked_batches(learner.train_graphs, size, removal, random.batches)
-        return
-    for batch in learner.train_graphs.batches(size, random.batches):
-        if torch.rand((), generator=random.batches) < mix:
-            yield from masked([batch], removal)
-        elif warm_up:
-            yield batch
-        else:
-            with torch.no_grad():
-                subgraph = model.choose(batch, sample=True).subgraph
-            yield subgraph.batch
-
-
-def distilled(
-    batches: Iterable[Batch],
-    teachers: Sequence[Classifier],
-    weight: float,
-    generator: torch.Generator,
-) -> Iterator[Batch]:
-    """The batches with targets that are in part a prediction: of one teacher, drawn for each batch.
+@dataclass(frozen=True)
+class Teachers:
+    """Classifiers whose predictions are part of another one's targets.
 
     Deviation D14: an ensemble errs less often, and less confidently, than one classifier that is
     trained on the labels; so does one that is trained on the ensemble's predictions. The loss is
     linear in its targets: with one teacher per batch its gradient is, on average, that of their
     mean prediction, for the price of one.
     """
-    for batch in batches:
-        teacher = teachers[int(torch.randint(len(teachers), (), generator=generator))]
-        with torch.no_grad():
-            teacher_probs = teacher(batch).softmax(dim=-1)  # [B, K]
-        labels = one_hot(batch.y, teacher_probs.size(-1))
-        batch.y = weight * teacher_probs + (1 - weight) * labels  # [B, K]
-        yield batch
+
+    classifiers: Sequence[Classifier]
+    weight: float
+    """Of the prediction in the target; the rest is the label."""
+
+    def teach(self, batches: Iterable[Batch], generator: torch.Generator) -> Iterator[Batch]:
+        """The batches with targets by one of the teachers, drawn for each."""
+        for batch in batches:
+            number = int(torch.randint(len(self.classifiers), (), generator=generator))
+            with torch.no_grad():
+                teacher_probs = self.classifiers[number](batch).softmax(dim=-1)  # [B, K]
+            labels = one_hot(batch.y, teacher_probs.size(-1))
+            batch.y = self.weight * teacher_probs + (1 - self.weight) * labels  # [B, K]
+            yield batch
+
+
+def training_batches(
+    model: SparseClassifier,
+    learner: Learner,
+    config: RunConfig,
+    warm_up: bool,
+    random: RandomState,
+    teachers: Teachers | None = None,
+) -> Iterator[Batch]:
+    """An epoch of a classifier's batches: randomly masked graphs, for a share ``mix`` of them.
+
+    The others are the policy's subgraphs, or full graphs while there is no policy yet.
+    """
+    graphs, size, removal = learner.train_graphs, config.training.batch_size, model.policy.removal
+    # Rare classes are not drawn more often here (D15): where a mask hides what makes a graph rare,
+    # the classifier would learn that nothing in particular is rare.
+    if config.classifier_data.mix < 1:
+        batches = _mixed_batches(model, learner, config, warm_up, random)
+        yield from batches if teachers is None else teachers.teach(batches, random.batches)
+    elif teachers is None:
+        yield from masked_batches(graphs, size, removal, random.batches)
+    else:
+        for chunk in masked(graphs.chunks(size, random.batches), removal):
+            number = math.ceil(chunk.num_graphs / size / len(teachers.classifiers))
+            # Several batches at once: a call of a teacher takes as long as the step that follows.
+            for taught in teachers.teach(cut(chunk, size * number), random.batches):
+                yield from cut(taught, size)
+
+
+def _mixed_batches(
+    model: SparseClassifier,
+    learner: Learner,
+    config: RunConfig,
+    warm_up: bool,
+    random: RandomState,
+) -> Iterator[Batch]:
+    for batch in learner.train_graphs.batches(config.training.batch_size, random.batches):
+        if torch.rand((), generator=random.batches) < config.classifier_data.mix:
+            yield from masked([batch], model.policy.removal)
+        elif warm_up:
+            yield batch
+        else:
+            with torch.no_grad():
+                subgraph = model.choose(batch, sample=True).subgraph
+            yield subgraph.batch

@@ -6,6 +6,8 @@ from typing import Any, Protocol, runtime_checkable
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
+from cores.training.optimizer import rates, set_rate
+
 
 @runtime_checkable
 class Schedule(Protocol):
@@ -28,7 +30,7 @@ class Cosine:
         self.optimizer = optimizer
         self.epochs = epochs
         self.final_share = final_share
-        self.rates = [group["lr"] for group in optimizer.param_groups]
+        self.rates = rates(optimizer)
         self.epoch = 0
 
     def step(self, metrics: float) -> None:
@@ -37,7 +39,7 @@ class Cosine:
         height = (1 + math.cos(math.pi * min(self.epoch / self.epochs, 1))) / 2
         share = self.final_share + (1 - self.final_share) * height
         for group, rate in zip(self.optimizer.param_groups, self.rates, strict=True):
-            group["lr"] = share * rate
+            set_rate(group, share * rate)
 
     def state_dict(self) -> dict[str, Any]:
         """How far it has come; the rates themselves are the optimiser's."""
@@ -50,11 +52,10 @@ class Cosine:
 
 def plateau(optimizer: Optimizer, factor: float, patience: int, min_rate: float) -> Schedule:
     """Lower the rates when the score has stalled for more than ``patience`` epochs."""
-    rates = [group["lr"] for group in optimizer.param_groups]
     return ReduceLROnPlateau(
         optimizer,
         mode="max",
         factor=factor,
         patience=patience,
-        min_lr=[min(min_rate, rate) for rate in rates],
+        min_lr=[min(min_rate, rate) for rate in rates(optimizer)],
     )

@@ -7,7 +7,6 @@ from pathlib import Path
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torch.optim import Adam, Optimizer
 from torch_geometric.data import Batch
 
 from cores.config import TrainingConfig
@@ -20,8 +19,10 @@ from cores.models.network import GraphModel, Network
 from cores.models.scaler import FeatureScaler
 from cores.training.balance import class_mean, shuffled_batches
 from cores.training.journal import Journal, Stateful
+from cores.training.optimizer import adam, rates
 from cores.training.schedule import plateau
 from cores.training.state import RandomState
+from cores.training.step import Step, training_step
 from cores.training.stopping import EarlyStopping
 
 Report = Callable[[int, dict[str, float]], None]
@@ -32,21 +33,12 @@ def no_report(epoch: int, metrics: dict[str, float]) -> None:
     """Ignore the metrics."""
 
 
-def fit_epoch(
-    model: GraphModel,
-    batches: Iterable[Batch],
-    optimizer: Optimizer,
-    class_weights: Tensor | None = None,
-) -> float:
+def fit_epoch(step: Step, batches: Iterable[Batch]) -> float:
     """One epoch of gradient steps, Eq. (6); returns the mean loss."""
-    model.train()
-    total, graphs = torch.zeros((), device=next(model.parameters()).device), 0
+    step.model.train()
+    total, graphs = torch.zeros((), device=next(step.model.parameters()).device), 0
     for batch in batches:
-        loss = model.loss(batch, class_weights)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        total += loss.detach() * batch.num_graphs
+        total += step(batch) * batch.num_graphs
         graphs += batch.num_graphs
     return float(total) / graphs
 
@@ -108,12 +100,7 @@ def train(
     With a folder, the run is recorded there and resumes from where it was killed; ``key`` tells
     its checkpoints from those of other runs.
     """
-    optimizer = Adam(
-        model.parameters(),
-        lr=config.learning_rate,
-        weight_decay=config.weight_decay,
-        fused=True,
-    )
+    optimizer = adam(model.parameters(), config.learning_rate, config.weight_decay)
     schedule = plateau(
         optimizer, config.schedule_factor, config.schedule_patience, config.min_learning_rate
     )
@@ -129,6 +116,7 @@ def train(
     weights = None
     if config.weighs_classes:
         weights = inverse_frequencies(train_graphs.y, model.num_classes)
+    step = training_step(model, optimizer, weights)
     selection_batches = list(selection_graphs.batches(EVALUATION_BATCH))
 
     for epoch in journal.epochs(config.epochs):
@@ -136,7 +124,7 @@ def train(
             break
         model.begin_epoch(epoch / config.epochs)
         batches = shuffled_batches(train_graphs, config.batch_size, random.batches, config.balanced)
-        loss = fit_epoch(model, batches, optimizer, weights)
+        loss = fit_epoch(step, batches)
         if not math.isfinite(loss):
             said = f"the loss is {loss}"
             raise diverged(said, epoch, model, [train_graphs], "training.learning_rate")
@@ -148,7 +136,7 @@ def train(
             "loss": loss,
             "selection_accuracy": selection_accuracy,
             "selection_loss": selection_loss,
-            "learning_rate": optimizer.param_groups[0]["lr"],
+            "learning_rate": rates(optimizer)[0],
         }
         score = (selection_accuracy, -selection_loss)
         if config.balanced:

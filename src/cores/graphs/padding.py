@@ -1,0 +1,108 @@
+"""Batches of a fixed size: what a GPU needs to replay a step that it has recorded."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch
+
+from cores.graphs.batches import new_batch
+
+SPARE = 64
+"""Nodes at least that are no graph's: edges that are none lie between them, each at another."""
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """How many graphs a padded batch has, and how many nodes and edges at most."""
+
+    graphs: int
+    nodes: int
+    edges: int
+    pairs: int = 0
+    """Undirected edges, where batches know them."""
+
+    @classmethod
+    def around(cls, batch: Batch, share: float = 1.5) -> "Capacity":
+        """For batches of as many graphs, which may be larger by half."""
+        sizes = batch.x.size(0) + SPARE, batch.edge_index.size(1), _num_pairs(batch)
+        return cls(batch.num_graphs, *(_rounded(share * size) for size in sizes))
+
+    def holds(self, batch: Batch) -> bool:
+        """Whether a batch has room, and some is left."""
+        return (
+            batch.num_graphs == self.graphs
+            and batch.x.size(0) + SPARE <= self.nodes
+            and batch.edge_index.size(1) <= self.edges
+            and _num_pairs(batch) <= self.pairs
+        )
+
+
+def _num_pairs(batch: Batch) -> int:
+    return batch.pair_index.size(1) if "pair_index" in batch else 0
+
+
+def _rounded(number: float) -> int:
+    return 128 * -(-int(number) // 128)
+
+
+class PaddedBatch:
+    """A batch in tensors that stay where they are, padded by a graph that is none.
+
+    ``batch.real`` marks the nodes that count. The last graph is made of the others; it has no label
+    in ``batch.y``, and no edge leads from it to another.
+
+    Args:
+        capacity: Its size.
+        like: A batch with the attributes of those to come.
+    """
+
+    def __init__(self, capacity: Capacity, like: Batch) -> None:
+        self.capacity = capacity
+        nodes, edges, graphs = capacity.nodes, capacity.edges, capacity.graphs
+        most = max(edges, capacity.pairs)
+        loops = nodes - 1 - torch.arange(most, device=like.x.device) % SPARE
+        self._loops = loops.expand(2, -1)
+        attributes = {
+            "x": like.x.new_zeros(nodes, *like.x.shape[1:]),
+            "edge_index": self._loops[:, :edges].clone(),
+            "y": torch.zeros_like(like.y),
+            "batch": like.batch.new_full((nodes,), graphs),
+            "ptr": like.ptr.new_zeros(graphs + 2),
+            "real": like.x.new_zeros(nodes, 1),
+        }
+        if "edge_attr" in like:
+            attributes["edge_attr"] = like.edge_attr.new_zeros(edges, *like.edge_attr.shape[1:])
+        if "pair_index" in like:
+            attributes["pair_index"] = self._loops[:, : capacity.pairs].clone()
+            attributes["edge_pair"] = like.edge_pair.new_zeros(edges)
+        self.batch = new_batch(**attributes)
+
+    def holds(self, batch: Batch) -> bool:
+        """Whether a batch has room."""
+        labels = self.batch.y
+        alike = batch.y.shape == labels.shape and batch.y.dtype == labels.dtype
+        return alike and self.capacity.holds(batch)
+
+    def load(self, batch: Batch) -> Batch:
+        """Put a batch in the place of the one before."""
+        nodes, edges, padded = batch.x.size(0), batch.edge_index.size(1), self.batch
+        padded.x[:nodes].copy_(batch.x)
+        padded.real[:nodes].fill_(1)
+        padded.real[nodes:].zero_()
+        padded.batch[:nodes].copy_(batch.batch)
+        padded.batch[nodes:].fill_(self.capacity.graphs)
+        padded.ptr[:-1].copy_(batch.ptr)
+        self._load_ends(padded.edge_index, batch.edge_index)
+        padded.y.copy_(batch.y)
+        if "edge_attr" in padded:
+            padded.edge_attr[:edges].copy_(batch.edge_attr)
+        if "pair_index" in padded:
+            self._load_ends(padded.pair_index, batch.pair_index)
+            padded.edge_pair[:edges].copy_(batch.edge_pair)
+        return padded
+
+    def _load_ends(self, padded: Tensor, ends: Tensor) -> None:
+        number = ends.size(1)
+        padded[:, :number].copy_(ends)
+        padded[:, number:].copy_(self._loops[:, number : padded.size(1)])
