@@ -144,33 +144,34 @@ def policy_loss(
     elements = experience.elements
     logits = policy(elements.batch)  # [M]
     log_probs = policy.log_probs(logits)  # [2, M]
-    bonus = entropy_coef * elements.mean(policy.entropy(logits)).mean()
+    bonus = entropy_coef * elements.mean_over_graphs(policy.entropy(logits))
     with torch.no_grad():
         change = log_probs - experience.log_probs
         estimate = change.exp() - 1 - change  # [2, M], Schulman's
-        divergence = elements.mean((experience.frequency * estimate).sum(dim=0)).mean()
-    return -objective(log_probs).mean() - bonus, divergence
+        divergence = elements.mean_over_graphs((experience.frequency * estimate).sum(dim=0))
+    return -objective(log_probs) - bonus, divergence
 
 
 def joint_objective(
     rollout: RewardedRollout, log_probs: Float[Tensor, "2 elements"], clip: float
-) -> Float[Tensor, "samples graphs"]:
+) -> Float[Tensor, ""]:
     """Eq. (1) with one ratio for all that was decided on a graph (the paper)."""
     new, old = (rollout.of_actions(each) for each in (log_probs, rollout.log_probs))  # [S, M]
     elements = rollout.elements
-    return clipped_objective(elements.sum(new), elements.sum(old), rollout.advantage, clip)
+    each = clipped_objective(elements.sum(new), elements.sum(old), rollout.advantage, clip)
+    return each.mean()
 
 
 def element_objective(
     experience: Experience, log_probs: Float[Tensor, "2 elements"], clip: float
-) -> Float[Tensor, " graphs"]:
-    """Eq. (1) with a ratio per element, the mean over samples and over each graph's elements.
+) -> Float[Tensor, ""]:
+    """Eq. (1) with a ratio per element: the mean over samples, each graph's elements, and graphs.
 
     With two decisions there are two ratios per element, whatever the number of samples, and among
     advantages of one sign Eq. (1) is linear: their means come first.
     """
     parts = clipped_objective(log_probs, experience.log_probs, experience.advantages, clip)
-    return experience.elements.mean(parts.sum(dim=(0, 1)))
+    return experience.elements.mean_over_graphs(parts.sum(dim=(0, 1)))
 
 
 class Updates:

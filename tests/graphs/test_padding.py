@@ -11,19 +11,22 @@ from cores.graphs.padding import SPARE, Capacity, PaddedBatch
 from cores.models.classifier import Classifier
 
 
-def graphs_of(first: int, edge_features: int = 0) -> Batch:
-    """Eight graphs with random features."""
+def graphs_of(first: int, number: int = 8, edge_features: int = 0) -> Batch:
+    """Graphs with random features."""
     torch.manual_seed(first)
-    batch = ba_motifs(num_graphs=40, base_size=9, seed=0).batch(torch.arange(first, first + 8))
+    chosen = torch.arange(first, first + number)
+    batch = ba_motifs(num_graphs=40, base_size=9, seed=0).batch(chosen)
     batch.x = torch.randn(batch.x.size(0), 3)
     if edge_features:
         batch.edge_attr = torch.randn(batch.edge_index.size(1), edge_features)
     return batch
 
 
-def trained_step(model: Classifier, batch: Batch) -> tuple[float, list[torch.Tensor]]:
+def trained_step(
+    model: Classifier, batch: Batch, weights: torch.Tensor | None
+) -> tuple[float, list[torch.Tensor]]:
     model.zero_grad()
-    loss = model.train().loss(batch)
+    loss = model.train().loss(batch, weights)
     loss.backward()
     return loss.item(), [weights.grad for weights in model.parameters() if weights.grad is not None]
 
@@ -31,8 +34,9 @@ def trained_step(model: Classifier, batch: Batch) -> tuple[float, list[torch.Ten
 @pytest.mark.parametrize("edge_features", [0, 2])
 @pytest.mark.parametrize("batch_norm", [True, False])
 @pytest.mark.parametrize("soft", [False, True])
+@pytest.mark.parametrize("weights", [None, torch.tensor([0.5, 1.5])])
 def test_a_step_on_a_padded_batch_is_the_step_on_the_batch(
-    edge_features: int, batch_norm: bool, soft: bool
+    edge_features: int, batch_norm: bool, soft: bool, weights: torch.Tensor | None
 ) -> None:
     config = NetworkConfig(hidden_dim=8, num_layers=2, batch_norm=batch_norm)
     torch.manual_seed(0)
@@ -40,14 +44,14 @@ def test_a_step_on_a_padded_batch_is_the_step_on_the_batch(
     other = Classifier(Dims(3, 2, edge_features), config, "gin")
     other.load_state_dict(plain.state_dict())
     padded: PaddedBatch | None = None
-    for first in (0, 8, 16):  # what the one before left behind does not show
-        batch = graphs_of(first, edge_features)
+    for first, number in ((0, 8), (8, 5), (16, 8)):  # what the one before left does not show
+        batch = graphs_of(first, number, edge_features)
         if soft:
-            batch.y = torch.rand(8, 2).softmax(dim=-1)
+            batch.y = torch.rand(number, 2).softmax(dim=-1)
         padded = padded or PaddedBatch(Capacity.around(batch), batch)
-        loss, gradients = trained_step(plain, batch)
+        loss, gradients = trained_step(plain, batch, weights)
         assert padded.holds(batch)
-        same_loss, same_gradients = trained_step(other, padded.load(batch))
+        same_loss, same_gradients = trained_step(other, padded.load(batch), weights)
         assert same_loss == pytest.approx(loss, abs=1e-6)
         for one, two in zip(gradients, same_gradients, strict=True):
             assert torch.allclose(one, two, atol=1e-5)
@@ -65,6 +69,7 @@ def test_what_is_padded_has_the_same_shapes_and_places_always() -> None:
     assert int(two.real.sum()) == graphs_of(8).x.size(0)
     assert two.edge_index.max() == padded.capacity.nodes - 1
     assert two.num_graphs == 9
+    assert two.real_graphs.tolist() == [1.0] * 8 + [0.0]
 
 
 def test_padding_edges_join_no_graph() -> None:
@@ -83,9 +88,9 @@ def test_padding_edges_join_no_graph() -> None:
 def test_a_batch_fits_while_spare_nodes_are_left(change: int, fits: bool) -> None:
     batch = graphs_of(0)
     nodes, edges = batch.x.size(0), batch.edge_index.size(1)
-    assert Capacity(8, nodes + SPARE - change, edges).holds(batch) == fits
-    assert Capacity(8, nodes + SPARE, edges - change).holds(batch) == fits
-    assert not Capacity(7, nodes + SPARE, edges).holds(batch)
+    assert Capacity(9, nodes + SPARE - change, edges).holds(batch) == fits
+    assert Capacity(9, nodes + SPARE, edges - change).holds(batch) == fits
+    assert Capacity(9 - change, nodes + SPARE, edges).holds(batch) == fits
 
 
 def test_labels_of_another_kind_do_not_fit() -> None:

@@ -10,13 +10,16 @@ from cores.graphs.batches import new_batch
 
 SPARE = 64
 """Nodes at least that are no graph's: edges that are none lie between them, each at another."""
+NO_LABEL = -100
+"""Of a graph that is none; torch's losses ignore it."""
 
 
 @dataclass(frozen=True)
 class Capacity:
-    """How many graphs a padded batch has, and how many nodes and edges at most."""
+    """How many graphs, nodes and edges a padded batch has."""
 
     graphs: int
+    """One of them at least is none."""
     nodes: int
     edges: int
     pairs: int = 0
@@ -24,14 +27,14 @@ class Capacity:
 
     @classmethod
     def around(cls, batch: Batch, share: float = 1.5) -> "Capacity":
-        """For batches of as many graphs, which may be larger by half."""
+        """For batches of at most as many graphs, which may be larger by half."""
         sizes = batch.x.size(0) + SPARE, batch.edge_index.size(1), _num_pairs(batch)
-        return cls(batch.num_graphs, *(_rounded(share * size) for size in sizes))
+        return cls(batch.num_graphs + 1, *(_rounded(share * size) for size in sizes))
 
     def holds(self, batch: Batch) -> bool:
         """Whether a batch has room, and some is left."""
         return (
-            batch.num_graphs == self.graphs
+            batch.num_graphs < self.graphs
             and batch.x.size(0) + SPARE <= self.nodes
             and batch.edge_index.size(1) <= self.edges
             and _num_pairs(batch) <= self.pairs
@@ -47,10 +50,10 @@ def _rounded(number: float) -> int:
 
 
 class PaddedBatch:
-    """A batch in tensors that stay where they are, padded by a graph that is none.
+    """A batch in tensors that stay where they are, padded by graphs that are none.
 
-    ``batch.real`` marks the nodes that count. The last graph is made of the others; it has no label
-    in ``batch.y``, and no edge leads from it to another.
+    ``batch.real`` is 1 for the nodes and ``batch.real_graphs`` for the graphs that count, else 0.
+    The last graph owns the other nodes; no edge leads from it to another.
 
     Args:
         capacity: Its size.
@@ -63,13 +66,16 @@ class PaddedBatch:
         most = max(edges, capacity.pairs)
         loops = nodes - 1 - torch.arange(most, device=like.x.device) % SPARE
         self._loops = loops.expand(2, -1)
+        # A target that is a distribution is all zeros for what is no graph.
+        self._no_target = 0.0 if like.y.is_floating_point() else NO_LABEL
         attributes = {
             "x": like.x.new_zeros(nodes, *like.x.shape[1:]),
             "edge_index": self._loops[:, :edges].clone(),
-            "y": torch.zeros_like(like.y),
-            "batch": like.batch.new_full((nodes,), graphs),
-            "ptr": like.ptr.new_zeros(graphs + 2),
+            "y": like.y.new_full((graphs, *like.y.shape[1:]), self._no_target),
+            "batch": like.batch.new_full((nodes,), graphs - 1),
+            "ptr": like.ptr.new_zeros(graphs + 1),  # only its length is read
             "real": like.x.new_zeros(nodes, 1),
+            "real_graphs": like.x.new_zeros(graphs),
         }
         if "edge_attr" in like:
             attributes["edge_attr"] = like.edge_attr.new_zeros(edges, *like.edge_attr.shape[1:])
@@ -81,20 +87,23 @@ class PaddedBatch:
     def holds(self, batch: Batch) -> bool:
         """Whether a batch has room."""
         labels = self.batch.y
-        alike = batch.y.shape == labels.shape and batch.y.dtype == labels.dtype
+        alike = batch.y.shape[1:] == labels.shape[1:] and batch.y.dtype == labels.dtype
         return alike and self.capacity.holds(batch)
 
     def load(self, batch: Batch) -> Batch:
         """Put a batch in the place of the one before."""
-        nodes, edges, padded = batch.x.size(0), batch.edge_index.size(1), self.batch
+        nodes, edges, graphs = batch.x.size(0), batch.edge_index.size(1), batch.num_graphs
+        padded = self.batch
         padded.x[:nodes].copy_(batch.x)
         padded.real[:nodes].fill_(1)
         padded.real[nodes:].zero_()
         padded.batch[:nodes].copy_(batch.batch)
-        padded.batch[nodes:].fill_(self.capacity.graphs)
-        padded.ptr[:-1].copy_(batch.ptr)
+        padded.batch[nodes:].fill_(self.capacity.graphs - 1)
+        padded.y[:graphs].copy_(batch.y)
+        padded.y[graphs:].fill_(self._no_target)
+        padded.real_graphs[:graphs].fill_(1)
+        padded.real_graphs[graphs:].zero_()
         self._load_ends(padded.edge_index, batch.edge_index)
-        padded.y.copy_(batch.y)
         if "edge_attr" in padded:
             padded.edge_attr[:edges].copy_(batch.edge_attr)
         if "pair_index" in padded:

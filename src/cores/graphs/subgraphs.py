@@ -89,14 +89,14 @@ class Elements:
         return self.sum(values) / self.count.clamp(min=1)
 
     def sum(self, values: Shaped[Tensor, "*samples elements"]) -> Shaped[Tensor, "*samples graphs"]:
-        """Sum over the elements of each graph; a padded batch's last graph is none."""
+        """Sum over the elements of each graph."""
         total = values.new_zeros(*values.shape[:-1], self.batch.num_graphs)
-        return total.index_add(-1, self.owner, values)[..., : self.num_graphs]
+        return total.index_add(-1, self.owner, values)
 
-    @property
-    def num_graphs(self) -> int:
-        """Graphs that count."""
-        return self.batch.num_graphs - ("real" in self.batch)
+    def mean_over_graphs(self, values: Float[Tensor, " elements"]) -> Float[Tensor, ""]:
+        """Mean over the elements of each graph, then over the graphs that are not padding."""
+        means, real = self.mean(values), self.batch.get("real_graphs")
+        return means.mean() if real is None else (means * real).sum() / real.sum()
 
     @cached_property
     def count(self) -> Int[Tensor, " graphs"]:

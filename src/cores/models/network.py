@@ -77,9 +77,12 @@ class GraphModel(Network):
         return self.logits(batch)
 
     def loss(self, batch: Batch, class_weights: Tensor | None = None) -> Float[Tensor, ""]:
-        """The cross-entropy, Eq. (6), over the graphs that have a label: padding has none."""
-        logits = self.logits(batch)[: len(batch.y)]
-        return F.cross_entropy(logits, batch.y, weight=class_weights)
+        """The cross-entropy, Eq. (6)."""
+        logits, real = self.logits(batch), batch.get("real_graphs")
+        if real is None or not batch.y.is_floating_point():  # padding has a label that is ignored
+            return F.cross_entropy(logits, batch.y, weight=class_weights)
+        total = F.cross_entropy(logits, batch.y, weight=class_weights, reduction="sum")
+        return total / real.sum()
 
     def forward(
         self,
