@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch_geometric.data import Batch, Data
 
 from cores.errors import UserError
-from cores.graphs.batches import as_batch, undirected_pairs, with_pairs
+from cores.graphs.batches import as_batch, cut, undirected_pairs, with_pairs
 from cores.graphs.store import GraphStore
 
 NO_EDGES = torch.empty(2, 0, dtype=torch.int64)
@@ -161,3 +161,11 @@ def test_nodes_that_do_not_lie_together_are_refused() -> None:
         as_batch(
             torch.ones(3, 1), torch.empty(2, 0, dtype=torch.int64), batch=torch.tensor([0, 1, 0])
         )
+
+
+@pytest.mark.parametrize(("size", "pieces"), [(3, [3, 1]), (4, [4]), (5, [4])])
+def test_a_batch_that_needs_no_cut_is_returned_as_it_is(size: int, pieces: list[int]) -> None:
+    batch = Batch.from_data_list(graphs())
+    found = list(cut(batch, size))
+    assert [piece.num_graphs for piece in found] == pieces
+    assert (found[0] is batch) == (len(pieces) == 1)

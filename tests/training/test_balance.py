@@ -62,6 +62,32 @@ def test_every_class_is_drawn_as_often_and_its_graphs_evenly(size: int) -> None:
     assert of_the_rare.max() - of_the_rare.min() <= 1
 
 
+def test_no_graph_is_drawn_twice_before_all_of_its_class_and_none_is_preferred() -> None:
+    labels = torch.tensor([0] * 40 + [1] * 8)
+    counts = torch.zeros(48)
+    for seed in range(200):
+        order = balanced_order(labels, 16, torch.Generator().manual_seed(seed))
+        assert len(order.unique()) == 16
+        counts[order] += 1
+    assert torch.equal(counts[40:], torch.full((8,), 200.0))
+    assert counts[:40].min() > 20  # 40 is expected
+    assert counts[:40].max() < 60
+
+
+def test_a_class_is_shuffled_as_often_as_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More often would change no order, and take for ever with many graphs."""
+    shuffled: list[int] = []
+    shuffle = torch.randperm
+
+    def note(count: int, generator: torch.Generator) -> torch.Tensor:
+        shuffled.append(count)
+        return shuffle(count, generator=generator)
+
+    monkeypatch.setattr(torch, "randperm", note)
+    balanced_order(torch.tensor([0] * 40 + [1] * 3), 16, torch.Generator().manual_seed(0))
+    assert sorted(shuffled) == [2, 3, 3, 3, 16, 40]  # the classes, 3 graphs for 8, 40 for 8, all
+
+
 def test_the_generator_alone_decides_the_order() -> None:
     labels = torch.tensor([0] * 40 + [1] * 3 + [2] * 10)
     orders = []

@@ -142,6 +142,13 @@ def test_the_selection_criterion_rewards_being_right_and_sparse_together() -> No
     assert selection_reward(probs, labels, ratio, settings).tolist() == pytest.approx(expected)
 
 
+def test_a_single_graph_of_any_class_has_a_selection_reward() -> None:
+    settings = RewardConfig(lam=0.5, desired_ratio=0.3)
+    probs = torch.tensor([[0.1, 0.1, 0.8]])
+    reward = selection_reward(probs, torch.tensor([2]), torch.tensor([0.3]), settings)
+    assert reward.tolist() == pytest.approx([0.5 * 0.8 + 0.5 * 0.95])
+
+
 def test_the_papers_quantile_comes_from_the_training_part() -> None:
     settings = config(reward={"referees": 0, "score": "lac"}, ppo={"min_probability": 0.0})
     torch.manual_seed(0)
@@ -201,6 +208,17 @@ def test_at_mix_1_the_classifier_never_sees_what_the_policy_chose() -> None:
         batches = training_batches(model, learner, settings, False, random)
         sizes.append([batch.x.size(0) for batch in batches])
     assert sizes[0] == sizes[1]
+
+
+@pytest.mark.parametrize("mix", [0.0, 0.5, 1.0])
+def test_an_epoch_of_a_classifier_has_every_graph_once(mix: float) -> None:
+    settings = config(classifier_data={"mix": mix})
+    model = model_of(settings)
+    learner = learner_of(model, settings)
+    batches = list(training_batches(model, learner, settings, False, RandomState(0, CPU)))
+    assert [batch.num_graphs for batch in batches] == [16, 8]
+    labels = torch.cat([batch.y for batch in batches])
+    assert torch.equal(torch.bincount(labels), torch.bincount(learner.train_graphs.y))
 
 
 def test_at_mix_0_the_classifier_sees_only_what_the_policy_chose() -> None:
@@ -265,6 +283,19 @@ def test_every_graph_gets_a_target_that_a_teacher_made_in_few_calls(
     assert len(asked) == calls
 
 
+def test_the_runs_own_random_numbers_choose_the_teachers() -> None:
+    torch.manual_seed(0)
+    teachers = [model_of(config()).classifier for _ in range(2)]
+    (batch,) = ba_motifs(num_graphs=6, seed=0).batches(6)
+    learnt = []
+    for seed in (0, 1):
+        torch.manual_seed(seed)
+        generator = torch.Generator().manual_seed(5)
+        copies = Teachers(teachers, 0.8).teach([batch.clone() for _ in range(20)], generator)
+        learnt.append(torch.stack([each.y for each in copies]))
+    assert torch.equal(learnt[0], learnt[1])
+
+
 def test_without_referees_of_its_own_a_classifier_learns_the_labels_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -297,6 +328,18 @@ def test_the_returned_classifier_rests_after_the_warm_up_and_no_referee_meets_it
     train(model, student, [referee], settings, report=remember)
     assert not torch.equal(weights[2], weights[3])
     assert all(torch.equal(weights[3], later) for later in weights[4:])
+
+
+@pytest.mark.parametrize(("mix", "after"), [(0.0, True), (0.5, True), (1.0, False)])
+def test_only_classifiers_of_random_masks_alone_rest_after_the_warm_up(
+    mix: float, after: bool
+) -> None:
+    """The policy's subgraphs change with it."""
+    settings = config(classifier_data={"mix": mix, "warm_up": 0.5})
+    student = learner_of(model_of(settings), settings)
+    state = state_of(settings, student, [student])
+    trained = [state.trains_classifiers(epoch) for epoch in range(1, 9)]
+    assert trained == [True] * 4 + [after] * 4
 
 
 @pytest.mark.parametrize("removal", ["cores-node", "cores-edge", "cores-both"])
@@ -345,6 +388,21 @@ def test_a_policy_that_is_no_longer_a_number_is_told() -> None:
     message = r"the size of the policy's weights is nan in epoch \d; lower ppo\.learning_rate"
     with pytest.raises(UserError, match=message):
         train(model, student, [student], settings)
+
+
+def test_a_reward_that_is_no_number_is_blamed_on_the_classifiers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Before the policy is updated by it."""
+    settings = config(training={"epochs": 2, "batch_size": 16})
+    model = model_of(settings)
+    student = learner_of(model, settings)
+    before = model.policy.node_head.weight.detach().clone()
+    monkeypatch.setattr(bilevel, "rollout_metrics", lambda *_: {"reward": float("nan")})
+    message = r"^the reward is nan in epoch 2; lower training\.learning_rate$"
+    with pytest.raises(UserError, match=message):
+        train(model, student, [student], settings)
+    assert torch.equal(model.policy.node_head.weight, before)
 
 
 def test_a_classifier_that_goes_astray_is_not_blamed_on_the_policy() -> None:
@@ -582,6 +640,38 @@ def test_weights_from_the_first_half_of_the_policys_epochs_are_not_returned(
     student = learner_of(model, settings)
     state = train(model, student, [student], settings, selection=student.policy_graphs)
     assert state.stopping.best_epoch == 10  # epochs 5 to 8 are the first half of the policy's eight
+
+
+@pytest.mark.parametrize(("weights", "returned"), [("best", 6), ("last", 8)])
+def test_the_weights_of_the_selected_epoch_are_returned_or_the_last_ones(
+    weights: str, returned: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = config(
+        training={"epochs": 8, "batch_size": 32, "weights": weights},
+        classifier_data={"mix": 0.0, "warm_up": 0.0},
+        ppo={"batch_size": 32, "samples": 2, "ema_decay": 0.0},
+    )
+    rewards = iter([0.0, 0.0, 0.0, 0.0, 0.1, 0.3, 0.2, 0.1])
+
+    def told(*_: object) -> dict[str, float]:
+        return {"selection_accuracy": 1.0, "selection_reward": next(rewards)}
+
+    monkeypatch.setattr(bilevel, "selection_metrics", told)
+    torch.manual_seed(0)
+    model = model_of(settings)
+    student = learner_of(model, settings)
+    seen: list[dict[str, torch.Tensor]] = []
+
+    def remember(epoch: int, metrics: dict[str, float]) -> None:
+        seen.append(deepcopy(model.state_dict()))
+
+    train(model, student, [student], settings, report=remember)
+    same = [
+        epoch
+        for epoch, then in enumerate(seen, start=1)
+        if all(torch.allclose(value, then[name]) for name, value in model.state_dict().items())
+    ]
+    assert same == [returned]
 
 
 def state_of(settings: RunConfig, student: Learner, referees: list[Learner]) -> BilevelState:

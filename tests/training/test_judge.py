@@ -21,7 +21,7 @@ from cores.evaluation.predictions import Predictions, predict_proba
 from cores.graphs.store import GraphStore
 from cores.training import judge as judges
 from cores.training.judge import judge_of
-from cores.training.state import load_state
+from cores.training.state import load_state, save_state
 from cores.training.step import Step
 
 CPU = torch.device("cpu")
@@ -70,6 +70,63 @@ def test_what_decides_its_weights_decides_its_name(
     assert len(cached(tmp_path)) == 4
 
 
+def changed(dataset: Dataset) -> GraphStore:
+    """With another feature of one node."""
+    x = dataset.graphs.x.clone()
+    x[0, 0] += 1
+    return replace(dataset.graphs, x=x)
+
+
+CHANGED: dict[str, Callable[[Dataset, RunConfig], tuple[Dataset, RunConfig, str]]] = {
+    "split": lambda dataset, config: (dataset, replace(config, split=2), "cpu"),
+    "conv": lambda dataset, config: (dataset, replace(config, conv="gcn"), "cpu"),
+    "removal": lambda dataset, config: (dataset, replace(config, model="cores-edge"), "cpu"),
+    "both": lambda dataset, config: (dataset, replace(config, model="cores-both"), "cpu"),
+    "network": lambda dataset, config: (
+        dataset,
+        replace(config, network=NetworkConfig(edge_features=not config.network.edge_features)),
+        "cpu",
+    ),
+    "device": lambda dataset, config: (dataset, config, "cuda"),
+    "data": lambda dataset, config: (replace(dataset, graphs=changed(dataset)), config, "cpu"),
+    "standardised": lambda dataset, config: (replace(dataset, continuous=(0,)), config, "cpu"),
+    "clipped": lambda dataset, config: (replace(dataset, clipped=(0,)), config, "cpu"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGED.values(), ids=CHANGED)
+def test_judges_that_one_setting_tells_apart_are_kept_in_files_of_their_own(
+    small: Callable[..., Dataset],
+    change: Callable[[Dataset, RunConfig], tuple[Dataset, RunConfig, str]],
+) -> None:
+    one = judges._cached(small(), run(), CPU)
+    assert judges._cached(small(), run(), CPU) == one
+    dataset, config, device = change(small(), run())
+    assert judges._cached(dataset, config, torch.device(device)) != one
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "EPOCHS",
+        "BATCH_SIZE",
+        "LEARNING_RATE",
+        "FINAL_RATE",
+        "WEIGHT_DECAY",
+        "SEED",
+        "RECIPE",
+        "MANY_GRAPHS",
+        "FEWEST_EPOCHS",
+    ],
+)
+def test_a_judge_of_another_recipe_is_kept_in_a_file_of_its_own(
+    name: str, small: Callable[..., Dataset], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = judges._cached(small(), run(), CPU)
+    monkeypatch.setattr(judges, name, 2 * getattr(judges, name))
+    assert judges._cached(small(), run(), CPU) != one
+
+
 def test_making_a_judge_does_not_disturb_the_random_numbers_of_a_run(
     small: Callable[..., Dataset],
 ) -> None:
@@ -87,6 +144,20 @@ def test_a_damaged_judge_is_trained_anew(small: Callable[..., Dataset], tmp_path
     path.write_bytes(b"not a judge")
     judge_of(small(), run(), CPU)
     assert path.read_bytes() == whole
+
+
+def test_a_kept_judge_of_another_shape_is_trained_anew(
+    small: Callable[..., Dataset], tmp_path: Path
+) -> None:
+    judge_of(small(), run(), CPU)
+    (path,) = cached(tmp_path)
+    whole = path.read_bytes()
+    weights = load_state(path)["classifier"]
+    others = ({"head.weight": torch.ones(3, 3)}, {"head.weight": weights["head.weight"].double()})
+    for other in others:
+        save_state(path, {"classifier": weights | other})
+        judge_of(small(), run(), CPU)
+        assert path.read_bytes() == whole
 
 
 def test_a_cache_that_cannot_be_written_does_not_cost_the_run(
@@ -264,6 +335,36 @@ def test_a_judge_is_trained_by_its_recipe(
     shares = [judges.FINAL_RATE + (1 - judges.FINAL_RATE) * height for height in heights]
     assert [rate / judges.LEARNING_RATE for rate, _, _ in seen] == pytest.approx(shares)
     assert reported == [(4 * epoch // epochs, 0.5) for epoch in range(1, epochs + 1)]
+
+
+def test_a_judge_scales_features_by_the_graphs_that_it_learns_from(
+    small: Callable[..., Dataset],
+) -> None:
+    dataset = small()
+    learnt = dataset.graphs.subset(judges._learnt(judges.judge_parts(dataset, run())))
+    scaler = judge_of(dataset, run(), CPU).classifier.scaler
+    column = dataset.continuous[0]
+    assert scaler.mean[column] == pytest.approx(float(learnt.x[:, column].mean()))
+    assert scaler.mean[column] != pytest.approx(float(dataset.graphs.x[:, column].mean()))
+
+
+@pytest.mark.parametrize(("removal", "known"), [("node", False), ("edge", True), ("both", True)])
+def test_undirected_edges_are_computed_once_where_they_are_removed(
+    removal: str,
+    known: bool,
+    small: Callable[..., Dataset],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not for every batch of every epoch, and not at all where only nodes are removed."""
+    seen: list[bool] = []
+
+    def note(graphs: GraphStore, *_: object) -> list[Batch]:
+        seen.append("pair_index" in graphs.batch(torch.arange(2)))
+        return list(graphs.batches(4))
+
+    monkeypatch.setattr(judges, "masked_batches", note)
+    judge_of(small(), run(removal=removal), CPU)
+    assert seen == [known] * 2
 
 
 def test_a_judge_is_the_same_whatever_was_drawn_before(small: Callable[..., Dataset]) -> None:

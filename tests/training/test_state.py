@@ -4,6 +4,7 @@ import json
 import pickle
 from contextlib import nullcontext, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,7 +12,14 @@ from safetensors.torch import save
 
 from cores.errors import UserError
 from cores.files import write_atomically
-from cores.training.state import RandomState, forked_rng, load_state, save_state
+from cores.training.state import (
+    RandomState,
+    check_fits,
+    forked_rng,
+    load_state,
+    restore_adam,
+    save_state,
+)
 
 
 def test_an_optimisers_state_comes_back_equal(tmp_path: Path) -> None:
@@ -195,3 +203,73 @@ def test_what_is_drawn_in_a_fork_does_not_move_the_numbers_outside() -> None:
     with forked_rng(torch.device("cpu")):
         torch.rand(5)
     assert torch.equal(torch.rand(3), expected)
+
+
+@pytest.mark.parametrize(
+    ("saved", "fresh"),
+    [
+        *((torch.ones(2), None), ({"a": 1}, {}), ([1.5], []), ([1.5], ())),
+        *((1, 2.0), ([1, 2], (3, 4)), ({"a": [torch.ones(2)]}, {"a": [torch.zeros(2)]})),
+    ],
+    ids=str,
+)
+def test_a_state_of_the_same_make_fits_and_anything_fits_where_nothing_is_yet(
+    saved: Any, fresh: Any
+) -> None:
+    check_fits(saved, fresh)
+
+
+@pytest.mark.parametrize(
+    ("saved", "fresh"),
+    [
+        *(({"a": 1}, {"b": 1}), ({"a": 1, "b": 1}, {"a": 1}), ({"a": 1}, {"a": 1, "b": 1})),
+        *(([1], {"a": 1}), ([1, 2], [1]), ([1], [1, 2]), (1, [1]), ({0: 1}, [1]), ("a", ["a"])),
+        *(("1", 1.0), (1.0, 1), (True, 1.0), (None, 1), ([1, "2"], [1, 2]), ([[1.0]], [[1]])),
+        *((1.0, torch.ones(())), (torch.ones(2), torch.ones(3))),
+        (torch.ones(2).double(), torch.ones(2)),
+    ],
+    ids=str,
+)
+def test_a_state_of_another_make_is_refused_in_the_same_words(saved: Any, fresh: Any) -> None:
+    with pytest.raises(ValueError, match="a state of something else"):
+        check_fits(saved, fresh)
+
+
+def stepped(steps: int, **settings: Any) -> tuple[torch.nn.Linear, torch.optim.Adam]:
+    """A layer of ones after so many equal steps."""
+    layer = torch.nn.Linear(3, 2)
+    torch.nn.init.ones_(layer.weight)
+    optimizer = torch.optim.Adam(layer.parameters(), **settings)
+    for step in range(steps):
+        optimizer.zero_grad()
+        (step * layer(torch.ones(1, 3))).sum().backward()
+        optimizer.step()
+    return layer, optimizer
+
+
+def test_a_restored_optimiser_goes_on_with_its_rate_and_its_moments() -> None:
+    _, optimizer = stepped(3, lr=0.1)
+    _, again = stepped(0, lr=0.3)
+    state = optimizer.state_dict()
+    restore_adam(again, state)
+    assert again.param_groups[0]["lr"] == 0.1
+    restored = again.state_dict()["state"]
+    assert restored.keys() == state["state"].keys() == {0, 1}
+    for number, moments in state["state"].items():
+        assert all(torch.equal(restored[number][name], moments[name]) for name in moments)
+
+
+@pytest.mark.parametrize("groups", [[], [{}], [1], {"lr": 0.1}, [{"lr": 0.1}]], ids=str)
+def test_settings_of_no_optimiser_are_refused(groups: Any) -> None:
+    _, optimizer = stepped(1)
+    with pytest.raises(ValueError, match="a state of something else"):
+        restore_adam(optimizer, {**optimizer.state_dict(), "param_groups": groups})
+
+
+@pytest.mark.parametrize("change", [{"betas": 1}, {"lr": "fast"}, {"params": [0]}], ids=str)
+def test_an_optimisers_setting_of_another_type_is_refused(change: dict[str, Any]) -> None:
+    _, optimizer = stepped(1)
+    state = optimizer.state_dict()
+    (known,) = state["param_groups"]
+    with pytest.raises(ValueError, match="a state of something else"):
+        restore_adam(optimizer, {**state, "param_groups": [{**known, **change}]})

@@ -1,8 +1,11 @@
 """Early stopping keeps the best epoch."""
 
+from typing import Any
+
 import pytest
 import torch
 
+from cores.errors import UserError
 from cores.training.stopping import EarlyStopping
 
 
@@ -55,3 +58,24 @@ def test_the_best_weights_of_another_model_are_refused_at_once() -> None:
     other.step((0.5,), 1)
     with pytest.raises(ValueError, match="a state of something else"):
         EarlyStopping(torch.nn.Linear(1, 1), patience=3).load_state_dict(other.state_dict())
+
+
+@pytest.mark.parametrize("missing", [{"best_weights": {}}, {"best_score": ()}], ids=str)
+def test_a_best_epoch_without_its_weights_or_its_score_is_refused(missing: dict[str, Any]) -> None:
+    stopping = EarlyStopping(torch.nn.Linear(1, 1), patience=3)
+    stopping.step((0.5,), 1)
+    with pytest.raises(ValueError, match="an epoch without weights, or weights of no epoch"):
+        stopping.load_state_dict({**stopping.state_dict(), **missing})
+
+
+def test_waiting_for_a_better_epoch_than_none_is_refused() -> None:
+    stopping = EarlyStopping(torch.nn.Linear(1, 1), patience=3)
+    stopping.load_state_dict(stopping.state_dict())  # before the first epoch
+    with pytest.raises(ValueError, match="an epoch without weights, or weights of no epoch"):
+        stopping.load_state_dict({**stopping.state_dict(), "waited": 1})
+
+
+def test_a_checkpoint_of_the_last_epoch_without_a_selected_one_is_told() -> None:
+    """Its state is that of a run before its first selected epoch, so only the end shows it."""
+    with pytest.raises(UserError, match=r"none that was selected; delete checkpoint.safetensors"):
+        EarlyStopping(torch.nn.Linear(2, 2), patience=3).restore_best()

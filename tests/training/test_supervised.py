@@ -1,6 +1,7 @@
 """Supervised training learns, and says so when it cannot."""
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -105,6 +106,42 @@ def test_the_epoch_with_the_best_accuracy_and_then_the_lowest_loss_is_selected(
         assert found == pytest.approx([5 / 6, 0.5, 0.5])
 
 
+def test_at_the_same_accuracy_the_lowest_mean_loss_over_the_classes_is_selected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of three graphs of one class and one of the other; the mean over graphs selects the last."""
+    told(monkeypatch, [0.9] * 3 + [0.45], [0.8] * 3 + [0.2], [0.95] * 3 + [0.4])
+    chosen = GRAPHS.subset(torch.tensor([0, 2, 4, 1]))
+    config = TrainingConfig(epochs=3, balance="always")
+    classifier, random = Classifier(Dims(10, 2), SMALL, "gin"), RandomState(0, torch.device("cpu"))
+    history: list[dict[str, float]] = []
+    _, stopping = train(classifier, GRAPHS, chosen, config, random, None, recorder(history))
+    assert [each["selection_balanced_accuracy"] for each in history] == [1.0] * 3
+    losses = [each["selection_loss"] for each in history]
+    means = [(3 * math.log(p) + math.log(q)) / 4 for p, q in ((0.9, 0.55), (0.8, 0.8), (0.95, 0.6))]
+    assert losses == pytest.approx([-mean for mean in means])
+    assert min(losses) == losses[2]
+    assert stopping.best_epoch == 2
+
+
+@pytest.mark.parametrize(("weights", "returned"), [("best", 2), ("last", 4)])
+def test_the_weights_of_the_selected_epoch_are_returned_or_the_last_ones(
+    weights: str, returned: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told(monkeypatch, *([[p, 1 - p] * 2 for p in (0.7, 0.9, 0.8, 0.6)]))
+    classifier, random = Classifier(Dims(10, 2), SMALL, "gin"), RandomState(0, torch.device("cpu"))
+    seen: list[torch.Tensor] = []
+
+    def remember(epoch: int, metrics: dict[str, float]) -> None:
+        seen.append(classifier.head.weight.detach().clone())
+
+    config = TrainingConfig(epochs=4, weights=weights)
+    train(classifier, GRAPHS, GRAPHS.subset(torch.arange(4)), config, random, None, remember)
+    assert [torch.equal(classifier.head.weight, then) for then in seen] == [
+        epoch == returned for epoch in range(1, 5)
+    ]
+
+
 def test_the_rate_falls_where_accuracy_stalls_and_weights_decay(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -169,6 +206,20 @@ def test_features_too_small_to_be_scaled_are_named_with_their_column() -> None:
         fit_scaler(classifier, dataset.graphs, dataset)
     fit_scaler(classifier, small_features(1e-20).graphs, small_features(1e-20))
     fit_scaler(classifier, small_features(0.0).graphs, small_features(0.0))  # nothing to divide by
+
+
+def test_the_features_of_a_single_node_are_scaled_by_nothing() -> None:
+    dataset = small_features(1.0)
+    graph = GraphStore(
+        x=torch.tensor([[2.0, 3.0]]),
+        edge_index=torch.empty(2, 0, dtype=torch.int64),
+        y=torch.tensor([0]),
+        node_ptr=torch.tensor([0, 1]),
+        edge_ptr=torch.tensor([0, 0]),
+    )
+    classifier = Classifier(dataset.dims, SMALL, "gin")
+    fit_scaler(classifier, graph, replace(dataset, graphs=graph))
+    assert classifier.scaler(graph.x).tolist() == [[0.0, 0.0]]
 
 
 def test_features_too_large_to_be_scaled_are_named_with_their_column() -> None:

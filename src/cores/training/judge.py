@@ -160,6 +160,7 @@ def _cached(dataset: Dataset, config: RunConfig, device: torch.device) -> Path:
         "device": device.type,
         "network": to_dict(_network(config)),
         "training": [EPOCHS, BATCH_SIZE, LEARNING_RATE, FINAL_RATE, WEIGHT_DECAY, SEED],
+        "many": [MANY_GRAPHS, FEWEST_EPOCHS],
         "scaler": [dataset.continuous, dataset.clipped],
         "masks": RECIPE,
         "layout": 3,  # of the file
