@@ -1,7 +1,6 @@
 """Eq. (1) by hand, the first ratio, and a policy that finds what it is rewarded for."""
 
 import math
-from functools import partial
 
 import pytest
 import torch
@@ -15,14 +14,12 @@ from cores.graphs.store import GraphStore
 from cores.graphs.subgraphs import Elements
 from cores.models.policy import Critic, Policy
 from cores.ppo import (
-    PaddedExperience,
     RewardedRollout,
     Updates,
     clipped_objective,
     collect,
     element_objective,
     leave_one_out,
-    policy_loss,
     ppo_loss,
 )
 
@@ -218,37 +215,6 @@ def test_the_objective_per_element_is_the_mean_of_eq_1_over_every_sample(removal
     assert torch.allclose(*gradients, atol=1e-7)
     assert (gradients[0] == 0).any(), "some ratio is beyond the clip"
     assert (gradients[0] != 0).any()
-
-
-@pytest.mark.parametrize("removal", ["node", "edge"])
-def test_a_padded_experience_gives_the_same_loss_and_gradients(removal: str) -> None:
-    graphs = marked_graphs(24, seed=0)
-    graphs = graphs if removal == "node" else graphs.with_pairs()
-    policy, config = fresh(removal), PPOConfig(entropy_coef=0.3)
-    torch.manual_seed(1)
-    rollouts = [
-        collect(policy, batch, samples=3).rewarded(torch.randn(3, batch.num_graphs), None)
-        for batch in graphs.batches(10)  # the last one has 4 graphs
-    ]
-    with torch.no_grad():
-        for weights in policy.parameters():
-            weights += 0.1 * torch.randn_like(weights)  # it is no longer the policy that acted
-    padded = PaddedExperience(rollouts[0].experience)
-    for rollout in rollouts:
-        assert padded.holds(rollout.experience)
-        padded.load(rollout.experience, config.entropy_coef)
-        held = padded.experience
-        objective = partial(element_objective, held, clip=config.clip)
-        found = policy_loss(policy, held, objective, padded.entropy_coef)
-        expected = ppo_loss(policy, None, rollout, config)
-        for one, two in zip(found, expected, strict=True):
-            assert float(one.detach()) == pytest.approx(float(two.detach()), abs=1e-6)
-        gradients = [
-            torch.autograd.grad(loss, list(policy.parameters()), allow_unused=True)
-            for loss, _ in (found, expected)
-        ]
-        for one, two in zip(*gradients, strict=True):
-            assert (one is None and two is None) or torch.allclose(one, two, atol=1e-6)
 
 
 def test_updates_stop_when_the_policy_has_moved_too_far() -> None:

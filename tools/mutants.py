@@ -56,6 +56,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "training/state": ("tests/training/test_state.py", "tests/training/test_journal.py"),
     "training/stopping": ("tests/training/test_stopping.py", *RESUMED),
     "training/step": ("tests/training/test_step.py", "tests/training/test_supervised.py"),
+    "training/updates": ("tests/training/test_updates.py",),
     "training/supervised": (
         *("tests/training/test_supervised.py", "tests/training/test_balance.py", ROLES),
     ),

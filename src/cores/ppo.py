@@ -16,10 +16,8 @@ from torch.optim import Optimizer
 from torch_geometric.data import Batch
 
 from cores.config import PPOConfig
-from cores.graphs.padding import Capacity, PaddedBatch
 from cores.graphs.subgraphs import Elements
 from cores.models.policy import Critic, Policy
-from cores.models.recording import Recording
 
 
 def clipped_objective(
@@ -198,99 +196,18 @@ class Updates:
     def gradients(self, rollout: RewardedRollout, config: PPOConfig) -> Float[Tensor, ""]:
         """Compute the gradients; returns the KL divergence from the policy that acted."""
         loss, divergence = ppo_loss(self.policy, self.critic, rollout, config)
-        self._backward(loss, config)
+        self.backward(loss, config)
         return divergence
 
     def step(self, rollout: RewardedRollout) -> None:
         """Follow the gradients."""
         self.optimizer.step()
 
-    def _backward(self, loss: Tensor, config: PPOConfig) -> None:
+    def backward(self, loss: Tensor, config: PPOConfig) -> None:
+        """The gradients of a loss, no longer than they may be."""
         self.optimizer.zero_grad()
         loss.backward()
         if config.max_grad_norm:
             groups = self.optimizer.param_groups
             weights = [each for group in groups for each in group["params"]]
             clip_grad_norm_(weights, config.max_grad_norm)
-
-
-class RecordedUpdates(Updates):
-    """The same on a GPU, recorded: mini-batches are padded to one size.
-
-    For a ratio per element and no critic. A mini-batch that does not fit takes an ordinary step.
-    """
-
-    def __init__(self, policy: Policy, optimizer: Optimizer) -> None:
-        super().__init__(policy, None, optimizer)
-        self._padded: PaddedExperience | None = None
-        self._recorded_step = Recording(optimizer.step)
-
-    def gradients(self, rollout: RewardedRollout, config: PPOConfig) -> Float[Tensor, ""]:
-        """Compute the gradients; returns the KL divergence from the policy that acted."""
-        if self._padded is None:
-            self._padded = padded = PaddedExperience(rollout.experience)
-            self._recorded_gradients = Recording(partial(self._on_padded, padded, config))
-        if not self._padded.holds(rollout.experience):
-            return super().gradients(rollout, config)
-        self._padded.load(rollout.experience, config.entropy_coef)
-        return self._recorded_gradients()
-
-    def step(self, rollout: RewardedRollout) -> None:
-        """Follow the gradients."""
-        if self._padded is not None and self._padded.holds(rollout.experience):
-            self._recorded_step()
-        else:
-            super().step(rollout)
-
-    def _on_padded(self, padded: "PaddedExperience", config: PPOConfig) -> Tensor:
-        experience = padded.experience
-        objective = partial(element_objective, experience, clip=config.clip)
-        loss, divergence = policy_loss(self.policy, experience, objective, padded.entropy_coef)
-        self._backward(loss, config)
-        return divergence
-
-
-class PaddedExperience:
-    """An experience in tensors that stay where they are."""
-
-    def __init__(self, like: Experience) -> None:
-        self._batch = PaddedBatch(Capacity.around(like.elements.batch), like.elements.batch)
-        capacity = self._batch.capacity
-        self._removal = like.elements.removal
-        most = capacity.nodes if self._removal == "node" else capacity.pairs
-        self._log_probs = like.log_probs.new_zeros(2, most)
-        self._frequency = like.frequency.new_zeros(2, most)
-        self._advantages = like.advantages.new_zeros(2, 2, most)
-        self.entropy_coef = like.log_probs.new_zeros(())
-
-    @property
-    def experience(self) -> Experience:
-        """What is in the tensors now."""
-        elements = Elements.of(self._batch.batch, self._removal)
-        return Experience(elements, self._log_probs, self._frequency, self._advantages)
-
-    def holds(self, experience: Experience) -> bool:
-        """Whether another one has room."""
-        return self._batch.holds(experience.elements.batch)
-
-    def load(self, experience: Experience, entropy_coef: float) -> None:
-        """Put another one in the place of the one before."""
-        self._batch.load(experience.elements.batch)
-        number = len(experience.elements.owner)
-        self._log_probs[:, :number].copy_(experience.log_probs)
-        self._frequency[:, :number].copy_(experience.frequency)
-        self._advantages[..., :number].copy_(experience.advantages)
-        self.entropy_coef.fill_(entropy_coef)
-
-
-def updates(
-    policy: Policy, critic: Critic | None, optimizer: Optimizer, config: PPOConfig
-) -> Updates:
-    """The quickest way to train a policy where it is."""
-    recordable = (
-        *(critic is None, config.ratio == "element", policy.min_probability > 0),
-        *(policy.removal != "both", policy.encoder.fixed_shapes),
-    )
-    if next(policy.parameters()).is_cuda and all(recordable):
-        return RecordedUpdates(policy, optimizer)
-    return Updates(policy, critic, optimizer)

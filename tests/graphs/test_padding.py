@@ -1,5 +1,7 @@
 """A padded batch is as good as the one that it holds."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch_geometric.data import Batch
@@ -11,11 +13,11 @@ from cores.graphs.padding import SPARE, Capacity, PaddedBatch
 from cores.models.classifier import Classifier
 
 
-def graphs_of(first: int, number: int = 8, edge_features: int = 0) -> Batch:
+def graphs_of(first: int, number: int = 8, edge_features: int = 0, base_size: int = 9) -> Batch:
     """Graphs with random features."""
     torch.manual_seed(first)
     chosen = torch.arange(first, first + number)
-    batch = ba_motifs(num_graphs=40, base_size=9, seed=0).batch(chosen)
+    batch = ba_motifs(num_graphs=40, base_size=base_size, seed=0).batch(chosen)
     batch.x = torch.randn(batch.x.size(0), 3)
     if edge_features:
         batch.edge_attr = torch.randn(batch.edge_index.size(1), edge_features)
@@ -44,8 +46,8 @@ def test_a_step_on_a_padded_batch_is_the_step_on_the_batch(
     other = Classifier(Dims(3, 2, edge_features), config, "gin")
     other.load_state_dict(plain.state_dict())
     padded: PaddedBatch | None = None
-    for first, number in ((0, 8), (8, 5), (16, 8)):  # what the one before left does not show
-        batch = graphs_of(first, number, edge_features)
+    for first, number, size in ((0, 8, 9), (8, 5, 9), (16, 8, 5)):  # nothing is left of the last
+        batch = graphs_of(first, number, edge_features, size)
         if soft:
             batch.y = torch.rand(number, 2).softmax(dim=-1)
         padded = padded or PaddedBatch(Capacity.around(batch), batch)
@@ -98,3 +100,29 @@ def test_labels_of_another_kind_do_not_fit() -> None:
     padded = PaddedBatch(Capacity.around(batch), batch)
     batch.y = torch.rand(8, 2)
     assert not padded.holds(batch)
+    padded = PaddedBatch(Capacity.around(batch), batch)
+    assert padded.holds(batch)
+    batch.y = torch.rand(8, 3)
+    assert not padded.holds(batch)
+
+
+def test_undirected_edges_are_padded_likewise() -> None:
+    store = ba_motifs(num_graphs=16, base_size=9, seed=0).with_pairs()
+    batch, smaller = store.batch(torch.arange(8)), store.batch(torch.arange(8, 12))
+    padded = PaddedBatch(Capacity.around(batch), batch)
+    number = batch.pair_index.size(1)
+    assert padded.capacity.pairs == number + number // 2
+    for each in (batch, smaller):
+        held = padded.load(each)
+        number = each.pair_index.size(1)
+        assert torch.equal(held.pair_index[:, :number], each.pair_index)
+        assert (held.real[held.pair_index[:, number:].flatten()] == 0).all()
+    assert not replace(padded.capacity, pairs=number - 1).holds(smaller)
+
+
+def test_there_is_room_for_batches_larger_by_half() -> None:
+    batch = graphs_of(0)
+    nodes, edges = batch.x.size(0), batch.edge_index.size(1)
+    expected = Capacity(9, (3 * (nodes + SPARE)) // 2, (3 * edges) // 2, 0)
+    assert Capacity.around(batch) == expected
+    assert Capacity(1, 2, 3) == Capacity(1, 2, 3, 0)

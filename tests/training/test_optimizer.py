@@ -20,6 +20,7 @@ def test_on_a_cpu_it_is_torchs_own() -> None:
     assert type(optimizer) is Adam
     assert optimizer.param_groups[0]["weight_decay"] == 0.01
     assert rates(optimizer) == [0.1]
+    assert adam(weights(), 0.1).param_groups[0]["weight_decay"] == 0
     assert rates(adam(groups(), 0.5)) == [0.1, 0.2]
 
 
@@ -42,6 +43,7 @@ def test_schedules_write_the_rate_where_it_is() -> None:
 def test_its_state_is_that_of_a_plain_one_either_way() -> None:
     plain, other = Adam(groups(), weight_decay=0.01), DeviceAdam(groups(), weight_decay=0.01)
     place = other.param_groups[1]["lr"].data_ptr()
+    assert all(group["capturable"] for group in other.param_groups)
     assert [group | {"lr": 0} for group in other.state_dict()["param_groups"]] == [
         group | {"lr": 0} for group in plain.state_dict()["param_groups"]
     ]

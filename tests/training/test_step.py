@@ -5,13 +5,11 @@ from copy import deepcopy
 import pytest
 import torch
 
-from cores.config import NetworkConfig, PPOConfig, Removal
+from cores.config import NetworkConfig
 from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
 from cores.graphs.store import GraphStore
 from cores.models.classifier import Classifier
-from cores.models.policy import Policy
-from cores.ppo import RecordedUpdates, Updates, collect, updates
 from cores.training.optimizer import adam
 from cores.training.step import RecordedStep, Step, training_step
 
@@ -23,9 +21,8 @@ RATE = 1e-4
 """So small that the order in which a GPU adds does not show."""
 
 
-def graphs(removal: Removal = "node") -> GraphStore:
-    store = ba_motifs(num_graphs=70, base_size=12, seed=0)
-    return store if removal == "node" else store.with_pairs()
+def graphs() -> GraphStore:
+    return ba_motifs(num_graphs=70, base_size=12, seed=0)
 
 
 def classifier(conv: str = "gin") -> Classifier:
@@ -36,12 +33,26 @@ def classifier(conv: str = "gin") -> Classifier:
 def test_on_a_cpu_nothing_is_recorded() -> None:
     model = classifier()
     assert type(training_step(model, adam(model.parameters(), RATE))) is Step
-    policy = Policy(Dims(1, 2), SMALL, "gin", "node", 0.3, 0.02)
-    assert type(updates(policy, None, adam(policy.parameters(), RATE), PPOConfig())) is Updates
+
+
+@pytest.mark.usefixtures("unrecorded")
+def test_recorded_steps_are_plain_steps() -> None:
+    """Of eight graphs; of six, which are padded; and of all, which do not fit."""
+    model = classifier()
+    other = deepcopy(model)
+    weights = torch.tensor([0.5, 1.5])
+    plain = Step(model.train(), torch.optim.SGD(model.parameters(), lr=0.01), weights)
+    recorded = RecordedStep(other.train(), torch.optim.SGD(other.parameters(), lr=0.01), weights)
+    batches = [*graphs().batches(8), *graphs().batches(70), *graphs().batches(8)]
+    for batch in batches:
+        assert float(recorded(batch)) == pytest.approx(float(plain(batch)), abs=1e-5)
+    assert recorded._recording.calls == len(batches) - 1
+    for one, two in zip(model.parameters(), other.parameters(), strict=True):
+        assert torch.allclose(one, two, atol=1e-5)
 
 
 @needs_gpu
-def test_recorded_steps_are_plain_steps() -> None:
+def test_on_a_gpu_recorded_steps_are_plain_steps() -> None:
     """Batches of 8; the last one has 6 graphs."""
     model = classifier().to(GPU)
     other = deepcopy(model)
@@ -59,23 +70,3 @@ def test_recorded_steps_are_plain_steps() -> None:
 def test_a_layer_of_pygs_own_is_not_recorded() -> None:
     model = classifier("gcn").to(GPU)
     assert type(training_step(model, adam(model.parameters(), RATE))) is Step
-
-
-@needs_gpu
-@pytest.mark.parametrize("removal", ["node", "edge"])
-def test_recorded_updates_are_plain_updates(removal: Removal) -> None:
-    store = graphs(removal).to(GPU)
-    torch.manual_seed(0)
-    policy = Policy(Dims(store.num_features, 2), SMALL, "gin", removal, 0.3, 0.02).to(GPU)
-    other = deepcopy(policy)
-    config = PPOConfig(max_kl=0.0)
-    recorded = updates(other, None, adam(other.parameters(), RATE), config)
-    assert isinstance(recorded, RecordedUpdates)
-    buffer = [
-        rollout.rewarded(rollout.elements.kept_ratio(rollout.removed), None)
-        for rollout in (collect(policy, batch, 4) for batch in store.batches(16))
-    ]
-    plain = Updates(policy, None, adam(policy.parameters(), RATE))
-    assert plain.run(buffer, config) == recorded.run(buffer, config) == 4 * len(buffer)
-    for one, two in zip(policy.parameters(), other.parameters(), strict=True):
-        assert torch.allclose(one, two, atol=1e-4)

@@ -26,10 +26,10 @@ class Capacity:
     """Undirected edges, where batches know them."""
 
     @classmethod
-    def around(cls, batch: Batch, share: float = 1.5) -> "Capacity":
+    def around(cls, batch: Batch) -> "Capacity":
         """For batches of at most as many graphs, which may be larger by half."""
         sizes = batch.x.size(0) + SPARE, batch.edge_index.size(1), _num_pairs(batch)
-        return cls(batch.num_graphs + 1, *(_rounded(share * size) for size in sizes))
+        return cls(batch.num_graphs + 1, *(size + size // 2 for size in sizes))
 
     def holds(self, batch: Batch) -> bool:
         """Whether a batch has room, and some is left."""
@@ -45,15 +45,12 @@ def _num_pairs(batch: Batch) -> int:
     return batch.pair_index.size(1) if "pair_index" in batch else 0
 
 
-def _rounded(number: float) -> int:
-    return 128 * -(-int(number) // 128)
-
-
 class PaddedBatch:
     """A batch in tensors that stay where they are, padded by graphs that are none.
 
     ``batch.real`` is 1 for the nodes and ``batch.real_graphs`` for the graphs that count, else 0.
-    The last graph owns the other nodes; no edge leads from it to another.
+    The last graph owns the other nodes; no edge leads from it to another. Undirected edges are
+    those of a policy, which does not ask which directed edge is which of them.
 
     Args:
         capacity: Its size.
@@ -81,7 +78,6 @@ class PaddedBatch:
             attributes["edge_attr"] = like.edge_attr.new_zeros(edges, *like.edge_attr.shape[1:])
         if "pair_index" in like:
             attributes["pair_index"] = self._loops[:, : capacity.pairs].clone()
-            attributes["edge_pair"] = like.edge_pair.new_zeros(edges)
         self.batch = new_batch(**attributes)
 
     def holds(self, batch: Batch) -> bool:
@@ -108,7 +104,6 @@ class PaddedBatch:
             padded.edge_attr[:edges].copy_(batch.edge_attr)
         if "pair_index" in padded:
             self._load_ends(padded.pair_index, batch.pair_index)
-            padded.edge_pair[:edges].copy_(batch.edge_pair)
         return padded
 
     def _load_ends(self, padded: Tensor, ends: Tensor) -> None:

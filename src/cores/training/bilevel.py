@@ -11,14 +11,13 @@ from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch_geometric.data import Batch
 
-from cores import ppo
 from cores.config import PPOConfig, RewardConfig, RunConfig
 from cores.evaluation.metrics import accuracy, balanced_accuracy
 from cores.evaluation.predictions import EVALUATION_BATCH, check_predicted
 from cores.graphs.store import GraphStore
 from cores.models.policy import Critic, Policy
 from cores.models.sparse import SparseClassifier
-from cores.ppo import RewardedRollout
+from cores.ppo import RewardedRollout, Updates
 from cores.training.balance import class_mean
 from cores.training.journal import Journal, Stateful
 from cores.training.learner import Learner, Teachers, training_batches
@@ -34,6 +33,7 @@ from cores.training.schedule import Cosine, Schedule, plateau
 from cores.training.state import RandomState
 from cores.training.stopping import EarlyStopping
 from cores.training.supervised import Report, diverged, no_report
+from cores.training.updates import policy_updates
 
 FINAL_RATE = 0.1
 """Final learning rate of the policy's cosine schedule, as a share of the initial one."""
@@ -96,7 +96,7 @@ class BilevelState:
         self.selection_batches = list(selection_graphs.batches(EVALUATION_BATCH))
         self.warm_up = config.warm_up_epochs
         self.optimizer = _policy_optimizer(model, critic, config.ppo)
-        self.updates = ppo.updates(model.policy, critic, self.optimizer, config.ppo)
+        self.updates: Updates | None = None
         self.schedule = _policy_schedule(self.optimizer, config, self._policy_epochs)
         # Deviation D10: the returned policy is an average of the one that acts and is trained.
         average = get_ema_multi_avg_fn(config.ppo.ema_decay)
@@ -199,6 +199,8 @@ def update_policy(state: BilevelState, rollouts: Sequence[RewardedRollout], epoc
     """PPO updates of the policy on an epoch's rollouts, Eq. (5)."""
     policy = state.model.policy
     config = _entropy_annealed(state.config.ppo, state.progress(epoch))
+    if state.updates is None:
+        state.updates = policy_updates(policy, state.critic, state.optimizer, config, rollouts[0])
     state.updates.run(rollouts, config)
     state.averaged.update_parameters(policy)
     size = float(sum(weights.detach().abs().sum() for weights in policy.parameters()))
