@@ -83,6 +83,32 @@ def test_help_is_there_for_every_command(capsys: pytest.CaptureFixture[str]) -> 
         assert "usage: cores" in capsys.readouterr().out
 
 
+def test_the_benchmark_tells_which_ratios_are_worse_than_in_a_file(
+    ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {"loader_ratio": 0.2, "inference_ratio_1": 2.0, "loader_seconds": 1e-9}
+    now = {"loader_ratio": 0.3, "inference_ratio_1": 2.1, "loader_seconds": 1.0}
+    monkeypatch.setattr("cores.runs.benchmark.benchmark", lambda repeats: now)
+    path = tmp_path / "before.json"
+    path.write_text(json.dumps(before))
+    _, out, _ = ask("benchmark", "--json", "--compare", path)
+    assert json.loads(out) == {**now, "slower": {"loader_ratio": 1.5}}
+    _, out, err = ask("benchmark", "--compare", path)
+    assert "before" in out
+    assert "loader_ratio is 1.50 times what it was" in out + err
+    path.write_text(json.dumps(now))
+    _, out, err = ask("benchmark", "--compare", path)
+    assert "no ratio is worse" in out + err
+    for wrong in ("[]", "{}", '{"loader_ratio": "fast"}', '{"loader_ratio": 0}', '{"a": 1}'):
+        path.write_text(wrong)
+        status, _, err = ask("benchmark", "--compare", path)
+        assert status == 2
+        assert "before.json holds no ratios" in err
+    status, _, err = ask("benchmark", "--compare", tmp_path / "none.json")
+    assert status == 2
+    assert "none.json" in err
+
+
 def test_the_benchmark_gives_ratios_and_their_seconds(ask: Ask) -> None:
     _, out, _ = ask("benchmark", "--json", "--repeats", "1")
     figures = json.loads(out)

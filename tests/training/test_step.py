@@ -10,7 +10,7 @@ from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
 from cores.graphs.store import GraphStore
 from cores.models.classifier import Classifier
-from cores.training.optimizer import adam
+from cores.training.optimizer import adam, set_rate
 from cores.training.step import RecordedStep, Step, training_step
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -64,6 +64,11 @@ def test_on_a_gpu_recorded_steps_are_plain_steps() -> None:
             assert float(recorded(batch)) == pytest.approx(float(plain(batch)), abs=1e-3)
     for one, two in zip(model.parameters(), other.parameters(), strict=True):
         assert torch.allclose(one, two, atol=1e-3)
+    before = [weights.clone() for weights in other.parameters()]
+    set_rate(recorded.optimizer.param_groups[0], 0.0)
+    recorded(batch)
+    for one, two in zip(before, other.parameters(), strict=True):
+        assert torch.equal(one, two), "the rate that a step was recorded with is not the last word"
 
 
 @needs_gpu

@@ -84,14 +84,25 @@ def print_datasets(
             console.print(_text(line), soft_wrap=True)  # a path is copied in one piece
 
 
-def print_benchmark(metrics: Mapping[str, float]) -> None:
-    """Ratios first, then the seconds they come from."""
+def print_benchmark(metrics: Mapping[str, float], before: Mapping[str, float]) -> None:
+    """Ratios first, beside those of an earlier measurement, then the seconds they come from."""
     table = Table()
     table.add_column("metric")
     table.add_column("value", justify="right")
+    if before:
+        table.add_column("before", justify="right")
     for name in sorted(metrics, key=lambda name: "seconds" in name):
-        table.add_row(_text(name), f"{metrics[name]:.4g}")
+        known = [f"{before[name]:.4g}" if name in before else ""] if before else []
+        table.add_row(_text(name), f"{metrics[name]:.4g}", *known)
     Console().print(table)
+
+
+def print_slower(growth: Mapping[str, float]) -> None:
+    """Which ratios have grown, and by how much."""
+    for name, times in growth.items():
+        print_note(f"{name} is {times:.2f} times what it was")
+    if not growth:
+        print_note("no ratio is worse by more than a tenth")
 
 
 def print_trials(trials: Sequence["Tried"], settings: str) -> None:

@@ -3,10 +3,13 @@
 Seconds belong to a machine; a ratio of two medians taken in turns travels better.
 """
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,6 +24,7 @@ from cores import ppo
 from cores.config import NetworkConfig, PPOConfig, Removal
 from cores.data.dataset import Dims
 from cores.errors import UserError
+from cores.files import read_json
 from cores.graphs.segments import owners, place_within, pointers
 from cores.graphs.store import GraphStore
 from cores.models.classifier import Classifier
@@ -65,6 +69,35 @@ def benchmark(repeats: int = 15) -> dict[str, float]:
         "loader_ratio": seconds["loader_seconds"] / seconds["pyg_loader_seconds"],
         "classifier_ratio": seconds["classifier_seconds"] / seconds["plain_classifier_seconds"],
         **seconds,
+    }
+
+
+def read_ratios(path: Path) -> dict[str, float]:
+    """The ratios of an earlier measurement, as ``cores benchmark --json`` printed it."""
+    found = read_json(path)
+    ratios = _ratios(found) if isinstance(found, Mapping) else {}
+    if not ratios:
+        raise UserError(f"{path} holds no ratios of `cores benchmark --json`")
+    return ratios
+
+
+def slower(
+    now: Mapping[str, float], before: Mapping[str, float], share: float = 0.1
+) -> dict[str, float]:
+    """The ratios that have grown by more than a share, and how often they are what they were.
+
+    >>> slower({"loader_ratio": 0.3, "classifier_ratio": 0.9}, {"loader_ratio": 0.2})
+    {'loader_ratio': 1.5}
+    """
+    known = {name: value / before[name] for name, value in _ratios(now).items() if name in before}
+    return {name: round(growth, 3) for name, growth in known.items() if growth > 1 + share}
+
+
+def _ratios(measured: Mapping[str, Any]) -> dict[str, float]:
+    return {
+        name: float(value)
+        for name, value in measured.items()
+        if "_ratio" in name and isinstance(value, int | float) and 0 < value < math.inf
     }
 
 
