@@ -10,8 +10,10 @@ from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
 from cores.graphs.store import GraphStore
 from cores.models.classifier import Classifier
+from cores.models.policy import Policy
+from cores.models.sparse import SparseClassifier
 from cores.training.optimizer import adam, set_rate
-from cores.training.step import RecordedStep, Step, training_step
+from cores.training.step import RecordedStep, Step, recordable, training_step
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 GPU = torch.device("cuda")
@@ -33,6 +35,13 @@ def classifier(conv: str = "gin") -> Classifier:
 def test_on_a_cpu_nothing_is_recorded() -> None:
     model = classifier()
     assert type(training_step(model, adam(model.parameters(), RATE))) is Step
+
+
+def test_layers_of_pygs_own_and_other_models_are_not_recorded() -> None:
+    assert recordable(classifier())
+    assert not recordable(classifier("gcn"))
+    policy = Policy(Dims(10, 2), SMALL, "gin", "node", 0.3, 0.02)
+    assert not recordable(SparseClassifier(policy, classifier()))
 
 
 @pytest.mark.usefixtures("unrecorded")
@@ -69,9 +78,3 @@ def test_on_a_gpu_recorded_steps_are_plain_steps() -> None:
     recorded(batch)
     for one, two in zip(before, other.parameters(), strict=True):
         assert torch.equal(one, two), "the rate that a step was recorded with is not the last word"
-
-
-@needs_gpu
-def test_a_layer_of_pygs_own_is_not_recorded() -> None:
-    model = classifier("gcn").to(GPU)
-    assert type(training_step(model, adam(model.parameters(), RATE))) is Step

@@ -125,9 +125,12 @@ def test_on_a_cpu_nothing_is_recorded() -> None:
 
 def test_what_cannot_be_recorded() -> None:
     config = PPOConfig()
-    assert recordable(fresh("node"), config)
-    assert recordable(fresh("edge"), config)
-    assert not recordable(fresh("both"), config)
-    assert not recordable(fresh("node"), replace(config, ratio="joint"))
-    assert not recordable(fresh("node", min_probability=0.0), config), "a ratio may be infinite"
-    assert not recordable(fresh("node", conv="gcn"), config)
+    assert recordable(fresh("node"), None, config)
+    assert recordable(fresh("edge"), None, config)
+    assert not recordable(fresh("both"), None, config)
+    assert not recordable(fresh("node"), None, replace(config, ratio="joint"))
+    assert not recordable(fresh("node", min_probability=0.0), None, config), (
+        "a ratio may be infinite"
+    )
+    assert not recordable(fresh("node", conv="gcn"), None, config)
+    assert not recordable(fresh("node"), Critic(DIMS, SMALL, "gin"), config)

@@ -65,7 +65,11 @@ def training_step(
     model: GraphModel, optimizer: Optimizer, class_weights: Tensor | None = None
 ) -> Step:
     """The quickest step for a model where it is."""
-    recordable = isinstance(model, Classifier) and model.encoder.fixed_shapes
     on_gpu = next(model.parameters()).is_cuda
-    kind = RecordedStep if on_gpu and recordable else Step
+    kind = RecordedStep if on_gpu and recordable(model) else Step
     return kind(model, optimizer, class_weights)
+
+
+def recordable(model: GraphModel) -> bool:
+    """Whether a step of a model has the same shapes every time."""
+    return isinstance(model, Classifier) and model.encoder.fixed_shapes

@@ -98,15 +98,16 @@ def policy_updates(
 ) -> Updates:
     """The quickest way to train a policy where it is, on rollouts like one."""
     on_gpu = next(policy.parameters()).is_cuda
-    if on_gpu and critic is None and recordable(policy, config):
+    if on_gpu and recordable(policy, critic, config):
         return RecordedUpdates(policy, optimizer, config, like)
     return Updates(policy, critic, optimizer)
 
 
-def recordable(policy: Policy, config: PPOConfig) -> bool:
+def recordable(policy: Policy, critic: Critic | None, config: PPOConfig) -> bool:
     """Whether a step of a policy has the same shapes every time, and stays finite on padding."""
     return (
-        config.ratio == "element"
+        critic is None
+        and config.ratio == "element"
         and policy.removal != "both"
         and policy.min_probability > 0
         and policy.encoder.fixed_shapes
