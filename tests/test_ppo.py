@@ -217,6 +217,26 @@ def test_the_objective_per_element_is_the_mean_of_eq_1_over_every_sample(removal
     assert (gradients[0] != 0).any()
 
 
+@pytest.mark.parametrize("removal", REMOVALS)
+def test_a_rollout_is_cut_into_mini_batches_of_its_graphs(removal: str) -> None:
+    policy, graphs = fresh(removal), marked_graphs(7, seed=0)
+    graphs = graphs if removal == "node" else graphs.with_pairs()
+    past = collect(policy, graphs.batch(torch.arange(7)), samples=3)
+    past = past.rewarded(torch.randn(3, 7), None)
+    assert list(past.cut(7)) == [past]
+    pieces = list(past.cut(3))
+    assert [piece.elements.batch.num_graphs for piece in pieces] == [3, 3, 1]
+    for number, piece in enumerate(pieces):
+        mine = past.elements.owner // 3 == number
+        assert torch.equal(piece.removed, past.removed[:, mine])
+        assert torch.equal(piece.log_probs, past.log_probs[:, mine])
+        assert torch.equal(piece.elements.owner, past.elements.owner[mine] % 3)
+        assert torch.allclose(policy(piece.elements.batch), policy(past.elements.batch)[mine])
+    for name in ("rewards", "advantage"):
+        together = torch.cat([getattr(piece, name) for piece in pieces], dim=1)
+        assert torch.equal(together, getattr(past, name))
+
+
 def test_updates_stop_when_the_policy_has_moved_too_far() -> None:
     policy, batch = fresh("node"), marked_graphs(8, seed=0).batch(torch.arange(8))
     rollout = collect(policy, batch, 4)

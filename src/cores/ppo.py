@@ -3,7 +3,7 @@
 Knows the policy and a reward tensor; where rewards come from is not its business.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -16,6 +16,7 @@ from torch.optim import Optimizer
 from torch_geometric.data import Batch
 
 from cores.config import PPOConfig
+from cores.graphs.batches import cut
 from cores.graphs.subgraphs import Elements
 from cores.models.policy import Critic, Policy
 
@@ -83,6 +84,23 @@ class RewardedRollout(Rollout):
 
     rewards: Float[Tensor, "samples graphs"]
     advantage: Float[Tensor, "samples graphs"]
+
+    def cut(self, size: int) -> "Iterator[RewardedRollout]":
+        """The same in mini-batches of so many graphs."""
+        batch, removal = self.elements.batch, self.elements.removal
+        if batch.num_graphs <= size:
+            yield self
+            return
+        pieces = [Elements.of(piece, removal) for piece in cut(batch, size)]
+        for elements, *parts in zip(
+            pieces,
+            self.elements.split(self.removed, pieces),
+            self.elements.split(self.log_probs, pieces),
+            self.rewards.split(size, dim=1),
+            self.advantage.split(size, dim=1),
+            strict=True,
+        ):
+            yield RewardedRollout(elements, *parts)
 
     @cached_property
     def experience(self) -> "Experience":

@@ -11,6 +11,7 @@ from cores.data.synthetic import ba_motifs
 from cores.errors import UserError
 from cores.evaluation.predictions import (
     EVALUATION_BATCH,
+    evaluation_batch,
     predict,
     predict_any,
     predict_full,
@@ -21,6 +22,11 @@ from cores.graphs.store import GraphStore
 from cores.models.classifier import Classifier
 
 GRAPHS = ba_motifs(num_graphs=8, base_size=5)
+
+
+def test_a_gpu_gets_more_graphs_at_once() -> None:
+    assert evaluation_batch(torch.device("cpu")) == EVALUATION_BATCH
+    assert evaluation_batch(torch.device("cuda")) > EVALUATION_BATCH
 
 
 def too_large(graph: int) -> GraphStore:

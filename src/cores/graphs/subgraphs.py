@@ -4,6 +4,7 @@ Sec. 4.2.1 of the paper. A policy decides on *elements*: nodes, undirected edges
 directions of an undirected edge are one element, so they share their fate.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -143,6 +144,18 @@ class Elements:
         """The values of several samples as those of one batch that holds a copy for each sample."""
         nodes = 0 if self.removal == "edge" else self.batch.x.size(0)
         return torch.cat([values[:, :nodes].flatten(), values[:, nodes:].flatten()])
+
+    def split(
+        self, values: Shaped[Tensor, "some elements"], pieces: "Sequence[Elements]"
+    ) -> list[Tensor]:
+        """The values of a batch as those of the batches that it was cut into."""
+        if self.removal != "both":
+            return list(values.split([len(piece.owner) for piece in pieces], dim=1))
+        total = self.batch.x.size(0)
+        nodes = values[:, :total].split([piece.batch.x.size(0) for piece in pieces], dim=1)
+        number = [piece.batch.pair_index.size(1) for piece in pieces]
+        pairs = values[:, total:].split(number, dim=1)
+        return [torch.cat(both, dim=1) for both in zip(nodes, pairs, strict=True)]
 
     def per_node(self, values: Tensor, otherwise: float | bool) -> Tensor:
         """The values of the nodes; the same value for all where nodes are not decided on."""

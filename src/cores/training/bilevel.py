@@ -13,7 +13,7 @@ from torch_geometric.data import Batch
 
 from cores.config import PPOConfig, RewardConfig, RunConfig
 from cores.evaluation.metrics import accuracy, balanced_accuracy
-from cores.evaluation.predictions import EVALUATION_BATCH, check_predicted
+from cores.evaluation.predictions import check_predicted, evaluation_batch
 from cores.graphs.store import GraphStore
 from cores.models.policy import Critic, Policy
 from cores.models.sparse import SparseClassifier
@@ -93,7 +93,8 @@ class BilevelState:
         self.model, self.critic, self.config, self.random = model, critic, config, random
         self.student, self.referees = student, referees
         self.learners = [student, *(referee for referee in referees if referee is not student)]
-        self.selection_batches = list(selection_graphs.batches(EVALUATION_BATCH))
+        size = evaluation_batch(selection_graphs.x.device)
+        self.selection_batches = list(selection_graphs.batches(size))
         self.warm_up = config.warm_up_epochs
         self.optimizer = _policy_optimizer(model, critic, config.ppo)
         self.updates: Updates | None = None
@@ -199,9 +200,10 @@ def update_policy(state: BilevelState, rollouts: Sequence[RewardedRollout], epoc
     """PPO updates of the policy on an epoch's rollouts, Eq. (5)."""
     policy = state.model.policy
     config = _entropy_annealed(state.config.ppo, state.progress(epoch))
+    buffer = [piece for rollout in rollouts for piece in rollout.cut(config.batch_size)]
     if state.updates is None:
-        state.updates = policy_updates(policy, state.critic, state.optimizer, config, rollouts[0])
-    state.updates.run(rollouts, config)
+        state.updates = policy_updates(policy, state.critic, state.optimizer, config, buffer[0])
+    state.updates.run(buffer, config)
     state.averaged.update_parameters(policy)
     size = float(sum(weights.detach().abs().sum() for weights in policy.parameters()))
     _check_finite(state, "size of the policy's weights", size, epoch, "ppo")
