@@ -68,10 +68,10 @@ def test_what_is_padded_has_the_same_shapes_and_places_always() -> None:
     places = {name: value.data_ptr() for name, value in one.to_dict().items()}
     two = padded.load(graphs_of(8))
     assert {name: value.data_ptr() for name, value in two.to_dict().items()} == places
-    assert int(two.real.sum()) == graphs_of(8).x.size(0)
+    assert int(two.unpadded_nodes.sum()) == graphs_of(8).x.size(0)
     assert two.edge_index.max() == padded.capacity.nodes - 1
     assert two.num_graphs == 9
-    assert two.real_graphs.tolist() == [1.0] * 8 + [0.0]
+    assert two.unpadded_graphs.tolist() == [1.0] * 8 + [0.0]
 
 
 def test_padding_edges_join_no_graph() -> None:
@@ -80,7 +80,7 @@ def test_padding_edges_join_no_graph() -> None:
     owners = padded.batch[padded.edge_index]
     assert torch.equal(owners[0], owners[1])
     filling = padded.edge_index[:, batch.edge_index.size(1) :]
-    assert (padded.real[filling.flatten()] == 0).all()
+    assert (padded.unpadded_nodes[filling.flatten()] == 0).all()
     assert len(filling[0].unique()) == SPARE, "spread out: a GPU adds to one place at a time"
 
 
@@ -116,7 +116,7 @@ def test_undirected_edges_are_padded_likewise() -> None:
         held = padded.load(each)
         number = each.pair_index.size(1)
         assert torch.equal(held.pair_index[:, :number], each.pair_index)
-        assert (held.real[held.pair_index[:, number:].flatten()] == 0).all()
+        assert (held.unpadded_nodes[held.pair_index[:, number:].flatten()] == 0).all()
     assert not replace(padded.capacity, pairs=number - 1).holds(smaller)
 
 

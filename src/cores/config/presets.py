@@ -73,24 +73,29 @@ def own_data_settings(num_graphs: int) -> dict[str, Any]:
     """Defaults for a user's own graphs, by their number.
 
     Above 2,000, batches are larger and the policy has time to find what can go: at d = 0.05 the
-    sparsity reward is a straight line, and every node or edge that is kept costs the same. Twice as
-    many rollouts make it less of a gamble whether a reason is kept whole. Below, the reward hardly
-    asks for less than d = 0.3: a few graphs do not tell a whole reason from the part of it that
-    would do for them. The named datasets keep lambda, d and length of the measured tables (though
-    they read edge features now).
+    sparsity reward is a straight line, and every node or edge that is kept costs the same. Below,
+    the reward hardly asks for less than d = 0.3: a few graphs do not tell a whole reason from the
+    part of it that would do for them. Above 8,000 twice as many rollouts make it less of a gamble
+    whether a reason is kept whole. The named datasets keep lambda, d and length of the measured
+    tables (though they read edge features now).
 
     >>> [own_data_settings(number)["training"] for number in (100, 12_000)]
     [{'epochs': 400, 'batch_size': 32}, {'epochs': 275, 'batch_size': 128}]
     """
-    many = num_graphs > 2000
-    wanted = 415_000 / num_graphs if many else 120 * math.sqrt(1000 / num_graphs)
-    warm_up = min(200, max(30, round(wanted)))
-    epochs = warm_up + (240 if many else warm_up)
+    if num_graphs <= 2000:
+        warm_up = policy = min(200, round(120 * math.sqrt(1000 / num_graphs)))
+        size, reward, rollouts = 32, {"lam": 0.75, "desired_ratio": 0.3}, 160
+    else:
+        warm_up, size = max(30, round(415_000 / num_graphs)), 128
+        many = num_graphs > 8000
+        policy, rollouts = (240, 320) if many else (180, 160)
+        reward = {"lam": 0.78 if many else 0.75, "desired_ratio": 0.05}
+    epochs = warm_up + policy
     return {
-        "training": {"epochs": epochs, "batch_size": 128 if many else 32},
+        "training": {"epochs": epochs, "batch_size": size},
         "classifier_data": {"warm_up": warm_up / epochs},
-        "reward": {"lam": 0.78, "desired_ratio": 0.05} if many else {"lam": 0.75},
-        **({"ppo": {"env_steps": 320, "batch_size": 64}} if many else {}),
+        "reward": reward,
+        "ppo": {"env_steps": rollouts, "batch_size": rollouts // 5},
     }
 
 

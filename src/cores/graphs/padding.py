@@ -48,7 +48,7 @@ def _num_pairs(batch: Batch) -> int:
 class PaddedBatch:
     """A batch in tensors that stay where they are, padded by graphs that are none.
 
-    ``batch.real`` is 1 for the nodes and ``batch.real_graphs`` for the graphs that count, else 0.
+    ``unpadded_nodes`` is 1 for nodes and ``unpadded_graphs`` for graphs that count, else 0.
     The last graph owns the other nodes; no edge leads from it to another. Undirected edges are
     those of a policy, which does not ask which directed edge is which of them.
 
@@ -71,8 +71,8 @@ class PaddedBatch:
             "y": like.y.new_full((graphs, *like.y.shape[1:]), self._no_target),
             "batch": like.batch.new_full((nodes,), graphs - 1),
             "ptr": like.ptr.new_zeros(graphs + 1),  # only its length is read
-            "real": like.x.new_zeros(nodes, 1),
-            "real_graphs": like.x.new_zeros(graphs),
+            "unpadded_nodes": like.x.new_zeros(nodes, 1),
+            "unpadded_graphs": like.x.new_zeros(graphs),
         }
         if "edge_attr" in like:
             attributes["edge_attr"] = like.edge_attr.new_zeros(edges, *like.edge_attr.shape[1:])
@@ -91,14 +91,14 @@ class PaddedBatch:
         nodes, edges, graphs = batch.x.size(0), batch.edge_index.size(1), batch.num_graphs
         padded = self.batch
         padded.x[:nodes].copy_(batch.x)
-        padded.real[:nodes].fill_(1)
-        padded.real[nodes:].zero_()
+        padded.unpadded_nodes[:nodes].fill_(1)
+        padded.unpadded_nodes[nodes:].zero_()
         padded.batch[:nodes].copy_(batch.batch)
         padded.batch[nodes:].fill_(self.capacity.graphs - 1)
         padded.y[:graphs].copy_(batch.y)
         padded.y[graphs:].fill_(self._no_target)
-        padded.real_graphs[:graphs].fill_(1)
-        padded.real_graphs[graphs:].zero_()
+        padded.unpadded_graphs[:graphs].fill_(1)
+        padded.unpadded_graphs[graphs:].zero_()
         self._load_ends(padded.edge_index, batch.edge_index)
         if "edge_attr" in padded:
             padded.edge_attr[:edges].copy_(batch.edge_attr)

@@ -96,7 +96,7 @@ class Elements:
 
     def mean_over_graphs(self, values: Float[Tensor, " elements"]) -> Float[Tensor, ""]:
         """Mean over the elements of each graph, then over the graphs that are not padding."""
-        means, real = self.mean(values), self.batch.get("real_graphs")
+        means, real = self.mean(values), self.batch.get("unpadded_graphs")
         return means.mean() if real is None else (means * real).sum() / real.sum()
 
     @cached_property

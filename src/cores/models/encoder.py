@@ -112,21 +112,21 @@ class BlindLayer(nn.Module):
 class NodeNorm(nn.BatchNorm1d):
     """Batch norm over nodes; a batch of a single node is normalised by what was seen before."""
 
-    def forward(self, h: Tensor, real: Tensor | None = None) -> Tensor:
-        """Normalise every unit, by the nodes that are real if not all are."""
+    def forward(self, h: Tensor, unpadded: Tensor | None = None) -> Tensor:
+        """Normalise every unit, by those nodes that are not padding."""
         if self.training and h.size(0) == 1:
             mean, var = self.running_mean, self.running_var
             return F.batch_norm(h, mean, var, self.weight, self.bias, eps=self.eps)
-        if self.training and real is not None:
-            return self._by_the_real(h, real)
+        if self.training and unpadded is not None:
+            return self._without_padding(h, unpadded)
         return super().forward(h)
 
-    def _by_the_real(
-        self, h: Float[Tensor, "nodes hidden"], real: Float[Tensor, "nodes 1"]
+    def _without_padding(
+        self, h: Float[Tensor, "nodes hidden"], unpadded: Float[Tensor, "nodes 1"]
     ) -> Float[Tensor, "nodes hidden"]:
-        count = real.sum()
-        mean = (h * real).sum(dim=0) / count
-        centred = (h - mean) * real
+        count = unpadded.sum()
+        mean = (h * unpadded).sum(dim=0) / count
+        centred = (h - mean) * unpadded
         var = centred.square().sum(dim=0) / count
         with torch.no_grad():
             seen = self.get_buffer("running_mean"), self.get_buffer("running_var")
@@ -179,13 +179,13 @@ class Encoder(nn.Module):
         x: Float[Tensor, "nodes features"],
         edge_index: Int[Tensor, "2 edges"],
         edge_attr: Float[Tensor, "edges edge_features"] | None = None,
-        real: Float[Tensor, "nodes 1"] | None = None,
+        unpadded: Float[Tensor, "nodes 1"] | None = None,
     ) -> Float[Tensor, "nodes hidden"]:
-        """Embed every node; ``real`` is 0 for nodes that only pad the batch."""
+        """Embed every node; ``unpadded`` is 0 for nodes that only pad the batch."""
         h = self._activated(self.input(x))  # [N, H]
         for layer, norm in zip(self.layers, self.norms, strict=True):
             h = layer(h, edge_index, edge_attr)
-            h = self._activated(norm(h, real) if isinstance(norm, NodeNorm) else norm(h))
+            h = self._activated(norm(h, unpadded) if isinstance(norm, NodeNorm) else norm(h))
         return self._activated(self.output(h))
 
     @property

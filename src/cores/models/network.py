@@ -33,9 +33,10 @@ class Network(nn.Module):
 
     def embed(self, encoder: nn.Module, batch: Batch) -> Float[Tensor, "nodes hidden"]:
         """Node embeddings of a batch."""
-        return encoder(
-            self.features(batch), batch.edge_index, batch.get("edge_attr"), batch.get("real")
-        )
+        inputs = self.features(batch), batch.edge_index, batch.get("edge_attr")
+        if "unpadded_nodes" not in batch:
+            return encoder(*inputs)
+        return encoder(*inputs, batch.unpadded_nodes)
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class GraphModel(Network):
 
     def loss(self, batch: Batch, class_weights: Tensor | None = None) -> Float[Tensor, ""]:
         """The cross-entropy, Eq. (6)."""
-        logits, real = self.logits(batch), batch.get("real_graphs")
+        logits, real = self.logits(batch), batch.get("unpadded_graphs")
         if real is None or not batch.y.is_floating_point():  # padding has a label that is ignored
             return F.cross_entropy(logits, batch.y, weight=class_weights)
         total = F.cross_entropy(logits, batch.y, weight=class_weights, reduction="sum")
