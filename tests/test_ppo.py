@@ -202,6 +202,8 @@ def test_the_objective_per_element_is_the_mean_of_eq_1_over_every_sample(removal
     logits = policy(batch).detach() + torch.randn(len(elements.owner))  # beyond the clip, often
     logits.requires_grad_()
     log_probs = policy.log_probs(logits)
+    assert torch.allclose(past.experience.frequency[1], past.removed.float().mean(dim=0))
+    assert torch.allclose(past.experience.frequency.sum(dim=0), torch.ones(len(logits)))
     fast = element_objective(past.experience, log_probs, clip=0.2)
     each = clipped_objective(
         past.of_actions(log_probs),

@@ -71,6 +71,7 @@ def test_what_is_padded_has_the_same_shapes_and_places_always() -> None:
     assert int(two.unpadded_nodes.sum()) == graphs_of(8).x.size(0)
     assert two.edge_index.max() == padded.capacity.nodes - 1
     assert two.num_graphs == 9
+    assert two.ptr.shape == (10,), "without it, PyG would ask the device for the last graph"
     assert two.unpadded_graphs.tolist() == [1.0] * 8 + [0.0]
 
 

@@ -121,6 +121,7 @@ def test_on_a_cpu_nothing_is_recorded() -> None:
     made = policy_updates(policy, critic, optimizer, PPOConfig(), like)
     assert type(made) is Updates
     assert (made.policy, made.critic, made.optimizer) == (policy, critic, optimizer)
+    assert type(policy_updates(policy, None, optimizer, PPOConfig(), like)) is Updates
 
 
 def test_what_cannot_be_recorded() -> None:
