@@ -227,3 +227,17 @@ def test_with_both_an_edge_goes_by_its_own_logit() -> None:
     both = Elements.of(two_graphs(), "both")
     logits = torch.cat([torch.full((8,), -1.0), torch.tensor([-1.0, 0.0, 0.5, -1.0, 0.0, 2.0])])
     assert both.per_pair(both.mode(logits)).tolist() == [False, False, True] * 2
+
+
+def test_a_mean_over_graphs_weighs_graphs_alike_and_leaves_padding_out() -> None:
+    """Graphs of one, two and three nodes, with means 2, 3 and 7."""
+    batch = Batch(
+        x=torch.ones(6, 1),
+        edge_index=torch.empty(2, 0, dtype=torch.int64),
+        batch=torch.tensor([0, 1, 1, 2, 2, 2]),
+        ptr=torch.tensor([0, 1, 3, 6]),
+    )
+    values = torch.tensor([2.0, 2.0, 4.0, 6.0, 7.0, 8.0])
+    assert Elements.of(batch, "node").mean_over_graphs(values).item() == pytest.approx(4.0)
+    batch.unpadded_graphs = torch.tensor([1.0, 1.0, 0.0])
+    assert Elements.of(batch, "node").mean_over_graphs(values).item() == pytest.approx(2.5)
