@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from copy import copy
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -103,24 +104,20 @@ def cut(batch: Batch, size: int) -> Iterator[Batch]:
     """The graphs of a batch in batches of so many, in their order.
 
     Whatever is done to many graphs at once costs each batch little then. Features are views, and a
-    device is asked once, for the sizes. The edges of a graph lie together, like its nodes.
+    device is asked once, for the sizes.
 
     >>> edge = Data(x=torch.ones(2, 1), edge_index=torch.tensor([[0, 1], [1, 0]]))
     >>> pieces = cut(Batch.from_data_list([edge, edge, edge]), 2)
     >>> [(piece.ptr.tolist(), piece.edge_index[0].tolist()) for piece in pieces]
     [([0, 2, 4], [0, 1, 2, 3]), ([0, 2], [0, 1])]
     """
-    graphs = batch.num_graphs
-    if graphs <= size:
+    if batch.num_graphs <= size:
         yield batch
         return
-    graph = torch.arange(0, graphs + size, size, device=batch.ptr.device).clamp(max=graphs)
-    node = batch.ptr[graph]  # [C + 1], the first of every piece, as in what follows
-    owner = batch.batch[batch.edge_index[0]]  # [E]
-    edge = torch.searchsorted(owner, graph)
-    piece = owner // size  # [E]
+    cuts = Cuts.of(batch, size)
+    graph, node, edge = cuts.graph, cuts.node, cuts.edge
     whole = {
-        "edge_index": (batch.edge_index - node[piece], edge, 1),
+        "edge_index": (batch.edge_index - node[cuts.batch_of_edge], edge, 1),
         "batch": (batch.batch % size, node, 0),
         **{name: (batch[name], node, 0) for name in _OF_NODES if name in batch},
         **{name: (batch[name], edge, 0) for name in _OF_EDGES if name in batch},
@@ -130,10 +127,37 @@ def cut(batch: Batch, size: int) -> Iterator[Batch]:
         pair_owner = batch.batch[batch.pair_index[0]]  # [P]
         pair = torch.searchsorted(pair_owner, graph)
         whole["pair_index"] = (batch.pair_index - node[pair_owner // size], pair, 1)
-        whole["edge_pair"] = (batch.edge_pair - pair[piece], edge, 0)
+        whole["edge_pair"] = (batch.edge_pair - pair[cuts.batch_of_edge], edge, 0)
     firsts = torch.stack([first for _, first, _ in whole.values()])
     sizes = dict(zip(whole, firsts.diff().tolist(), strict=True))
     parts = {name: values.split(sizes[name], dim) for name, (values, _, dim) in whole.items()}
     for number, chosen in enumerate(zip(*parts.values(), strict=True)):
         ptr = batch.ptr[number * size : (number + 1) * size + 1]
         yield new_batch(ptr=ptr - ptr[0], **dict(zip(parts, chosen, strict=True)))
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """Where a large batch is cut into batches of so many graphs: what is the first of each one.
+
+    The edges of a graph lie together, like its nodes.
+    """
+
+    graph: Int[Tensor, " batches_plus_1"]
+    node: Int[Tensor, " batches_plus_1"]
+    edge: Int[Tensor, " batches_plus_1"]
+    batch_of_edge: Int[Tensor, " edges"]
+
+    @classmethod
+    def of(cls, batch: Batch, size: int) -> "Cuts":
+        """Cut a batch; no device is asked.
+
+        >>> edge = Data(x=torch.ones(2, 1), edge_index=torch.tensor([[0, 1], [1, 0]]))
+        >>> Cuts.of(Batch.from_data_list([edge, edge, edge]), 2).node.tolist()
+        [0, 4, 6]
+        """
+        graphs = batch.num_graphs
+        graph = torch.arange(0, graphs + size, size, device=batch.ptr.device).clamp(max=graphs)
+        owner = batch.batch[batch.edge_index[0]]  # [E]
+        edge = torch.searchsorted(owner, graph)
+        return cls(graph, batch.ptr[graph], edge, owner // size)

@@ -118,22 +118,37 @@ class NodeNorm(nn.BatchNorm1d):
             mean, var = self.running_mean, self.running_var
             return F.batch_norm(h, mean, var, self.weight, self.bias, eps=self.eps)
         if self.training and unpadded is not None:
-            return self._without_padding(h, unpadded)
+            return normalised(self, h, unpadded)
         return super().forward(h)
 
-    def _without_padding(
-        self, h: Float[Tensor, "nodes hidden"], unpadded: Float[Tensor, "nodes 1"]
-    ) -> Float[Tensor, "nodes hidden"]:
-        count = unpadded.sum()
-        mean = (h * unpadded).sum(dim=0) / count
-        centred = (h - mean) * unpadded
-        var = centred.square().sum(dim=0) / count
-        with torch.no_grad():
-            seen = self.get_buffer("running_mean"), self.get_buffer("running_var")
-            for known, now in zip(seen, (mean, var * count / (count - 1)), strict=True):
-                known.lerp_(now, cast(float, self.momentum))
-            self.get_buffer("num_batches_tracked").add_(1)
-        return torch.addcmul(self.bias, centred, (var + self.eps).rsqrt() * self.weight)
+
+def normalised(
+    norm: nn.Module,
+    h: Float[Tensor, "*models nodes hidden"],
+    unpadded: Float[Tensor, "*models nodes 1"],
+) -> Float[Tensor, "*models nodes hidden"]:
+    """Batch norm over those nodes that are not padding, as in training.
+
+    Where there is one at most, by what was seen before. Nothing depends on how many there are: a
+    GPU can replay it.
+    """
+    means, variances = norm.get_buffer("running_mean"), norm.get_buffer("running_var")
+    momentum, eps = cast(float, norm.momentum), cast(float, norm.eps)
+    count = unpadded.sum(dim=-2, keepdim=True)  # [..., 1, 1]
+    several = count > 1
+    mean = (h * unpadded).sum(dim=-2, keepdim=True) / count.clamp(min=1)  # [..., 1, H]
+    mean = torch.where(several, mean, means.unsqueeze(-2))
+    centred = (h - mean) * unpadded
+    var = centred.square().sum(dim=-2, keepdim=True) / count.clamp(min=1)
+    var = torch.where(several, var, variances.unsqueeze(-2))
+    with torch.no_grad():
+        learning = several.squeeze(-2) * momentum  # [..., 1], how much to learn from this
+        unbiased = var * (count / (count - 1).clamp(min=1))
+        for seen, now in ((means, mean), (variances, unbiased)):
+            seen.lerp_(now.squeeze(-2), learning)
+        norm.get_buffer("num_batches_tracked").add_(several.squeeze(-1).squeeze(-1))
+    scale = (var + eps).rsqrt() * norm.get_parameter("weight").unsqueeze(-2)
+    return torch.addcmul(norm.get_parameter("bias").unsqueeze(-2), centred, scale)
 
 
 def build_layer(conv: str, config: NetworkConfig, num_edge_features: int) -> nn.Module:
@@ -185,7 +200,7 @@ class Encoder(nn.Module):
         h = self._activated(self.input(x))  # [N, H]
         for layer, norm in zip(self.layers, self.norms, strict=True):
             h = layer(h, edge_index, edge_attr)
-            h = self._activated(norm(h, unpadded) if isinstance(norm, NodeNorm) else norm(h))
+            h = self._activated(norm(h) if isinstance(norm, nn.Identity) else norm(h, unpadded))
         return self._activated(self.output(h))
 
     @property

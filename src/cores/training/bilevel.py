@@ -20,7 +20,7 @@ from cores.models.sparse import SparseClassifier
 from cores.ppo import RewardedRollout, Updates
 from cores.training.balance import class_mean
 from cores.training.journal import Journal, Stateful
-from cores.training.learner import Learner, Teachers, training_batches
+from cores.training.learner import Learner, Teachers, masked_chunks, training_batches
 from cores.training.optimizer import adam
 from cores.training.rollouts import (
     Outcome,
@@ -30,6 +30,7 @@ from cores.training.rollouts import (
     selection_reward,
 )
 from cores.training.schedule import Cosine, Schedule, plateau
+from cores.training.stacked import stacked_fit
 from cores.training.state import RandomState
 from cores.training.stopping import EarlyStopping
 from cores.training.supervised import Report, diverged, no_report
@@ -93,6 +94,7 @@ class BilevelState:
         self.model, self.critic, self.config, self.random = model, critic, config, random
         self.student, self.referees = student, referees
         self.learners = [student, *(referee for referee in referees if referee is not student)]
+        self.stacked = stacked_fit(self.learners, config)
         size = evaluation_batch(selection_graphs.x.device)
         self.selection_batches = list(selection_graphs.batches(size))
         self.warm_up = config.warm_up_epochs
@@ -180,18 +182,21 @@ def fit_classifiers(state: BilevelState, epoch: int) -> dict[str, float]:
     if state.student not in state.referees:
         classifiers = [referee.classifier for referee in state.referees]
         teachers = Teachers(classifiers, state.config.classifier_data.distillation)
-    batches = {
-        learner: training_batches(
-            state.model,
-            learner,
-            state.config,
-            not state.trains_policy(epoch),
-            state.random,
-            teachers if learner is state.student else None,
-        )
-        for learner in state.learners
-    }
-    losses = [learner.fit(epoch_batches) for learner, epoch_batches in batches.items()]
+    taught = [teachers if learner is state.student else None for learner in state.learners]
+    config, random, model = state.config, state.random, state.model
+    if state.stacked is not None:
+        size, removal = config.training.batch_size, model.policy.removal
+        chunks = [
+            masked_chunks(learner, size, removal, random, teacher)
+            for learner, teacher in zip(state.learners, taught, strict=True)
+        ]
+        losses = state.stacked.fit(chunks, size)
+    else:
+        warm_up = not state.trains_policy(epoch)
+        losses = [
+            learner.fit(training_batches(model, learner, config, warm_up, random, teacher))
+            for learner, teacher in zip(state.learners, taught, strict=True)
+        ]
     _check_finite(state, "loss", sum(losses), epoch, "training")
     return {"loss": losses[0]}
 

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 from torch.nn.functional import one_hot
 from torch_geometric.data import Batch
 
-from cores.config import RunConfig
+from cores.config import Removal, RunConfig
 from cores.graphs.batches import cut
-from cores.graphs.masks import masked, masked_batches
+from cores.graphs.masks import masked
 from cores.graphs.store import GraphStore
 from cores.models.classifier import Classifier
 from cores.models.sparse import SparseClassifier
@@ -94,15 +96,30 @@ class Teachers:
     weight: float
     """Of the prediction in the target; the rest is the label."""
 
+    @torch.no_grad()
+    def targets(self, batch: Batch, generator: torch.Generator) -> Float[Tensor, "graphs classes"]:
+        """Of a batch, by one of the teachers, which is drawn."""
+        number = int(torch.randint(len(self.classifiers), (), generator=generator))
+        teacher_probs = self.classifiers[number](batch).softmax(dim=-1)  # [B, K]
+        labels = one_hot(batch.y, teacher_probs.size(-1))
+        return self.weight * teacher_probs + (1 - self.weight) * labels
+
     def teach(self, batches: Iterable[Batch], generator: torch.Generator) -> Iterator[Batch]:
-        """The batches with targets by one of the teachers, drawn for each."""
+        """The batches with targets by a teacher for each."""
         for batch in batches:
-            number = int(torch.randint(len(self.classifiers), (), generator=generator))
-            with torch.no_grad():
-                teacher_probs = self.classifiers[number](batch).softmax(dim=-1)  # [B, K]
-            labels = one_hot(batch.y, teacher_probs.size(-1))
-            batch.y = self.weight * teacher_probs + (1 - self.weight) * labels  # [B, K]
+            batch.y = self.targets(batch, generator)
             yield batch
+
+    def teach_chunk(self, chunk: Batch, size: int, generator: torch.Generator) -> Batch:
+        """A chunk of batches of so many graphs, with targets by as many teachers as there are.
+
+        Several batches at once: a call of a teacher takes as long as the step that follows.
+        """
+        batches = math.ceil(chunk.num_graphs / size / len(self.classifiers))
+        chunk.y = torch.cat(
+            [self.targets(piece, generator) for piece in cut(chunk, size * batches)]
+        )
+        return chunk
 
 
 def training_batches(
@@ -117,20 +134,29 @@ def training_batches(
 
     The others are the policy's subgraphs, or full graphs while there is no policy yet.
     """
-    graphs, size, removal = learner.train_graphs, config.training.batch_size, model.policy.removal
-    # Rare classes are not drawn more often here (D15): where a mask hides what makes a graph rare,
-    # the classifier would learn that nothing in particular is rare.
+    size = config.training.batch_size
     if config.classifier_data.mix < 1:
         batches = _mixed_batches(model, learner, config, warm_up, random)
         yield from batches if teachers is None else teachers.teach(batches, random.batches)
-    elif teachers is None:
-        yield from masked_batches(graphs, size, removal, random.batches)
     else:
-        for chunk in masked(graphs.chunks(size, random.batches), removal):
-            number = math.ceil(chunk.num_graphs / size / len(teachers.classifiers))
-            # Several batches at once: a call of a teacher takes as long as the step that follows.
-            for taught in teachers.teach(cut(chunk, size * number), random.batches):
-                yield from cut(taught, size)
+        for chunk in masked_chunks(learner, size, model.policy.removal, random, teachers):
+            yield from cut(chunk, size)
+
+
+def masked_chunks(
+    learner: Learner,
+    size: int,
+    removal: Removal,
+    random: RandomState,
+    teachers: Teachers | None = None,
+) -> Iterator[Batch]:
+    """An epoch of a classifier's randomly masked graphs, to be cut into batches of so many.
+
+    Rare classes are not drawn more often here (D15): where a mask hides what makes a graph rare,
+    the classifier would learn that nothing in particular is rare.
+    """
+    for chunk in masked(learner.train_graphs.chunks(size, random.batches), removal):
+        yield chunk if teachers is None else teachers.teach_chunk(chunk, size, random.batches)
 
 
 def _mixed_batches(

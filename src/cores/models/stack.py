@@ -1,0 +1,113 @@
+"""Classifiers of one shape as a single network: their weights lie along a leading axis."""
+
+from collections.abc import Sequence
+from copy import deepcopy
+from typing import cast
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch_geometric.data import Batch
+from torch_geometric.nn.dense import Linear as PyGLinear
+
+from cores.models.classifier import Classifier
+from cores.models.encoder import NodeNorm, normalised
+
+LINEAR = nn.Linear, PyGLinear
+
+
+class Stack(nn.Module):
+    """Several classifiers, each on its part of a batch (:class:`StackedBatches`).
+
+    Their weights and gradients become views of its own: who trains it trains them.
+    """
+
+    def __init__(self, classifiers: Sequence[Classifier]) -> None:
+        super().__init__()
+        self.models = len(classifiers)
+        first = classifiers[0]
+        self.network = deepcopy(first)
+        self.network.scaler = first.scaler
+        for name, module in first.named_modules():
+            alike = [classifier.get_submodule(name) for classifier in classifiers]
+            if isinstance(module, LINEAR):
+                self.network.set_submodule(name, StackedLinear(alike))
+            elif isinstance(module, NodeNorm):
+                self.network.set_submodule(name, StackedNodeNorm(alike))
+
+    def losses(self, batch: Batch) -> Float[Tensor, " models"]:
+        """Eq. (6) of every model on its graphs; 0 for one that has none."""
+        log_probs = F.log_softmax(self.network.logits(batch), dim=-1)  # [M * B, K]
+        losses = -(batch.y * log_probs).sum(dim=-1)  # no target, no loss
+        count = batch.unpadded_graphs.view(self.models, -1).sum(dim=1)
+        return losses.view(self.models, -1).sum(dim=1) / count.clamp(min=1)
+
+
+class StackedLinear(nn.Module):
+    """Linear layers, each on as many rows as the others, one after the other."""
+
+    def __init__(self, layers: Sequence[nn.Module]) -> None:
+        super().__init__()
+        self.weight = _joined_weights(layers, "weight")  # [M, out, in]
+        self.bias = _joined_weights(layers, "bias")  # [M, out]
+
+    def forward(self, rows: Float[Tensor, "rows inputs"]) -> Float[Tensor, "rows outputs"]:
+        """Each layer's rows through it."""
+        parts = rows.unflatten(0, (self.weight.size(0), -1))  # [M, R, in]
+        return torch.baddbmm(self.bias[:, None], parts, self.weight.mT).flatten(0, 1)
+
+
+class StackedNodeNorm(nn.Module):
+    """Batch norms over nodes, in training."""
+
+    def __init__(self, norms: Sequence[nn.Module]) -> None:
+        super().__init__()
+        first = cast(NodeNorm, norms[0])
+        self.momentum, self.eps = cast(float, first.momentum), first.eps
+        self.weight = _joined_weights(norms, "weight")  # [M, H]
+        self.bias = _joined_weights(norms, "bias")
+        for name in ("running_mean", "running_var", "num_batches_tracked"):
+            self.register_buffer(name, _joined_buffers(norms, name))
+
+    def forward(
+        self, h: Float[Tensor, "nodes hidden"], unpadded: Float[Tensor, "nodes 1"]
+    ) -> Float[Tensor, "nodes hidden"]:
+        """Normalise the nodes of each model by themselves."""
+        models = self.weight.size(0)
+        parts = h.unflatten(0, (models, -1)), unpadded.unflatten(0, (models, -1))  # [M, N, .]
+        return normalised(self, *parts).flatten(0, 1)
+
+
+def stackable(classifiers: Sequence[Classifier]) -> bool:
+    """Whether a stack of classifiers computes what each of them would."""
+    known = (*LINEAR, NodeNorm)
+    first = classifiers[0]
+    stacked = {
+        id(weights)
+        for module in first.modules()
+        if isinstance(module, known)
+        for weights in module.parameters(recurse=False)
+    }
+    return (
+        first.encoder.fixed_shapes
+        and all(classifier.scaler is first.scaler for classifier in classifiers)
+        and all(id(weights) in stacked for weights in first.parameters())
+    )
+
+
+def _joined_weights(modules: Sequence[nn.Module], name: str) -> nn.Parameter:
+    """The weights of modules with a leading axis; theirs, and their gradients, become views."""
+    weights = [module.get_parameter(name) for module in modules]
+    joined = nn.Parameter(torch.stack([each.detach() for each in weights]))
+    joined.grad = torch.zeros_like(joined)
+    for each, values, gradient in zip(weights, joined.detach(), joined.grad, strict=True):
+        each.data, each.grad = values, gradient
+    return joined
+
+
+def _joined_buffers(modules: Sequence[nn.Module], name: str) -> Tensor:
+    joined = torch.stack([module.get_buffer(name) for module in modules])
+    for module, values in zip(modules, joined, strict=True):
+        setattr(module, name, values)
+    return joined

@@ -1,0 +1,130 @@
+"""Stacked batches are the batches of every model, padded, one after the other."""
+
+import torch
+from torch_geometric.data import Batch
+
+from cores.data.synthetic import ba_motifs
+from cores.graphs.batches import cut
+from cores.graphs.padding import SPARE, Capacity
+from cores.graphs.stacked import Chunk, StackedBatches, needed_capacity, with_room
+
+SIZE = 4
+
+
+def chunk_of(first: int, number: int, edge_features: int = 2) -> Chunk:
+    """Graphs with random features and random targets."""
+    torch.manual_seed(first)
+    batch = ba_motifs(num_graphs=40, base_size=9, seed=0).batch(torch.arange(first, first + number))
+    batch.x = torch.randn(batch.x.size(0), 3)
+    batch.y = torch.rand(number, 2).softmax(dim=-1)
+    if edge_features:
+        batch.edge_attr = torch.randn(batch.edge_index.size(1), edge_features)
+    return Chunk(batch, SIZE)
+
+
+def stacked(chunks: list[Chunk]) -> StackedBatches:
+    """Rows of the chunks' batches."""
+    places = max(chunk.num_batches for chunk in chunks)
+    capacity = with_room(needed_capacity(chunks))
+    batches = StackedBatches(len(chunks), places, capacity, chunks[0].batch)
+    for model, chunk in enumerate(chunks):
+        batches.load(model, chunk)
+    return batches
+
+
+def check_row(whole: Batch, capacity: Capacity, model: int, batch: Batch) -> None:
+    """A model's part of a stacked batch is its batch, and padding that touches nothing."""
+    nodes, edges = batch.x.size(0), batch.edge_index.size(1)
+    first_node, first_edge = model * capacity.nodes, model * capacity.edges
+    first_graph = model * capacity.graphs
+    own_nodes = slice(first_node, first_node + capacity.nodes)
+    own_graphs = slice(first_graph, first_graph + capacity.graphs)
+    assert torch.equal(whole.x[own_nodes][:nodes], batch.x)
+    assert whole.unpadded_nodes[own_nodes].flatten().tolist() == [1.0] * nodes + [0.0] * (
+        capacity.nodes - nodes
+    )
+    assert torch.equal(whole.batch[own_nodes][:nodes], batch.batch + first_graph)
+    assert (whole.batch[own_nodes][nodes:] == first_graph + capacity.graphs - 1).all()
+    ends = whole.edge_index[:, first_edge : first_edge + capacity.edges]
+    assert torch.equal(ends[:, :edges], batch.edge_index + first_node)
+    spare = first_node + capacity.nodes - SPARE
+    assert ((ends[:, edges:] >= spare) & (ends[:, edges:] < spare + SPARE)).all()
+    assert torch.equal(ends[0, edges:], ends[1, edges:])
+    graphs = batch.num_graphs
+    assert torch.equal(whole.y[own_graphs][:graphs], batch.y)
+    assert (whole.y[own_graphs][graphs:] == 0).all()
+    real = whole.unpadded_graphs[own_graphs].tolist()
+    assert real == [1.0] * graphs + [0.0] * (capacity.graphs - graphs)
+    if "edge_attr" in whole:
+        own_edges = whole.edge_attr[first_edge : first_edge + capacity.edges]
+        assert torch.equal(own_edges[:edges], batch.edge_attr)
+
+
+def check(batches: StackedBatches, chunks: list[Chunk]) -> None:
+    """At every place, the row of every model."""
+    nothing = chunk_of(0, 1).batch
+    for name in ("x", "batch", "y", "edge_attr"):
+        nothing[name] = nothing[name][:0]
+    nothing.edge_index, nothing.ptr = nothing.edge_index[:, :0], torch.zeros(1, dtype=torch.long)
+    for place in range(batches.places):
+        whole = batches.at(torch.tensor([place]))
+        assert whole.num_graphs == batches.models * batches.capacity.graphs
+        for model, chunk in enumerate(chunks):
+            pieces = list(cut(chunk.batch, SIZE))
+            own = pieces[place] if place < len(pieces) else nothing
+            check_row(whole, batches.capacity, model, own)
+
+
+def test_every_model_has_its_batches_at_every_place() -> None:
+    chunks = [chunk_of(0, 11), chunk_of(11, 7), chunk_of(18, 2)]
+    check(stacked(chunks), chunks)
+
+
+def test_a_row_is_loaded_anew() -> None:
+    first, second = chunk_of(0, 11), chunk_of(11, 7)
+    batches = stacked([first, second])
+    batches.load(0, second)
+    batches.load(1, first)
+    check(batches, [second, first])
+
+
+def test_graphs_without_edge_features_have_none() -> None:
+    chunks = [chunk_of(0, 5, edge_features=0)]
+    batches = stacked(chunks)
+    assert "edge_attr" not in batches.at(torch.tensor([0]))
+    check(batches, chunks)
+
+
+def test_a_cleared_row_has_no_graphs() -> None:
+    batches = stacked([chunk_of(0, 11), chunk_of(11, 7)])
+    batches.clear(1)
+    whole = batches.at(torch.tensor([0]))
+    assert int(whole.unpadded_graphs.sum()) == SIZE
+    capacity = batches.capacity
+    assert not whole.unpadded_nodes[capacity.nodes :].any()
+    owners = whole.batch[capacity.nodes :]
+    assert (owners == 2 * capacity.graphs - 1).all()
+    assert (whole.edge_index[:, capacity.edges :] >= 2 * capacity.nodes - SPARE).all()
+
+
+def test_there_is_room_for_the_largest_batch_and_a_little_more() -> None:
+    chunks = [chunk_of(0, 11), chunk_of(11, 7)]
+    pieces = [piece for chunk in chunks for piece in cut(chunk.batch, SIZE)]
+    nodes = max(piece.x.size(0) for piece in pieces)
+    edges = max(piece.edge_index.size(1) for piece in pieces)
+    needed = needed_capacity(chunks)
+    assert needed == Capacity(SIZE + 1, nodes + SPARE, edges)
+    assert with_room(needed) == Capacity(SIZE + 1, int(1.25 * needed.nodes), int(1.25 * edges))
+    batches = StackedBatches(2, 3, needed, chunks[0].batch)
+    assert batches.holds(3, needed)
+    assert not batches.holds(4, needed)
+    for larger in (
+        Capacity(SIZE + 2, needed.nodes, edges),
+        Capacity(SIZE + 1, needed.nodes + 1, edges),
+        Capacity(SIZE + 1, needed.nodes, edges + 1),
+    ):
+        assert not batches.holds(3, larger)
+
+
+def test_a_chunk_knows_its_batches() -> None:
+    assert [chunk_of(0, number).num_batches for number in (1, 4, 5, 8, 9)] == [1, 1, 2, 2, 3]

@@ -1,0 +1,138 @@
+"""Classifiers that are trained at once are those that are trained one after the other."""
+
+from copy import deepcopy
+from dataclasses import replace
+
+import pytest
+import torch
+from torch_geometric.data import Batch
+
+from cores.config import ClassifierDataConfig, RunConfig
+from cores.config.presets import preset_config
+from cores.data.dataset import Dims
+from cores.data.synthetic import ba_motifs
+from cores.graphs.batches import cut
+from cores.models.build import build_classifier
+from cores.training.learner import Learner, Teachers, masked_chunks
+from cores.training.stacked import StackedFit, stacked_fit
+from cores.training.state import RandomState
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+CPU, GPU = torch.device("cpu"), torch.device("cuda")
+SIZES = 40, 25, 26
+BATCH = 8
+
+
+def run_config(**training: object) -> RunConfig:
+    """Without batch norm: before one a bias has no gradient but noise; Adam makes steps of that."""
+    changes = {
+        "network": {"hidden_dim": 8, "num_layers": 2, "dropout": 0.0, "batch_norm": False},
+        "training": {"batch_size": BATCH, "learning_rate": 1e-3, **training},
+    }
+    return preset_config("MUTAG", "cores-node", "gin", "default", changes)
+
+
+def learners(config: RunConfig, device: torch.device = CPU) -> list[Learner]:
+    """Of which the first has more graphs than the others."""
+    torch.manual_seed(0)
+    graphs = ba_motifs(num_graphs=max(SIZES), base_size=9, seed=0).to(device)
+    dims = Dims(graphs.num_features, 2)
+    first = build_classifier(config, dims)
+    others = [build_classifier(config, dims, first.scaler) for _ in SIZES[1:]]
+    return [
+        Learner(model.to(device), graphs.subset(torch.arange(size)), graphs, config)
+        for model, size in zip([first, *others], SIZES, strict=True)
+    ]
+
+
+def epochs_of(given: list[Learner], random: RandomState) -> list[list[Batch]]:
+    """Masked chunks of every learner; the first learns from the others, too."""
+    teachers = Teachers([learner.classifier for learner in given[1:]], 0.5)
+    return [
+        list(
+            masked_chunks(learner, BATCH, "node", random, teachers if learner is given[0] else None)
+        )
+        for learner in given
+    ]
+
+
+def check_same(device: torch.device, tolerance: float) -> None:
+    """Three epochs, at once and one after the other, on the same masked graphs."""
+    config = run_config()
+    alone, together = learners(config, device), learners(config, device)
+    stacked = StackedFit(together)
+    random = RandomState(0, device)
+    for _ in range(3):
+        epochs = epochs_of(alone, random)
+        losses = stacked.fit(deepcopy(epochs), BATCH)
+        expected = [
+            learner.fit(batch for chunk in chunks for batch in cut(chunk, BATCH))
+            for learner, chunks in zip(alone, epochs, strict=True)
+        ]
+        assert losses == pytest.approx(expected, abs=tolerance)
+    for one, two in zip(alone, together, strict=True):
+        for weights, same in zip(
+            one.classifier.parameters(), two.classifier.parameters(), strict=True
+        ):
+            assert torch.allclose(weights, same, atol=tolerance)
+        states = zip(
+            one.optimizer.state_dict()["state"].values(),
+            two.optimizer.state_dict()["state"].values(),
+            strict=True,
+        )
+        assert all(float(state["step"]) == float(same["step"]) for state, same in states)
+
+
+@pytest.mark.usefixtures("unrecorded")
+def test_classifiers_trained_at_once_are_those_trained_one_by_one() -> None:
+    check_same(CPU, tolerance=1e-5)
+
+
+@needs_gpu
+def test_on_a_gpu_likewise() -> None:
+    check_same(GPU, tolerance=1e-3)
+
+
+@pytest.mark.usefixtures("unrecorded")
+def test_larger_batches_than_ever_get_room() -> None:
+    given = learners(run_config())
+    stacked = StackedFit(given)
+    small = ba_motifs(num_graphs=8, base_size=5, seed=0)
+    large = ba_motifs(num_graphs=8, base_size=25, seed=0)
+    before = deepcopy(given[0].classifier.state_dict())
+    for graphs in (small, large, small):
+        losses = stacked.fit([list(graphs.chunks(BATCH)) for _ in given], BATCH)
+        assert all(loss > 0 for loss in losses)
+    assert stacked._batches is not None
+    assert stacked._batches.capacity.nodes > large.node_ptr[-1]
+    after = given[0].classifier.state_dict()
+    assert not torch.equal(after["head.weight"], before["head.weight"])
+
+
+@pytest.mark.usefixtures("unrecorded")
+def test_a_learner_without_a_chunk_waits() -> None:
+    given = learners(run_config())
+    stacked = StackedFit(given)
+    graphs = ba_motifs(num_graphs=16, base_size=9, seed=0)
+    chunk = list(graphs.chunks(BATCH))
+    stacked.fit([deepcopy(chunk) * 2, chunk, chunk], BATCH)
+    steps = [
+        int(next(iter(learner.optimizer.state_dict()["state"].values()))["step"])
+        for learner in given
+    ]
+    assert steps == [4, 2, 2]
+
+
+def test_on_a_cpu_classifiers_are_trained_one_by_one() -> None:
+    config = run_config()
+    assert stacked_fit(learners(config), config) is None
+
+
+@needs_gpu
+def test_on_a_gpu_they_are_stacked_where_that_is_the_same() -> None:
+    config = run_config()
+    assert stacked_fit(learners(config, GPU), config) is not None
+    weighted = run_config(class_weights=True)
+    assert stacked_fit(learners(weighted, GPU), weighted) is None
+    mixed = replace(config, classifier_data=ClassifierDataConfig(mix=0.5))
+    assert stacked_fit(learners(mixed, GPU), mixed) is None
