@@ -196,30 +196,22 @@ class Updates:
     def __init__(self, policy: Policy, critic: Critic | None, optimizer: Optimizer) -> None:
         self.policy, self.critic, self.optimizer = policy, critic, optimizer
 
-    def run(self, buffer: Sequence[RewardedRollout], config: PPOConfig) -> int:
-        """K passes over the buffer's mini-batches; stops early at a KL divergence of ``max_kl``.
+    def run(self, rollouts: Sequence[RewardedRollout], config: PPOConfig) -> int:
+        """K passes over the rollouts in mini-batches; stops early at a KL divergence of ``max_kl``.
 
         Returns the number of gradient steps.
         """
+        buffer = [batch for rollout in rollouts for batch in rollout.cut(config.batch_size)]
         steps = 0
         for _ in range(config.ppo_epochs):
-            for rollout in buffer:
-                divergence = self.gradients(rollout, config)
+            for batch in buffer:
+                loss, divergence = ppo_loss(self.policy, self.critic, batch, config)
+                self.backward(loss, config)
                 if config.max_kl and float(divergence) > config.max_kl:
                     return steps
-                self.step(rollout)
+                self.optimizer.step()
                 steps += 1
         return steps
-
-    def gradients(self, rollout: RewardedRollout, config: PPOConfig) -> Float[Tensor, ""]:
-        """Compute the gradients; returns the KL divergence from the policy that acted."""
-        loss, divergence = ppo_loss(self.policy, self.critic, rollout, config)
-        self.backward(loss, config)
-        return divergence
-
-    def step(self, rollout: RewardedRollout) -> None:
-        """Follow the gradients."""
-        self.optimizer.step()
 
     def backward(self, loss: Tensor, config: PPOConfig) -> None:
         """The gradients of a loss, no longer than they may be."""

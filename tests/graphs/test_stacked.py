@@ -5,8 +5,14 @@ from torch_geometric.data import Batch
 
 from cores.data.synthetic import ba_motifs
 from cores.graphs.batches import cut
-from cores.graphs.padding import SPARE, Capacity
-from cores.graphs.stacked import Chunk, StackedBatches, needed_capacity, with_room
+from cores.graphs.stacked import (
+    SPARE,
+    Capacity,
+    Chunk,
+    StackedBatches,
+    needed_capacity,
+    with_room,
+)
 
 SIZE = 4
 
@@ -28,7 +34,7 @@ def stacked(chunks: list[Chunk]) -> StackedBatches:
     capacity = with_room(needed_capacity(chunks))
     batches = StackedBatches(len(chunks), places, capacity, chunks[0].batch)
     for model, chunk in enumerate(chunks):
-        batches.load(model, chunk)
+        batches.load(model, [chunk])
     return batches
 
 
@@ -68,7 +74,7 @@ def check(batches: StackedBatches, chunks: list[Chunk]) -> None:
     nothing.edge_index, nothing.ptr = nothing.edge_index[:, :0], torch.zeros(1, dtype=torch.long)
     for place in range(batches.places):
         whole = batches.at(torch.tensor([place]))
-        assert whole.num_graphs == batches.models * batches.capacity.graphs
+        assert whole.num_graphs == batches.rows * batches.capacity.graphs
         for model, chunk in enumerate(chunks):
             pieces = list(cut(chunk.batch, SIZE))
             own = pieces[place] if place < len(pieces) else nothing
@@ -83,8 +89,8 @@ def test_every_model_has_its_batches_at_every_place() -> None:
 def test_a_row_is_loaded_anew() -> None:
     first, second = chunk_of(0, 11), chunk_of(11, 7)
     batches = stacked([first, second])
-    batches.load(0, second)
-    batches.load(1, first)
+    batches.load(0, [second])
+    batches.load(1, [first])
     check(batches, [second, first])
 
 
@@ -97,7 +103,7 @@ def test_graphs_without_edge_features_have_none() -> None:
 
 def test_a_cleared_row_has_no_graphs() -> None:
     batches = stacked([chunk_of(0, 11), chunk_of(11, 7)])
-    batches.clear(1)
+    batches.load(1, [])
     whole = batches.at(torch.tensor([0]))
     assert int(whole.unpadded_graphs.sum()) == SIZE
     capacity = batches.capacity

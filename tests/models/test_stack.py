@@ -52,7 +52,7 @@ def side_by_side(batches: list[Batch | None]) -> Batch:
     capacity = needed_capacity(list(chunks.values()))
     stacked = StackedBatches(len(batches), 1, capacity, next(iter(chunks.values())).batch)
     for model, chunk in chunks.items():
-        stacked.load(model, chunk)
+        stacked.load(model, [chunk])
     return stacked.at(torch.tensor([0]))
 
 

@@ -7,15 +7,20 @@ import pytest
 import torch
 from torch_geometric.data import Batch
 
-from cores.config import ClassifierDataConfig, RunConfig
+from cores.config import ClassifierDataConfig, NetworkConfig, RunConfig
 from cores.config.presets import preset_config
 from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
 from cores.graphs.batches import cut
 from cores.models.build import build_classifier
+from cores.models.policy import Policy
+from cores.models.sparse import SparseClassifier
+from cores.models.stack import Stack
+from cores.training.bilevel import BilevelState
 from cores.training.learner import Learner, Teachers, masked_chunks
 from cores.training.stacked import StackedFit, stacked_fit
 from cores.training.state import RandomState
+from cores.training.step import Step
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
@@ -45,6 +50,13 @@ def learners(config: RunConfig, device: torch.device = CPU) -> list[Learner]:
     ]
 
 
+def stack_of(given: list[Learner]) -> StackedFit:
+    """As on a GPU."""
+    return StackedFit(
+        [learner.step for learner in given], Stack([learner.classifier for learner in given])
+    )
+
+
 def epochs_of(given: list[Learner], random: RandomState) -> list[list[Batch]]:
     """Masked chunks of every learner; the first learns from the others, too."""
     teachers = Teachers([learner.classifier for learner in given[1:]], 0.5)
@@ -60,7 +72,7 @@ def check_same(device: torch.device, tolerance: float) -> None:
     """Three epochs, at once and one after the other, on the same masked graphs."""
     config = run_config()
     alone, together = learners(config, device), learners(config, device)
-    stacked = StackedFit(together)
+    stacked = stack_of(together)
     random = RandomState(0, device)
     for _ in range(3):
         epochs = epochs_of(alone, random)
@@ -96,7 +108,7 @@ def test_on_a_gpu_likewise() -> None:
 @pytest.mark.usefixtures("unrecorded")
 def test_larger_batches_than_ever_get_room() -> None:
     given = learners(run_config())
-    stacked = StackedFit(given)
+    stacked = stack_of(given)
     small = ba_motifs(num_graphs=8, base_size=5, seed=0)
     large = ba_motifs(num_graphs=8, base_size=25, seed=0)
     before = deepcopy(given[0].classifier.state_dict())
@@ -112,7 +124,7 @@ def test_larger_batches_than_ever_get_room() -> None:
 @pytest.mark.usefixtures("unrecorded")
 def test_a_learner_without_a_chunk_waits() -> None:
     given = learners(run_config())
-    stacked = StackedFit(given)
+    stacked = stack_of(given)
     graphs = ba_motifs(num_graphs=16, base_size=9, seed=0)
     chunk = list(graphs.chunks(BATCH))
     stacked.fit([deepcopy(chunk) * 2, chunk, chunk], BATCH)
@@ -123,16 +135,48 @@ def test_a_learner_without_a_chunk_waits() -> None:
     assert steps == [4, 2, 2]
 
 
+@pytest.mark.usefixtures("unrecorded")
+def test_classes_weigh_as_in_a_plain_step() -> None:
+    """Batches of 8 graphs, of which the last has 2; rare classes weigh more."""
+    config = run_config(class_weights=True)
+    alone, together = learners(config)[2], learners(config)[2]
+    assert alone.step.class_weights is not None
+    alone.step.class_weights, together.step.class_weights = (torch.tensor([0.4, 1.6]),) * 2
+    expected = alone.fit(alone.train_graphs.batches(BATCH))
+    found = stack_of([together]).fit([together.train_graphs.chunks(BATCH)], BATCH)
+    assert found == pytest.approx([expected], rel=1e-5)
+    for weights, same in zip(
+        alone.classifier.parameters(), together.classifier.parameters(), strict=True
+    ):
+        assert torch.allclose(weights, same, atol=1e-5)
+
+
 def test_on_a_cpu_classifiers_are_trained_one_by_one() -> None:
-    config = run_config()
-    assert stacked_fit(learners(config), config) is None
+    assert stacked_fit([learner.step for learner in learners(run_config())]) is None
 
 
 @needs_gpu
 def test_on_a_gpu_they_are_stacked_where_that_is_the_same() -> None:
+    steps = [learner.step for learner in learners(run_config(), GPU)]
+    assert stacked_fit(steps) is not None
+    model = SparseClassifier(
+        Policy(Dims(10, 2), NetworkConfig(), "gin", "node", 0.3, 0.02), steps[0].model
+    ).to(GPU)
+    assert stacked_fit([Step(model, steps[0].optimizer)]) is None
+
+
+@needs_gpu
+def test_a_run_on_a_gpu_stacks_its_classifiers_where_that_is_the_same() -> None:
     config = run_config()
-    assert stacked_fit(learners(config, GPU), config) is not None
-    weighted = run_config(class_weights=True)
-    assert stacked_fit(learners(weighted, GPU), weighted) is None
-    mixed = replace(config, classifier_data=ClassifierDataConfig(mix=0.5))
-    assert stacked_fit(learners(mixed, GPU), mixed) is None
+    for stacked, settings in (
+        (True, config),
+        (False, run_config(class_weights=True)),
+        (False, replace(config, classifier_data=ClassifierDataConfig(mix=0.5))),
+    ):
+        (student, *referees) = learners(settings, GPU)
+        policy = Policy(Dims(10, 2), settings.network, "gin", "node", 0.3, 0.02).to(GPU)
+        model = SparseClassifier(policy, student.classifier)
+        random = RandomState(0, GPU)
+        graphs = student.train_graphs
+        state = BilevelState(model, None, student, referees, graphs, settings, random)
+        assert (state.stacked is not None) == stacked

@@ -2,7 +2,6 @@
 
 from copy import deepcopy
 from dataclasses import replace
-from functools import partial
 
 import pytest
 import torch
@@ -12,14 +11,9 @@ from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
 from cores.graphs.store import GraphStore
 from cores.models.policy import Critic, Policy
-from cores.ppo import RewardedRollout, Updates, collect, element_objective, policy_loss, ppo_loss
+from cores.ppo import RewardedRollout, Updates, collect
 from cores.training.optimizer import adam
-from cores.training.updates import (
-    PaddedExperience,
-    RecordedUpdates,
-    policy_updates,
-    recordable,
-)
+from cores.training.updates import RecordedUpdates, policy_updates, recordable
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 SMALL = NetworkConfig(hidden_dim=16, num_layers=2)
@@ -49,79 +43,81 @@ def rollouts_of(policy: Policy, store: GraphStore) -> list[RewardedRollout]:
     ]
 
 
-@pytest.mark.parametrize("removal", REMOVALS)
-def test_a_padded_experience_gives_the_same_loss_and_gradients(removal: Removal) -> None:
-    policy, config = fresh(removal), PPOConfig(entropy_coef=0.3)
-    rollouts = rollouts_of(policy, graphs(removal))
-    with torch.no_grad():
-        for weights in policy.parameters():
-            weights += 0.1 * torch.randn_like(weights)  # it is no longer the policy that acted
-    padded = PaddedExperience(rollouts[0].experience)
-    for rollout in rollouts:
-        assert padded.holds(rollout.experience)
-        padded.load(rollout.experience, config.entropy_coef)
-        held = padded.experience
-        objective = partial(element_objective, held, clip=config.clip)
-        found = policy_loss(policy, held, objective, padded.entropy_coef)
-        expected = ppo_loss(policy, None, rollout, config)
-        for one, two in zip(found, expected, strict=True):
-            assert float(one.detach()) == pytest.approx(float(two.detach()), abs=1e-6)
-        gradients = [
-            torch.autograd.grad(loss, list(policy.parameters()), allow_unused=True)
-            for loss, _ in (found, expected)
-        ]
-        for one, two in zip(*gradients, strict=True):
-            assert (one is None and two is None) or torch.allclose(one, two, atol=1e-6)
+def both_ways(
+    policy: Policy, store: GraphStore, config: PPOConfig, rate: float = RATE
+) -> tuple[Policy, RecordedUpdates]:
+    """A copy that is trained as on a GPU while the policy is trained as on a CPU.
+
+    Three times on the same rollouts, with less and less entropy bonus.
+    """
+    other = deepcopy(policy)
+    plain = Updates(policy, None, adam(policy.parameters(), rate))
+    recorded = RecordedUpdates(other, adam(other.parameters(), rate), config)
+    rollouts = rollouts_of(policy, store)
+    for entropy_coef in (0.2, 0.01, 0.001):
+        settings = replace(config, entropy_coef=entropy_coef)
+        assert recorded.run(rollouts, settings) == plain.run(rollouts, settings)
+    return other, recorded
 
 
 @pytest.mark.usefixtures("unrecorded")
 @pytest.mark.parametrize("removal", REMOVALS)
 def test_recorded_updates_are_plain_updates(removal: Removal) -> None:
-    """The second of three mini-batches alone fits; the entropy bonus changes on the way."""
+    """Rollouts of 10, 10 and 4 graphs are cut into batches of 4 or fewer."""
     policy = fresh(removal)
     torch.nn.init.normal_(policy.node_head.weight if removal == "node" else policy.edge_head.weight)
-    other = deepcopy(policy)
-    buffer = rollouts_of(policy, graphs(removal))
-    buffer[1], buffer[2] = buffer[2], buffer[1]
-    config = PPOConfig(max_kl=0.0, entropy_coef=0.2)
-    optimizer = torch.optim.SGD(other.parameters(), lr=0.1)
-    recorded = RecordedUpdates(other, optimizer, config, buffer[1])
-    plain = Updates(policy, None, torch.optim.SGD(policy.parameters(), lr=0.1))
-    assert [recorded.padded.holds(each.experience) for each in buffer] == [False, True, False]
-    for settings in (config, replace(config, entropy_coef=0.01)):
-        assert plain.run(buffer, settings) == recorded.run(buffer, settings) == 12
-    called = [recorded._gradients, recorded._step]
-    assert [each.calls for each in called] == [8, 8], "of two calls, four passes each"
+    config = PPOConfig(max_kl=0.0, batch_size=4)
+    other, recorded = both_ways(policy, graphs(removal), config)
+    assert recorded._update.calls == 3 * 4 * 7, "three calls, four passes, seven mini-batches"
     for one, two in zip(policy.parameters(), other.parameters(), strict=True):
         assert torch.allclose(one, two, atol=1e-5)
+
+
+@pytest.mark.usefixtures("unrecorded")
+@pytest.mark.parametrize("removal", REMOVALS)
+def test_after_a_large_divergence_no_step_is_made(removal: Removal) -> None:
+    """At a rate that moves the policy too far in the first call, but not at once."""
+    policy = fresh(removal)
+    config = PPOConfig(max_kl=0.01, batch_size=4)
+    other, recorded = both_ways(policy, graphs(removal), config, rate=0.01)
+    assert int(recorded._steps) == 0, "in the last call, the policy has moved long ago"
+    for one, two in zip(policy.parameters(), other.parameters(), strict=True):
+        assert torch.allclose(one, two, atol=1e-4)
+    (steps,) = {int(state["step"]) for state in recorded.optimizer.state_dict()["state"].values()}
+    assert 1 < steps < 4 * 7, "Adam counts those that were made"
+
+
+@pytest.mark.usefixtures("unrecorded")
+def test_larger_rollouts_than_ever_get_room() -> None:
+    policy, config = fresh("node"), PPOConfig(batch_size=4)
+    recorded = RecordedUpdates(policy, adam(policy.parameters(), RATE), config)
+    for base_size in (6, 30):
+        store = ba_motifs(num_graphs=12, base_size=base_size, seed=0)
+        assert recorded.run(rollouts_of(policy, store), config) > 0
+    assert recorded._batches is not None
+    assert recorded._batches.capacity.nodes > 4 * 30
 
 
 @needs_gpu
 @pytest.mark.parametrize("removal", REMOVALS)
 def test_on_a_gpu_recorded_updates_are_plain_updates(removal: Removal) -> None:
     gpu = torch.device("cuda")
-    policy = fresh(removal).to(gpu)
-    other = deepcopy(policy)
-    config = PPOConfig(max_kl=0.0)
-    buffer = rollouts_of(policy, graphs(removal).to(gpu))
-    optimizer = adam(other.parameters(), RATE)
-    recorded = policy_updates(other, None, optimizer, config, buffer[0])
-    assert isinstance(recorded, RecordedUpdates)
-    plain = Updates(policy, None, adam(policy.parameters(), RATE))
-    assert plain.run(buffer, config) == recorded.run(buffer, config) == 12
+    policy, config = fresh(removal).to(gpu), PPOConfig(batch_size=4)
+    made = policy_updates(policy, None, adam(policy.parameters(), RATE), config)
+    assert isinstance(made, RecordedUpdates)
+    other, _ = both_ways(policy, graphs(removal).to(gpu), config)
     for one, two in zip(policy.parameters(), other.parameters(), strict=True):
         assert torch.allclose(one, two, atol=1e-4)
 
 
 def test_on_a_cpu_nothing_is_recorded() -> None:
     policy = fresh("node")
-    (like, *_) = rollouts_of(policy, graphs("node"))
     critic = Critic(DIMS, SMALL, "gin")
     optimizer = adam(policy.parameters(), RATE)
-    made = policy_updates(policy, critic, optimizer, PPOConfig(), like)
+    made = policy_updates(policy, critic, optimizer, PPOConfig())
     assert type(made) is Updates
     assert (made.policy, made.critic, made.optimizer) == (policy, critic, optimizer)
-    assert type(policy_updates(policy, None, optimizer, PPOConfig(), like)) is Updates
+    assert type(policy_updates(policy, None, optimizer, PPOConfig())) is Updates
 
 
 def test_what_cannot_be_recorded() -> None:

@@ -123,11 +123,9 @@ def cut(batch: Batch, size: int) -> Iterator[Batch]:
         **{name: (batch[name], edge, 0) for name in _OF_EDGES if name in batch},
         **{name: (batch[name], graph, 0) for name in _OF_GRAPHS if name in batch},
     }
-    if "pair_index" in batch:
-        pair_owner = batch.batch[batch.pair_index[0]]  # [P]
-        pair = torch.searchsorted(pair_owner, graph)
-        whole["pair_index"] = (batch.pair_index - node[pair_owner // size], pair, 1)
-        whole["edge_pair"] = (batch.edge_pair - pair[cuts.batch_of_edge], edge, 0)
+    if cuts.pair is not None:
+        whole["pair_index"] = (batch.pair_index - node[cuts.batch_of_pair], cuts.pair, 1)
+        whole["edge_pair"] = (batch.edge_pair - cuts.pair[cuts.batch_of_edge], edge, 0)
     firsts = torch.stack([first for _, first, _ in whole.values()])
     sizes = dict(zip(whole, firsts.diff().tolist(), strict=True))
     parts = {name: values.split(sizes[name], dim) for name, (values, _, dim) in whole.items()}
@@ -147,6 +145,9 @@ class Cuts:
     node: Int[Tensor, " batches_plus_1"]
     edge: Int[Tensor, " batches_plus_1"]
     batch_of_edge: Int[Tensor, " edges"]
+    pair: Int[Tensor, " batches_plus_1"] | None
+    """Of the undirected edges, where the batch knows them."""
+    batch_of_pair: Int[Tensor, " pairs"] | None
 
     @classmethod
     def of(cls, batch: Batch, size: int) -> "Cuts":
@@ -159,5 +160,8 @@ class Cuts:
         graphs = batch.num_graphs
         graph = torch.arange(0, graphs + size, size, device=batch.ptr.device).clamp(max=graphs)
         owner = batch.batch[batch.edge_index[0]]  # [E]
-        edge = torch.searchsorted(owner, graph)
-        return cls(graph, batch.ptr[graph], edge, owner // size)
+        edge, pair, batch_of_pair = torch.searchsorted(owner, graph), None, None
+        if "pair_index" in batch:
+            pair_owner = batch.batch[batch.pair_index[0]]  # [P]
+            pair, batch_of_pair = torch.searchsorted(pair_owner, graph), pair_owner // size
+        return cls(graph, batch.ptr[graph], edge, owner // size, pair, batch_of_pair)

@@ -163,6 +163,10 @@ class GraphStore:
             order = torch.arange(len(self))
         else:
             order = torch.randperm(len(self), generator=generator)
+        yield from self.in_order(order, batch_size)
+
+    def in_order(self, order: Int[Tensor, " chosen"], batch_size: int) -> Iterator[Batch]:
+        """The chosen graphs in chunks of several batches; ``order`` lives on the CPU."""
         chunk = GPU_CHUNK if self.x.is_cuda else CHUNK
         for index in order.split(batch_size * max(1, chunk // batch_size)):
             yield self.batch(index)

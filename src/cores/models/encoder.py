@@ -112,43 +112,12 @@ class BlindLayer(nn.Module):
 class NodeNorm(nn.BatchNorm1d):
     """Batch norm over nodes; a batch of a single node is normalised by what was seen before."""
 
-    def forward(self, h: Tensor, unpadded: Tensor | None = None) -> Tensor:
-        """Normalise every unit, by those nodes that are not padding."""
+    def forward(self, h: Tensor) -> Tensor:
+        """Normalise every unit."""
         if self.training and h.size(0) == 1:
             mean, var = self.running_mean, self.running_var
             return F.batch_norm(h, mean, var, self.weight, self.bias, eps=self.eps)
-        if self.training and unpadded is not None:
-            return normalised(self, h, unpadded)
         return super().forward(h)
-
-
-def normalised(
-    norm: nn.Module,
-    h: Float[Tensor, "*models nodes hidden"],
-    unpadded: Float[Tensor, "*models nodes 1"],
-) -> Float[Tensor, "*models nodes hidden"]:
-    """Batch norm over those nodes that are not padding, as in training.
-
-    Where there is one at most, by what was seen before. Nothing depends on how many there are: a
-    GPU can replay it.
-    """
-    means, variances = norm.get_buffer("running_mean"), norm.get_buffer("running_var")
-    momentum, eps = cast(float, norm.momentum), cast(float, norm.eps)
-    count = unpadded.sum(dim=-2, keepdim=True)  # [..., 1, 1]
-    several = count > 1
-    mean = (h * unpadded).sum(dim=-2, keepdim=True) / count.clamp(min=1)  # [..., 1, H]
-    mean = torch.where(several, mean, means.unsqueeze(-2))
-    centred = (h - mean) * unpadded
-    var = centred.square().sum(dim=-2, keepdim=True) / count.clamp(min=1)
-    var = torch.where(several, var, variances.unsqueeze(-2))
-    with torch.no_grad():
-        learning = several.squeeze(-2) * momentum  # [..., 1], how much to learn from this
-        unbiased = var * (count / (count - 1).clamp(min=1))
-        for seen, now in ((means, mean), (variances, unbiased)):
-            seen.lerp_(now.squeeze(-2), learning)
-        norm.get_buffer("num_batches_tracked").add_(several.squeeze(-1).squeeze(-1))
-    scale = (var + eps).rsqrt() * norm.get_parameter("weight").unsqueeze(-2)
-    return torch.addcmul(norm.get_parameter("bias").unsqueeze(-2), centred, scale)
 
 
 def build_layer(conv: str, config: NetworkConfig, num_edge_features: int) -> nn.Module:
@@ -200,7 +169,8 @@ class Encoder(nn.Module):
         h = self._activated(self.input(x))  # [N, H]
         for layer, norm in zip(self.layers, self.norms, strict=True):
             h = layer(h, edge_index, edge_attr)
-            h = self._activated(norm(h) if isinstance(norm, nn.Identity) else norm(h, unpadded))
+            blind = unpadded is None or isinstance(norm, nn.Identity)
+            h = self._activated(norm(h) if blind else norm(h, unpadded))
         return self._activated(self.output(h))
 
     @property

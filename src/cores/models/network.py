@@ -79,11 +79,7 @@ class GraphModel(Network):
 
     def loss(self, batch: Batch, class_weights: Tensor | None = None) -> Float[Tensor, ""]:
         """The cross-entropy, Eq. (6)."""
-        logits, real = self.logits(batch), batch.get("unpadded_graphs")
-        if real is None or not batch.y.is_floating_point():  # padding has a label that is ignored
-            return F.cross_entropy(logits, batch.y, weight=class_weights)
-        total = F.cross_entropy(logits, batch.y, weight=class_weights, reduction="sum")
-        return total / real.sum()
+        return F.cross_entropy(self.logits(batch), batch.y, weight=class_weights)
 
     def forward(
         self,

@@ -85,4 +85,5 @@ def keep_scores(
         pairs = elements.per_pair(keep)  # [P]
         best = torch.zeros_like(nodes).scatter_reduce(0, ends, pairs.repeat(2), "amax")
         return best, edges
-    return nodes, edges * nodes[batch.edge_index].prod(dim=0)
+    source, target = batch.edge_index
+    return nodes, edges * nodes[source] * nodes[target]

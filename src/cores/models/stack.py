@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import cast
+from typing import TypeGuard, cast
 
 import torch
 from jaxtyping import Float
@@ -12,9 +12,11 @@ from torch_geometric.data import Batch
 from torch_geometric.nn.dense import Linear as PyGLinear
 
 from cores.models.classifier import Classifier
-from cores.models.encoder import NodeNorm, normalised
+from cores.models.encoder import NodeNorm
 
 LINEAR = nn.Linear, PyGLinear
+SMALLEST_WEIGHT = 1e-6
+"""Of graphs that are some."""
 
 
 class Stack(nn.Module):
@@ -37,11 +39,15 @@ class Stack(nn.Module):
                 self.network.set_submodule(name, StackedNodeNorm(alike))
 
     def losses(self, batch: Batch) -> Float[Tensor, " models"]:
-        """Eq. (6) of every model on its graphs; 0 for one that has none."""
+        """Eq. (6) of every model on its graphs, which have distributions as targets.
+
+        Those of a graph may sum to another weight than 1; the loss is the mean by weight, and 0 for
+        a model that has no graphs.
+        """
         log_probs = F.log_softmax(self.network.logits(batch), dim=-1)  # [M * B, K]
-        losses = -(batch.y * log_probs).sum(dim=-1)  # no target, no loss
-        count = batch.unpadded_graphs.view(self.models, -1).sum(dim=1)
-        return losses.view(self.models, -1).sum(dim=1) / count.clamp(min=1)
+        targets = batch.y.view(self.models, -1)  # [M, B * K]
+        total = -(targets * log_probs.view(self.models, -1)).sum(dim=1)
+        return total / targets.sum(dim=1).clamp(min=SMALLEST_WEIGHT)
 
 
 class StackedLinear(nn.Module):
@@ -69,20 +75,43 @@ class StackedNodeNorm(nn.Module):
         self.bias = _joined_weights(norms, "bias")
         for name in ("running_mean", "running_var", "num_batches_tracked"):
             self.register_buffer(name, _joined_buffers(norms, name))
+        self.running_mean: Tensor
+        self.running_var: Tensor
+        self.num_batches_tracked: Tensor
 
     def forward(
         self, h: Float[Tensor, "nodes hidden"], unpadded: Float[Tensor, "nodes 1"]
     ) -> Float[Tensor, "nodes hidden"]:
-        """Normalise the nodes of each model by themselves."""
+        """Normalise the nodes of each model by those of them that are not padding.
+
+        Where there is one at most, by what was seen before. Nothing depends on how many there are:
+        a GPU can replay it.
+        """
         models = self.weight.size(0)
-        parts = h.unflatten(0, (models, -1)), unpadded.unflatten(0, (models, -1))  # [M, N, .]
-        return normalised(self, *parts).flatten(0, 1)
+        h, unpadded = h.unflatten(0, (models, -1)), unpadded.unflatten(0, (models, -1))  # [M, N, .]
+        count = unpadded.sum(dim=1, keepdim=True)  # [M, 1, 1]
+        several = count > 1
+        mean = (h * unpadded).sum(dim=1, keepdim=True) / count.clamp(min=1)  # [M, 1, H]
+        mean = torch.where(several, mean, self.running_mean[:, None])
+        centred = (h - mean) * unpadded
+        var = centred.square().sum(dim=1, keepdim=True) / count.clamp(min=1)
+        var = torch.where(several, var, self.running_var[:, None])
+        with torch.no_grad():
+            learning = several[:, 0] * self.momentum  # [M, 1], how much to learn from this
+            unbiased = var * (count / (count - 1).clamp(min=1))
+            self.running_mean.lerp_(mean[:, 0], learning)
+            self.running_var.lerp_(unbiased[:, 0], learning)
+            self.num_batches_tracked.add_(several[:, 0, 0])
+        scale = (var + self.eps).rsqrt() * self.weight[:, None]
+        return torch.addcmul(self.bias[:, None], centred, scale).flatten(0, 1)
 
 
-def stackable(classifiers: Sequence[Classifier]) -> bool:
-    """Whether a stack of classifiers computes what each of them would."""
+def stackable(models: Sequence[nn.Module]) -> TypeGuard[Sequence[Classifier]]:
+    """Whether a stack of models computes what each of them would."""
     known = (*LINEAR, NodeNorm)
-    first = classifiers[0]
+    first = models[0]
+    if not isinstance(first, Classifier):
+        return False
     stacked = {
         id(weights)
         for module in first.modules()
@@ -91,7 +120,7 @@ def stackable(classifiers: Sequence[Classifier]) -> bool:
     }
     return (
         first.encoder.fixed_shapes
-        and all(classifier.scaler is first.scaler for classifier in classifiers)
+        and all(model.scaler is first.scaler for model in models)
         and all(id(weights) in stacked for weights in first.parameters())
     )
 

@@ -186,7 +186,7 @@ def _classifier_seconds(batch: Batch, repeats: int) -> dict[str, float]:
 
 def _ppo_seconds(batch: Batch, repeats: int) -> dict[str, float]:
     """An update of actor and critic over a batch, and a supervised one of the classifier."""
-    config = PPOConfig(baseline="critic", samples=1, ppo_epochs=1)
+    config = PPOConfig(baseline="critic", samples=1, ppo_epochs=1, batch_size=batch.num_graphs)
     classifier = Classifier(DIMS, NETWORK, "gin")
     step = Step(classifier, Adam(classifier.parameters(), fused=True))
     actions: dict[str, Callable[[], object]] = {

@@ -14,6 +14,7 @@ from torch_geometric.data import Batch
 
 from cores.config import TrainingConfig
 from cores.evaluation.metrics import majority_rate
+from cores.graphs.batches import cut
 from cores.graphs.store import GraphStore
 
 MAJORITY = 0.8
@@ -52,18 +53,27 @@ def balanced_order(
     return joined[torch.randperm(len(joined), generator=generator)]
 
 
+def shuffled_chunks(
+    graphs: GraphStore, batch_size: int, generator: torch.Generator, balanced: bool
+) -> Iterator[Batch]:
+    """An epoch of training graphs, in chunks to be cut into batches.
+
+    Every graph once; balanced, as many, every class as often. Drawn rather than weighted in the
+    loss: weights of 10 make single batches loud.
+    """
+    if balanced:
+        order = balanced_order(graphs.y, len(graphs), generator)
+    else:
+        order = torch.randperm(len(graphs), generator=generator)
+    yield from graphs.in_order(order, batch_size)
+
+
 def shuffled_batches(
     graphs: GraphStore, batch_size: int, generator: torch.Generator, balanced: bool
 ) -> Iterator[Batch]:
-    """An epoch of training batches: every graph once; balanced, as many, every class as often.
-
-    Drawn rather than weighted in the loss: weights of 10 make single batches loud.
-    """
-    if not balanced:
-        yield from graphs.batches(batch_size, generator)
-        return
-    for index in balanced_order(graphs.y, len(graphs), generator).split(batch_size):
-        yield graphs.batch(index)
+    """The same as batches."""
+    for chunk in shuffled_chunks(graphs, batch_size, generator, balanced):
+        yield from cut(chunk, batch_size)
 
 
 def class_mean(values: Float[Tensor, " graphs"], labels: Int[Tensor, " graphs"]) -> float:

@@ -7,7 +7,7 @@ from typing import cast
 
 import torch
 from torch import Tensor
-from torch.optim import Optimizer
+from torch.optim import Adam, Optimizer
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch_geometric.data import Batch
 
@@ -17,7 +17,7 @@ from cores.evaluation.predictions import check_predicted, evaluation_batch
 from cores.graphs.store import GraphStore
 from cores.models.policy import Critic, Policy
 from cores.models.sparse import SparseClassifier
-from cores.ppo import RewardedRollout, Updates
+from cores.ppo import RewardedRollout
 from cores.training.balance import class_mean
 from cores.training.journal import Journal, Stateful
 from cores.training.learner import Learner, Teachers, masked_chunks, training_batches
@@ -94,12 +94,15 @@ class BilevelState:
         self.model, self.critic, self.config, self.random = model, critic, config, random
         self.student, self.referees = student, referees
         self.learners = [student, *(referee for referee in referees if referee is not student)]
-        self.stacked = stacked_fit(self.learners, config)
+        self.stacked = None
+        weighted_targets = config.training.class_weights and config.reward.referees > 0
+        if config.classifier_data.mix == 1 and not weighted_targets:
+            self.stacked = stacked_fit([learner.step for learner in self.learners])
         size = evaluation_batch(selection_graphs.x.device)
         self.selection_batches = list(selection_graphs.batches(size))
         self.warm_up = config.warm_up_epochs
         self.optimizer = _policy_optimizer(model, critic, config.ppo)
-        self.updates: Updates | None = None
+        self.updates = policy_updates(model.policy, critic, self.optimizer, config.ppo)
         self.schedule = _policy_schedule(self.optimizer, config, self._policy_epochs)
         # Deviation D10: the returned policy is an average of the one that acts and is trained.
         average = get_ema_multi_avg_fn(config.ppo.ema_decay)
@@ -205,10 +208,7 @@ def update_policy(state: BilevelState, rollouts: Sequence[RewardedRollout], epoc
     """PPO updates of the policy on an epoch's rollouts, Eq. (5)."""
     policy = state.model.policy
     config = _entropy_annealed(state.config.ppo, state.progress(epoch))
-    buffer = [piece for rollout in rollouts for piece in rollout.cut(config.batch_size)]
-    if state.updates is None:
-        state.updates = policy_updates(policy, state.critic, state.optimizer, config, buffer[0])
-    state.updates.run(buffer, config)
+    state.updates.run(rollouts, config)
     state.averaged.update_parameters(policy)
     size = float(sum(weights.detach().abs().sum() for weights in policy.parameters()))
     _check_finite(state, "size of the policy's weights", size, epoch, "ppo")
@@ -262,9 +262,7 @@ def _check_finite(state: BilevelState, name: str, value: float, epoch: int, grou
         raise diverged(said, epoch, state.model, seen, f"{group}.learning_rate")
 
 
-def _policy_optimizer(
-    model: SparseClassifier, critic: Critic | None, config: PPOConfig
-) -> Optimizer:
+def _policy_optimizer(model: SparseClassifier, critic: Critic | None, config: PPOConfig) -> Adam:
     groups = [{"params": list(model.policy.parameters()), "lr": config.learning_rate}]
     if critic is not None:
         groups.append({"params": list(critic.parameters()), "lr": config.critic_learning_rate})

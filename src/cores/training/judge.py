@@ -25,14 +25,15 @@ from cores.errors import UserError
 from cores.evaluation.metrics import accuracy, balanced_accuracy
 from cores.evaluation.predictions import EVALUATION_BATCH, Predictions, predict_proba
 from cores.files import cache_folder, make_folder
-from cores.graphs.masks import RECIPE, masked_batches, smooth_masks
+from cores.graphs.masks import RECIPE, masked, masked_batches, smooth_masks
 from cores.graphs.store import GraphStore
 from cores.graphs.subgraphs import Elements
 from cores.models.classifier import Classifier
 from cores.training.optimizer import adam
 from cores.training.schedule import Cosine
+from cores.training.stacked import stacked_fit
 from cores.training.state import check_fits, forked_rng, load_state, save_state
-from cores.training.step import training_step
+from cores.training.step import Step
 from cores.training.supervised import Report, fit_epoch, fit_scaler, no_report
 
 PARTS = PartsConfig()
@@ -214,13 +215,16 @@ def _train(judge: Judge, dataset: Dataset, index: Tensor, report: Report) -> Non
         graphs = graphs.with_pairs()
     fit_scaler(classifier, graphs, dataset)
     optimizer = adam(classifier.parameters(), LEARNING_RATE, WEIGHT_DECAY)
-    step = training_step(classifier, optimizer)
+    step = Step(classifier, optimizer)
+    stacked = stacked_fit([step])
     size = 4 * BATCH_SIZE if len(graphs) > MANY_GRAPHS else BATCH_SIZE
     epochs = epochs_for(len(graphs))
     schedule = Cosine(optimizer, epochs, FINAL_RATE)
     order = torch.Generator().manual_seed(SEED)
     for epoch in range(1, epochs + 1):
-        batches = masked_batches(graphs, size, judge.removal, order)
-        loss = fit_epoch(step, batches)
+        if stacked is None:
+            loss = fit_epoch(step, masked_batches(graphs, size, judge.removal, order))
+        else:
+            (loss,) = stacked.fit([masked(graphs.chunks(size, order), judge.removal)], size)
         schedule.step(0.0)
         report(EPOCHS * epoch // epochs, {"loss": loss})  # of the usual number

@@ -20,7 +20,7 @@ from cores.models.sparse import SparseClassifier
 from cores.training.optimizer import adam
 from cores.training.schedule import Cosine, Schedule, plateau
 from cores.training.state import RandomState, restore_adam
-from cores.training.step import training_step
+from cores.training.step import Step
 from cores.training.supervised import fit_epoch, inverse_frequencies
 
 FINAL_RATE = 0.05
@@ -49,7 +49,7 @@ class Learner:
         self.optimizer = adam(
             classifier.parameters(), settings.learning_rate, settings.weight_decay
         )
-        self.step = training_step(classifier, self.optimizer, class_weights)
+        self.step = Step(classifier, self.optimizer, class_weights)
         self.schedule: Schedule
         if config.classifier_data.mix == 1:
             self.schedule = Cosine(self.optimizer, config.warm_up_epochs, FINAL_RATE)

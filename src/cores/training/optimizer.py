@@ -45,6 +45,15 @@ class DeviceAdam(Adam):
             group["lr"], group["capturable"] = rate, True
 
 
+def skip_steps(optimizer: Adam, where: Tensor) -> None:
+    """Make no step where a number on the device is 1, without asking for it.
+
+    A fused Adam reads it by this name, by which torch's ``GradScaler`` tells of gradients that are
+    not finite.
+    """
+    optimizer.found_inf = where  # type: ignore[attr-defined]
+
+
 def set_rate(group: dict[str, Any], rate: float) -> None:
     """Give a group of weights another learning rate."""
     if isinstance(group["lr"], Tensor):

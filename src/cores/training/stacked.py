@@ -1,4 +1,4 @@
-"""All classifiers of a run trained at once, on a GPU: a recorded step takes one of each."""
+"""Gradient steps on a GPU: those of all classifiers of a run at once, recorded and replayed."""
 
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -8,38 +8,36 @@ import torch
 from torch.nn.functional import one_hot
 from torch_geometric.data import Batch
 
-from cores.config import RunConfig
 from cores.graphs.stacked import Chunk, StackedBatches, needed_capacity, with_room
 from cores.models.recording import Recording
 from cores.models.stack import Stack, stackable
-from cores.training.learner import Learner
+from cores.training.step import Step
 
 
 class StackedFit:
-    """Epochs of several learners, each on batches of its own.
+    """Epochs of steps of several models, each on batches of its own.
 
-    Their classifiers are a :class:`~cores.models.stack.Stack`; optimisers stay their own. One that
-    has no batch left waits for the others.
+    The models are a :class:`~cores.models.stack.Stack`; optimisers stay their own. One that has no
+    batch left waits for the others.
     """
 
-    def __init__(self, learners: Sequence[Learner]) -> None:
-        self.learners = learners
-        self.stack = Stack([learner.classifier for learner in learners])
+    def __init__(self, steps: Sequence[Step], stack: Stack) -> None:
+        self.steps, self.stack = steps, stack
         device = next(self.stack.parameters()).device
         self._place = torch.zeros(1, dtype=torch.long, device=device)
-        self._totals = torch.zeros(len(learners), device=device)
+        self._totals = torch.zeros(len(steps), device=device)
         self._batches: StackedBatches | None = None
-        self._steps: dict[tuple[int, ...], Recording[None]] = {}
-        """By the learners that take a step."""
+        self._recordings: dict[tuple[int, ...], Recording[None]] = {}
+        """By the models that take a step."""
 
     def fit(self, epochs: Sequence[Iterable[Batch]], size: int) -> list[float]:
-        """An epoch of every learner, in chunks; returns the mean losses."""
+        """An epoch of every model, in chunks to be cut to size; returns the mean losses."""
         self.stack.train()
         self._totals.zero_()
-        graphs = [0] * len(self.learners)
+        graphs = [0] * len(self.steps)
         for together in zip_longest(*epochs):
             chunks = {
-                number: Chunk(self._with_distributions(batch), size)
+                number: Chunk(self._with_distributions(batch, self.steps[number]), size)
                 for number, batch in enumerate(together)
                 if batch is not None
             }
@@ -53,9 +51,12 @@ class StackedFit:
         totals = self._totals.tolist()
         return [total / number for total, number in zip(totals, graphs, strict=True)]
 
-    def _with_distributions(self, batch: Batch) -> Batch:
+    def _with_distributions(self, batch: Batch, step: Step) -> Batch:
+        """A chunk whose labels are distributions, which weigh as much as their class."""
         if not batch.y.is_floating_point():
-            batch.y = one_hot(batch.y, self.stack.network.num_classes).float()
+            batch.y = one_hot(batch.y, step.model.num_classes).float()
+            if step.class_weights is not None:
+                batch.y = batch.y * step.class_weights
         return batch
 
     def _load(self, chunks: dict[int, Chunk]) -> None:
@@ -65,38 +66,32 @@ class StackedFit:
         if self._batches is None or not self._batches.holds(places, needed):
             first = next(iter(chunks.values()))
             capacity = with_room(needed)
-            self._steps.clear()  # they look elsewhere
-            self._batches = StackedBatches(len(self.learners), places, capacity, first.batch)
-        for number in range(len(self.learners)):
-            if number in chunks:
-                self._batches.load(number, chunks[number])
-            else:
-                self._batches.clear(number)
+            self._recordings.clear()  # they look elsewhere
+            self._batches = StackedBatches(len(self.steps), places, capacity, first.batch)
+        for number in range(len(self.steps)):
+            self._batches.load(number, [chunks[number]] if number in chunks else [])
         self._place.zero_()
 
     def _step(self, *numbers: int) -> None:
-        if numbers not in self._steps:
-            self._steps[numbers] = Recording(partial(self._on_place, numbers))
-        self._steps[numbers]()
+        if numbers not in self._recordings:
+            self._recordings[numbers] = Recording(partial(self._on_place, numbers))
+        self._recordings[numbers]()
 
     def _on_place(self, numbers: tuple[int, ...]) -> None:
         assert self._batches is not None
         batch = self._batches.at(self._place)
         self._place += 1
-        self.stack.zero_grad(set_to_none=False)  # the learners' gradients are views of these
+        self.stack.zero_grad(set_to_none=False)  # the models' gradients are views of these
         losses = self.stack.losses(batch)
         losses.sum().backward()
         for number in numbers:
-            self.learners[number].optimizer.step()
+            self.steps[number].optimizer.step()
         graphs = batch.unpadded_graphs.view(len(losses), -1).sum(dim=1)
         self._totals += losses.detach() * graphs
 
 
-def stacked_fit(learners: Sequence[Learner], config: RunConfig) -> StackedFit | None:
-    """Of the learners of a run, where that is quicker than one after the other."""
-    classifiers = [learner.classifier for learner in learners]
-    on_gpu = next(classifiers[0].parameters()).is_cuda
-    weighted = config.training.class_weights
-    if on_gpu and config.classifier_data.mix == 1 and not weighted and stackable(classifiers):
-        return StackedFit(learners)
-    return None
+def stacked_fit(steps: Sequence[Step]) -> StackedFit | None:
+    """Of the steps of models that are on a GPU, if a stack can take them."""
+    models = [step.model for step in steps]
+    on_gpu = next(models[0].parameters()).is_cuda
+    return StackedFit(steps, Stack(models)) if on_gpu and stackable(models) else None

@@ -17,12 +17,13 @@ from cores.evaluation.predictions import EVALUATION_BATCH, predict_proba
 from cores.graphs.store import GraphStore
 from cores.models.network import GraphModel, Network
 from cores.models.scaler import FeatureScaler
-from cores.training.balance import class_mean, shuffled_batches
+from cores.training.balance import class_mean, shuffled_batches, shuffled_chunks
 from cores.training.journal import Journal, Stateful
 from cores.training.optimizer import adam, rates
 from cores.training.schedule import plateau
+from cores.training.stacked import stacked_fit
 from cores.training.state import RandomState
-from cores.training.step import Step, training_step
+from cores.training.step import Step
 from cores.training.stopping import EarlyStopping
 
 Report = Callable[[int, dict[str, float]], None]
@@ -116,15 +117,19 @@ def train(
     weights = None
     if config.weighs_classes:
         weights = inverse_frequencies(train_graphs.y, model.num_classes)
-    step = training_step(model, optimizer, weights)
+    step = Step(model, optimizer, weights)
+    stacked = stacked_fit([step])
     selection_batches = list(selection_graphs.batches(EVALUATION_BATCH))
 
     for epoch in journal.epochs(config.epochs):
         if stopping.exhausted:
             break
         model.begin_epoch(epoch / config.epochs)
-        batches = shuffled_batches(train_graphs, config.batch_size, random.batches, config.balanced)
-        loss = fit_epoch(step, batches)
+        drawn = train_graphs, config.batch_size, random.batches, config.balanced
+        if stacked is None:
+            loss = fit_epoch(step, shuffled_batches(*drawn))
+        else:
+            (loss,) = stacked.fit([shuffled_chunks(*drawn)], config.batch_size)
         if not math.isfinite(loss):
             said = f"the loss is {loss}"
             raise diverged(said, epoch, model, [train_graphs], "training.learning_rate")

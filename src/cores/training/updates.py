@@ -1,105 +1,116 @@
 """PPO's gradient steps on a GPU: recorded once and replayed from then on."""
 
+from collections.abc import Sequence
+from copy import copy
 from functools import partial
 
-from jaxtyping import Float
+import torch
 from torch import Tensor
-from torch.optim import Optimizer
+from torch.optim import Adam
+from torch_geometric.data import Batch
 
 from cores.config import PPOConfig
-from cores.graphs.padding import Capacity, PaddedBatch
+from cores.graphs.stacked import (
+    NODE_VALUES,
+    PAIR_VALUES,
+    Chunk,
+    StackedBatches,
+    needed_capacity,
+    with_room,
+)
 from cores.graphs.subgraphs import Elements
 from cores.models.policy import Critic, Policy
 from cores.models.recording import Recording
 from cores.ppo import Experience, RewardedRollout, Updates, element_objective, policy_loss
+from cores.training.optimizer import skip_steps
 
 
 class RecordedUpdates(Updates):
     """Gradient steps of a policy on mini-batches that are padded to one size.
 
-    For a ratio per element and no critic. A mini-batch that does not fit takes an ordinary step.
+    For a ratio per element and no critic. The GPU is asked nothing before the last step: where the
+    KL divergence is too large, the steps that follow change nothing.
 
     Args:
         policy: The policy.
         optimizer: Of its weights.
         config: Settings; of those of a later call only the entropy bonus may differ.
-        like: A rollout as large as most.
     """
 
-    def __init__(
-        self, policy: Policy, optimizer: Optimizer, config: PPOConfig, like: RewardedRollout
-    ) -> None:
+    def __init__(self, policy: Policy, optimizer: Adam, config: PPOConfig) -> None:
         super().__init__(policy, None, optimizer)
-        self.padded = PaddedExperience(like.experience)
-        self._gradients = Recording(partial(self._on_padded, config))
-        self._step = Recording(optimizer.step)
+        self._config = config
+        device = next(policy.parameters()).device
+        self._place = torch.zeros(1, dtype=torch.long, device=device)
+        self._stopped, self._steps, self._entropy_coef = torch.zeros(3, device=device).unbind()
+        skip_steps(optimizer, self._stopped)
+        self._batches: StackedBatches | None = None
+        self._update = Recording(self._on_place)
 
-    def gradients(self, rollout: RewardedRollout, config: PPOConfig) -> Float[Tensor, ""]:
-        """Compute the gradients; returns the KL divergence from the policy that acted."""
-        if not self.padded.holds(rollout.experience):
-            return super().gradients(rollout, config)
-        self.padded.load(rollout.experience, config.entropy_coef)
-        return self._gradients()
+    def run(self, rollouts: Sequence[RewardedRollout], config: PPOConfig) -> int:
+        """K passes over the mini-batches; stops early at a KL divergence of ``max_kl``.
 
-    def step(self, rollout: RewardedRollout) -> None:
-        """Follow the gradients."""
-        if self.padded.holds(rollout.experience):
-            self._step()
-        else:
-            super().step(rollout)
+        Returns the number of gradient steps.
+        """
+        chunks = [Chunk(_packed(rollout.experience), config.batch_size) for rollout in rollouts]
+        batches = self._load(chunks)
+        self._entropy_coef.fill_(config.entropy_coef)
+        self._stopped.zero_()
+        self._steps.zero_()
+        for _ in range(config.ppo_epochs):
+            self._place.zero_()
+            for _ in range(batches):
+                self._update()
+        return int(self._steps)
 
-    def _on_padded(self, config: PPOConfig) -> Tensor:
-        held = self.padded.experience
-        objective = partial(element_objective, held, clip=config.clip)
-        loss, divergence = policy_loss(self.policy, held, objective, self.padded.entropy_coef)
+    def _load(self, chunks: Sequence[Chunk]) -> int:
+        """Put the chunks where the steps look for them; returns the number of mini-batches."""
+        places = sum(chunk.num_batches for chunk in chunks)
+        needed = needed_capacity(chunks)
+        if self._batches is None or not self._batches.holds(places, needed):
+            self._batches = StackedBatches(1, places, with_room(needed), chunks[0].batch)
+            self._update = Recording(self._on_place)  # the one before looks elsewhere
+        self._batches.load(0, chunks)
+        return places
+
+    def _on_place(self) -> None:
+        assert self._batches is not None
+        config, batch = self._config, self._batches.at(self._place)
+        self._place += 1
+        experience = _unpacked(batch, self.policy)
+        objective = partial(element_objective, experience, clip=config.clip)
+        loss, divergence = policy_loss(self.policy, experience, objective, self._entropy_coef)
         self.backward(loss, config)
-        return divergence
+        if config.max_kl:
+            torch.maximum(self._stopped, (divergence > config.max_kl).float(), out=self._stopped)
+        self.optimizer.step()
+        self._steps += 1 - self._stopped
 
 
-class PaddedExperience:
-    """An experience in tensors that stay where they are."""
+def _packed(experience: Experience) -> Batch:
+    """An experience as a batch, whose elements have its values."""
+    parts = experience.log_probs, experience.frequency, experience.advantages.flatten(0, 1)
+    batch = copy(experience.elements.batch)
+    name = NODE_VALUES if experience.elements.removal == "node" else PAIR_VALUES
+    batch[name] = torch.cat(parts).T.contiguous()  # [M, 8]
+    return batch
 
-    def __init__(self, like: Experience) -> None:
-        batch = like.elements.batch
-        self._batch = PaddedBatch(Capacity.around(batch), batch)
-        capacity, self._removal = self._batch.capacity, like.elements.removal
-        most = capacity.nodes if self._removal == "node" else capacity.pairs
-        self._log_probs = like.log_probs.new_zeros(2, most)
-        self._frequency = like.frequency.new_zeros(2, most)
-        self._advantages = like.advantages.new_zeros(2, 2, most)
-        self.entropy_coef = like.log_probs.new_zeros(())
 
-    @property
-    def experience(self) -> Experience:
-        """What is in the tensors now."""
-        elements = Elements.of(self._batch.batch, self._removal)
-        return Experience(elements, self._log_probs, self._frequency, self._advantages)
-
-    def holds(self, experience: Experience) -> bool:
-        """Whether another one has room."""
-        return self._batch.holds(experience.elements.batch)
-
-    def load(self, experience: Experience, entropy_coef: float) -> None:
-        """Put another one in the place of the one before."""
-        self._batch.load(experience.elements.batch)
-        number = len(experience.elements.owner)
-        self._log_probs[:, :number].copy_(experience.log_probs)
-        self._frequency[:, :number].copy_(experience.frequency)
-        self._advantages[..., :number].copy_(experience.advantages)
-        self.entropy_coef.fill_(entropy_coef)
+def _unpacked(batch: Batch, policy: Policy) -> Experience:
+    """The experience that a batch holds."""
+    elements = Elements.of(batch, policy.removal)
+    values: Tensor = batch[NODE_VALUES if policy.removal == "node" else PAIR_VALUES].T
+    log_probs, frequency, advantages = values.split([2, 2, 4])
+    return Experience(elements, log_probs, frequency, advantages.unflatten(0, (2, 2)))
 
 
 def policy_updates(
-    policy: Policy,
-    critic: Critic | None,
-    optimizer: Optimizer,
-    config: PPOConfig,
-    like: RewardedRollout,
+    policy: Policy, critic: Critic | None, optimizer: Adam, config: PPOConfig
 ) -> Updates:
-    """The quickest way to train a policy where it is, on rollouts like one."""
+    """The quickest way to train a policy where it is."""
     on_gpu = next(policy.parameters()).is_cuda
     if on_gpu and recordable(policy, critic, config):
-        return RecordedUpdates(policy, optimizer, config, like)
+        return RecordedUpdates(policy, optimizer, config)
     return Updates(policy, critic, optimizer)
 
 
