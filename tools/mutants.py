@@ -30,6 +30,7 @@ ROOT = Path(__file__).resolve().parents[1]
 STATE, HARMLESS = ROOT / "mutants.jsonl", ROOT / "docs" / "mutants.md"
 GRAPHS = ("tests/graphs", "tests/models/test_policy.py", "tests/models/test_network.py")
 SUBGRAPHS = ("tests/graphs/test_subgraphs.py", "tests/evaluation/test_explanations.py")
+STACKED = ("tests/training/test_stacked.py", "tests/training/test_updates.py")
 ALGORITHM = ("tests/training/test_bilevel.py", "tests/training/test_balance.py")
 ROLES = "tests/runs/test_roles.py"
 _INTERRUPTED = "tests/runs/test_cores_run.py::test_an_interrupted_run_goes_on_to_the_same_bytes"
@@ -39,10 +40,11 @@ TESTS: dict[str, tuple[str, ...]] = {
     "reward": ("tests/test_reward.py", "tests/training/test_bilevel.py"),
     "graphs/batches": ("tests/graphs/test_batches.py", *GRAPHS),
     "graphs/masks": ("tests/graphs/test_masks.py", *GRAPHS),
-    "graphs/padding": ("tests/graphs/test_padding.py",),
     "graphs/segments": ("tests/graphs/test_segments.py", *GRAPHS),
+    "graphs/stacked": ("tests/graphs/test_stacked.py", *STACKED),
     "graphs/store": ("tests/graphs/test_store.py", *GRAPHS),
     "graphs/subgraphs": (*SUBGRAPHS, *GRAPHS, *ALGORITHM),
+    "models/stack": ("tests/models/test_stack.py", "tests/training/test_stacked.py"),
     "data/splits": ("tests/data/test_splits.py",),
     "ppo": ("tests/test_ppo.py", *ALGORITHM),
     "training/balance": ("tests/training/test_balance.py", ROLES),
@@ -55,7 +57,8 @@ TESTS: dict[str, tuple[str, ...]] = {
     "training/schedule": ("tests/training/test_schedule.py", *RESUMED),
     "training/state": ("tests/training/test_state.py", "tests/training/test_journal.py"),
     "training/stopping": ("tests/training/test_stopping.py", *RESUMED),
-    "training/step": ("tests/training/test_step.py", "tests/training/test_supervised.py"),
+    "training/stacked": ("tests/training/test_stacked.py",),
+    "training/step": ("tests/training/test_supervised.py",),
     "training/updates": ("tests/training/test_updates.py",),
     "training/supervised": (
         *("tests/training/test_supervised.py", "tests/training/test_balance.py", ROLES),

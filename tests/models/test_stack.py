@@ -72,7 +72,7 @@ def test_losses_and_gradients_are_those_of_the_classifiers(
     stack = Stack(models).train()
     losses = stack.losses(side_by_side(list(batches)))
     assert losses.tolist() == pytest.approx(torch.stack(expected).tolist(), rel=1e-5)
-    losses.sum().backward()
+    stack.backward(losses)
     for one, two in zip(alone, models, strict=True):
         for (name, weights), same in zip(one.named_parameters(), two.parameters(), strict=True):
             assert weights.grad is not None
@@ -88,7 +88,7 @@ def test_nothing_is_learnt_about_nodes_from_one_node_or_none(nothing: Batch | No
     before = deepcopy(models[1].state_dict())
     stack = Stack(models).train()
     losses = stack.losses(side_by_side([batch_of(0, 6), nothing]))
-    losses.sum().backward()
+    stack.backward(losses)
     for name, seen in models[1].named_buffers():
         assert torch.equal(seen, before[name]), name
     gradients = [weights.grad for weights in models[1].parameters()]

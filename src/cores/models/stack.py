@@ -20,9 +20,9 @@ SMALLEST_WEIGHT = 1e-6
 
 
 class Stack(nn.Module):
-    """Several classifiers, each on its part of a batch (:class:`StackedBatches`).
+    """Several classifiers, each on its row of :class:`~cores.graphs.stacked.StackedBatches`.
 
-    Their weights and gradients become views of its own: who trains it trains them.
+    Their weights become views of its own: who trains it trains them.
     """
 
     def __init__(self, classifiers: Sequence[Classifier]) -> None:
@@ -37,6 +37,10 @@ class Stack(nn.Module):
                 self.network.set_submodule(name, StackedLinear(alike))
             elif isinstance(module, NodeNorm):
                 self.network.set_submodule(name, StackedNodeNorm(alike))
+        self._shared = [
+            (joined, [classifier.get_parameter(name) for classifier in classifiers])
+            for name, joined in self.network.named_parameters()
+        ]
 
     def losses(self, batch: Batch) -> Float[Tensor, " models"]:
         """Eq. (6) of every model on its graphs, which have distributions as targets.
@@ -48,6 +52,16 @@ class Stack(nn.Module):
         targets = batch.y.view(self.models, -1)  # [M, B * K]
         total = -(targets * log_probs.view(self.models, -1)).sum(dim=1)
         return total / targets.sum(dim=1).clamp(min=SMALLEST_WEIGHT)
+
+    def backward(self, losses: Float[Tensor, " models"]) -> None:
+        """Give all weights of the classifiers their gradients, in place of those before."""
+        joined = [weights for weights, _ in self._shared]
+        for gradient, (_, own) in zip(
+            torch.autograd.grad(losses.sum(), joined), self._shared, strict=True
+        ):
+            # As the weights lie: a fused Adam reads both in the order of memory.
+            for weights, part in zip(own, gradient.contiguous(), strict=True):
+                weights.grad = part
 
 
 class StackedLinear(nn.Module):
@@ -126,12 +140,11 @@ def stackable(models: Sequence[nn.Module]) -> TypeGuard[Sequence[Classifier]]:
 
 
 def _joined_weights(modules: Sequence[nn.Module], name: str) -> nn.Parameter:
-    """The weights of modules with a leading axis; theirs, and their gradients, become views."""
+    """The weights of modules with a leading axis; theirs become views."""
     weights = [module.get_parameter(name) for module in modules]
     joined = nn.Parameter(torch.stack([each.detach() for each in weights]))
-    joined.grad = torch.zeros_like(joined)
-    for each, values, gradient in zip(weights, joined.detach(), joined.grad, strict=True):
-        each.data, each.grad = values, gradient
+    for each, values in zip(weights, joined.detach(), strict=True):
+        each.data = values
     return joined
 
 

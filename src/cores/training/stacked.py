@@ -81,9 +81,8 @@ class StackedFit:
         assert self._batches is not None
         batch = self._batches.at(self._place)
         self._place += 1
-        self.stack.zero_grad(set_to_none=False)  # the models' gradients are views of these
         losses = self.stack.losses(batch)
-        losses.sum().backward()
+        self.stack.backward(losses)
         for number in numbers:
             self.steps[number].optimizer.step()
         graphs = batch.unpadded_graphs.view(len(losses), -1).sum(dim=1)
