@@ -1,5 +1,8 @@
 """Stacked batches are the batches of every model, padded, one after the other."""
 
+from copy import copy
+
+import pytest
 import torch
 from torch_geometric.data import Batch
 
@@ -61,20 +64,23 @@ def check_row(whole: Batch, capacity: Capacity, model: int, batch: Batch) -> Non
     assert (whole.y[own_graphs][graphs:] == 0).all()
     real = whole.unpadded_graphs[own_graphs].tolist()
     assert real == [1.0] * graphs + [0.0] * (capacity.graphs - graphs)
-    if "edge_attr" in whole:
+    assert ("edge_attr" in whole) == ("edge_attr" in batch)
+    if "edge_attr" in batch:
         own_edges = whole.edge_attr[first_edge : first_edge + capacity.edges]
         assert torch.equal(own_edges[:edges], batch.edge_attr)
 
 
 def check(batches: StackedBatches, chunks: list[Chunk]) -> None:
     """At every place, the row of every model."""
-    nothing = chunk_of(0, 1).batch
+    nothing = copy(chunks[0].batch)
     for name in ("x", "batch", "y", "edge_attr"):
-        nothing[name] = nothing[name][:0]
+        if name in nothing:
+            nothing[name] = nothing[name][:0]
     nothing.edge_index, nothing.ptr = nothing.edge_index[:, :0], torch.zeros(1, dtype=torch.long)
     for place in range(batches.places):
         whole = batches.at(torch.tensor([place]))
         assert whole.num_graphs == batches.rows * batches.capacity.graphs
+        assert len(whole.ptr) == whole.num_graphs + 1, "without it PyG asks for the last graph"
         for model, chunk in enumerate(chunks):
             pieces = list(cut(chunk.batch, SIZE))
             own = pieces[place] if place < len(pieces) else nothing
@@ -101,9 +107,15 @@ def test_graphs_without_edge_features_have_none() -> None:
     check(batches, chunks)
 
 
-def test_a_cleared_row_has_no_graphs() -> None:
-    batches = stacked([chunk_of(0, 11), chunk_of(11, 7)])
-    batches.load(1, [])
+@pytest.mark.parametrize("fresh", [True, False])
+def test_a_row_without_chunks_has_no_graphs(fresh: bool) -> None:
+    chunks = [chunk_of(0, 11), chunk_of(11, 7)]
+    batches = stacked(chunks)
+    if fresh:
+        batches = StackedBatches(2, 3, batches.capacity, chunks[0].batch)
+        batches.load(0, chunks[:1])
+    else:
+        batches.load(1, [])
     whole = batches.at(torch.tensor([0]))
     assert int(whole.unpadded_graphs.sum()) == SIZE
     capacity = batches.capacity
@@ -130,6 +142,46 @@ def test_there_is_room_for_the_largest_batch_and_a_little_more() -> None:
         Capacity(SIZE + 1, needed.nodes, edges + 1),
     ):
         assert not batches.holds(3, larger)
+
+
+def test_a_row_takes_several_chunks() -> None:
+    first, second = chunk_of(0, 6), chunk_of(6, 5)
+    batches = StackedBatches(1, 4, needed_capacity([first, second]), first.batch)
+    batches.load(0, [first, second])
+    pieces = [*cut(first.batch, SIZE), *cut(second.batch, SIZE)]
+    for place, piece in enumerate(pieces):
+        check_row(batches.at(torch.tensor([place])), batches.capacity, 0, piece)
+
+
+def test_the_largest_size_decides() -> None:
+    chunk = chunk_of(0, 6)
+    assert needed_capacity([chunk, Chunk(chunk.batch, 6)]).graphs == 7
+
+
+def test_undirected_edges_and_values_of_elements_are_stacked_likewise() -> None:
+    store = ba_motifs(num_graphs=10, base_size=9, seed=0).with_pairs()
+    batch = store.batch(torch.arange(10))
+    batch.pair_values = torch.randn(batch.pair_index.size(1), 8)
+    batch.node_values = torch.randn(batch.x.size(0), 8)
+    chunk = Chunk(batch, SIZE)
+    needed = needed_capacity([chunk])
+    pieces = [store.batch(index) for index in torch.arange(10).split(SIZE)]
+    assert needed.pairs == max(piece.pair_index.size(1) for piece in pieces)
+    batches = StackedBatches(2, 3, with_room(needed), batch)
+    batches.load(1, [chunk])
+    first_pair, first_node = batches.capacity.pairs, batches.capacity.nodes  # of the second row
+    pairs_before = nodes_before = 0
+    for place, piece in enumerate(pieces):
+        whole = batches.at(torch.tensor([place]))
+        pairs, nodes = piece.pair_index.size(1), piece.x.size(0)
+        own = whole.pair_index[:, first_pair:]
+        assert torch.equal(own[:, :pairs], piece.pair_index + first_node)
+        assert (own[:, pairs:] >= 2 * first_node - SPARE).all()
+        known = batch.pair_values[pairs_before : pairs_before + pairs]
+        assert torch.equal(whole.pair_values[first_pair:][:pairs], known)
+        known = batch.node_values[nodes_before : nodes_before + nodes]
+        assert torch.equal(whole.node_values[first_node:][:nodes], known)
+        pairs_before, nodes_before = pairs_before + pairs, nodes_before + nodes
 
 
 def test_a_chunk_knows_its_batches() -> None:

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from torch_geometric.data import Batch, Data
 from torch_geometric.utils import subgraph as pyg_subgraph
 
-from cores.config import NetworkConfig
+from cores.config import NetworkConfig, Removal
 from cores.data.dataset import Dims
+from cores.graphs.batches import as_batch, cut, with_pairs
 from cores.graphs.subgraphs import (
     Elements,
     Subgraph,
@@ -227,6 +228,29 @@ def test_with_both_an_edge_goes_by_its_own_logit() -> None:
     both = Elements.of(two_graphs(), "both")
     logits = torch.cat([torch.full((8,), -1.0), torch.tensor([-1.0, 0.0, 0.5, -1.0, 0.0, 2.0])])
     assert both.per_pair(both.mode(logits)).tolist() == [False, False, True] * 2
+
+
+@pytest.mark.parametrize("removal", ["node", "edge", "both"])
+def test_values_are_split_as_their_batch_is_cut(removal: Removal) -> None:
+    """Four graphs are cut into three and one; two values per element say where it lies."""
+    one = two_graphs()
+    batch = with_pairs(as_batch(Batch.from_data_list([*one.to_data_list(), *one.to_data_list()])))
+    elements = Elements.of(batch, removal)
+    pieces = [Elements.of(piece, removal) for piece in cut(batch, 3)]
+    nodes, pairs = batch.x.size(0), batch.pair_index.size(1)
+    of_nodes, of_pairs = torch.arange(nodes), 100 + torch.arange(pairs)
+    known = {"node": [of_nodes], "edge": [of_pairs], "both": [of_nodes, of_pairs]}[removal]
+    values = torch.stack([torch.cat(known), -torch.cat(known)])
+    first, second = elements.split(values, pieces)
+    for part, piece in ((first, pieces[0]), (second, pieces[1])):
+        assert part.shape == (2, len(piece.owner))
+        assert torch.equal(part[1], -part[0])
+    cut_at = [pieces[0].batch.x.size(0), pieces[0].batch.pair_index.size(1)]
+    ends = {"node": cut_at[:1], "edge": cut_at[1:], "both": cut_at}[removal]
+    expected = torch.cat([values[:end] for values, end in zip(known, ends, strict=True)])
+    assert torch.equal(first[0], expected)
+    expected = torch.cat([values[end:] for values, end in zip(known, ends, strict=True)])
+    assert torch.equal(second[0], expected)
 
 
 def test_a_mean_over_graphs_weighs_graphs_alike_and_leaves_padding_out() -> None:

@@ -102,9 +102,18 @@ def test_nothing_is_learnt_about_nodes_from_one_node_or_none(nothing: Batch | No
     assert int(models[0].encoder.norms[0].get_buffer("num_batches_tracked")) == 1
 
 
+def test_a_stack_may_have_one_classifier() -> None:
+    (model,) = classifiers(1)
+    assert stackable([model])
+    expected = deepcopy(model).train().loss(batch_of(0, 6)).item()
+    losses = Stack([model]).train().losses(side_by_side([batch_of(0, 6)]))
+    assert losses.tolist() == pytest.approx([expected], rel=1e-5)
+
+
 def test_weights_are_shared_both_ways() -> None:
     models = classifiers(2)
     stack = Stack(models)
+    assert stack.network.scaler is models[0].scaler, "it may be fitted or restored later"
     with torch.no_grad():
         for weights in stack.parameters():
             weights.fill_(0.5)
@@ -124,6 +133,7 @@ def test_what_cannot_be_stacked_is_known() -> None:
     assert not stackable(classifiers(conv="gcn"))
     learnt = NetworkConfig(hidden_dim=8, gin_train_eps=True)
     assert not stackable(classifiers(config=learnt)), "epsilon is a weight that is in no layer"
+    assert not stackable([torch.nn.Linear(2, 2)])
     strangers = classifiers()
     strangers[1].scaler = deepcopy(strangers[0].scaler)
     assert not stackable(strangers)

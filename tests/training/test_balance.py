@@ -106,6 +106,17 @@ def test_an_epoch_has_as_many_graphs_either_way(balanced: bool, rare: int) -> No
     assert int(torch.cat([batch.y for batch in batches]).sum()) == rare
 
 
+@pytest.mark.parametrize("balanced", [False, True])
+def test_the_order_of_an_epoch_is_the_generators(balanced: bool) -> None:
+    graphs = thinned(4, 36).graphs
+    epochs = []
+    for seed in (0, 1):
+        torch.manual_seed(seed)
+        random = torch.Generator().manual_seed(5)
+        epochs.append(torch.cat([b.x for b in shuffled_batches(graphs, 16, random, balanced)]))
+    assert torch.equal(*epochs)
+
+
 def test_a_mean_over_classes_weighs_no_class_by_its_size() -> None:
     values, labels = torch.tensor([1.0, 1.0, 1.0, 0.0]), torch.tensor([0, 0, 0, 2])
     assert class_mean(values, labels) == 0.5

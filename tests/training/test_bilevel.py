@@ -481,6 +481,43 @@ def test_a_policy_with_a_plateau_learns_more_slowly_once_its_reward_stalls(
     assert student.optimizer.param_groups[0]["lr"] == pytest.approx(0.005)
 
 
+@pytest.mark.parametrize(
+    ("mix", "weights", "referees", "stacked"),
+    [
+        (1.0, False, 2, True),
+        (1.0, False, 0, True),
+        (0.5, False, 2, False),
+        (1.0, True, 2, False),
+        (1.0, True, 0, True),
+        (0.5, True, 2, False),
+    ],
+)
+def test_classifiers_are_stacked_where_all_learn_from_masks_alone(
+    mix: float, weights: bool, referees: int, stacked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a GPU. Weights of classes and a teacher's targets are more than a stack's loss knows."""
+    settings = config(
+        classifier_data={"mix": mix},
+        training={"epochs": 8, "batch_size": 16, "class_weights": weights},
+        reward={"referees": referees},
+    )
+    model = model_of(settings)
+    student = learner_of(model, settings)
+    others = [learner_of(model_of(settings), settings) for _ in range(referees)]
+    monkeypatch.setattr(bilevel, "stacked_fit", list)
+    state = BilevelState(
+        model,
+        None,
+        student,
+        others or [student],
+        student.train_graphs,
+        settings,
+        RandomState(0, CPU),
+    )
+    expected = [learner.step for learner in (student, *others)] if stacked else None
+    assert state.stacked == expected
+
+
 def test_the_entropy_bonus_of_an_update_follows_the_policys_progress(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

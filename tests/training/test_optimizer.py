@@ -3,7 +3,7 @@
 import torch
 from torch.optim import Adam
 
-from cores.training.optimizer import DeviceAdam, adam, rates, set_rate
+from cores.training.optimizer import DeviceAdam, adam, rates, set_rate, skip_steps
 from cores.training.schedule import Cosine, plateau
 
 
@@ -22,6 +22,21 @@ def test_on_a_cpu_it_is_torchs_own() -> None:
     assert rates(optimizer) == [0.1]
     assert adam(weights(), 0.1).param_groups[0]["weight_decay"] == 0
     assert rates(adam(groups(), 0.5)) == [0.1, 0.2]
+
+
+def test_steps_are_skipped_where_a_number_says_so() -> None:
+    (matrix, bias), skipped = weights(), torch.zeros(())
+    optimizer = adam([matrix, bias], 0.1)
+    skip_steps(optimizer, skipped)
+    changed = []
+    for number in (0.0, 1.0, 0.0):
+        skipped.fill_(number)
+        before = matrix.detach().clone()
+        matrix.grad, bias.grad = torch.ones_like(matrix), torch.ones_like(bias)
+        optimizer.step()
+        changed.append(not torch.equal(matrix, before))
+    assert changed == [True, False, True]
+    assert float(optimizer.state_dict()["state"][0]["step"]) == 2
 
 
 def test_schedules_write_the_rate_where_it_is() -> None:

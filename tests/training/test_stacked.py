@@ -112,9 +112,13 @@ def test_larger_batches_than_ever_get_room() -> None:
     small = ba_motifs(num_graphs=8, base_size=5, seed=0)
     large = ba_motifs(num_graphs=8, base_size=25, seed=0)
     before = deepcopy(given[0].classifier.state_dict())
+    recordings = []
     for graphs in (small, large, small):
         losses = stacked.fit([list(graphs.chunks(BATCH)) for _ in given], BATCH)
         assert all(loss > 0 for loss in losses)
+        recordings.append(stacked._recordings[0, 1, 2])
+    assert recordings[0] is not recordings[1], "it would look at the tensors of before"
+    assert recordings[1] is recordings[2]
     assert stacked._batches is not None
     assert stacked._batches.capacity.nodes > large.node_ptr[-1]
     after = given[0].classifier.state_dict()
@@ -151,8 +155,21 @@ def test_classes_weigh_as_in_a_plain_step() -> None:
         assert torch.allclose(weights, same, atol=1e-5)
 
 
+@pytest.mark.usefixtures("unrecorded")
+def test_classifiers_are_trained_as_such() -> None:
+    """With dropout, which predictions do without."""
+    given = learners(run_config())
+    assert not given[0].classifier.training
+    stacked = stack_of(given)
+    stacked.fit([learner.train_graphs.chunks(BATCH) for learner in given], BATCH)
+    assert all(module.training for module in stacked.stack.modules() if module is not None)
+    assert not given[0].classifier.training
+
+
 def test_on_a_cpu_classifiers_are_trained_one_by_one() -> None:
-    assert stacked_fit([learner.step for learner in learners(run_config())]) is None
+    steps = [learner.step for learner in learners(run_config())]
+    assert stacked_fit(steps) is None
+    assert stacked_fit(steps[:1]) is None
 
 
 @needs_gpu

@@ -85,15 +85,21 @@ def test_after_a_large_divergence_no_step_is_made(removal: Removal) -> None:
         assert torch.allclose(one, two, atol=1e-4)
     (steps,) = {int(state["step"]) for state in recorded.optimizer.state_dict()["state"].values()}
     assert 1 < steps < 4 * 7, "Adam counts those that were made"
+    (rollout, *_) = rollouts_of(other, graphs(removal))
+    assert recorded.run([rollout], config) > 0, "of the policy as it is now"
 
 
 @pytest.mark.usefixtures("unrecorded")
 def test_larger_rollouts_than_ever_get_room() -> None:
     policy, config = fresh("node"), PPOConfig(batch_size=4)
     recorded = RecordedUpdates(policy, adam(policy.parameters(), RATE), config)
-    for base_size in (6, 30):
+    recordings = []
+    for base_size in (6, 30, 6):
         store = ba_motifs(num_graphs=12, base_size=base_size, seed=0)
         assert recorded.run(rollouts_of(policy, store), config) > 0
+        recordings.append(recorded._update)
+    assert recordings[0] is not recordings[1], "it would look at the tensors of before"
+    assert recordings[1] is recordings[2]
     assert recorded._batches is not None
     assert recorded._batches.capacity.nodes > 4 * 30
 
