@@ -5,10 +5,14 @@ import shutil
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from cores.__main__ import main
+from cores.config import RunConfig
+from cores.data.dataset import Dataset
 
 Ask = Callable[..., tuple[int, str, str]]
 QUICK = ["--model", "gnn", "--epochs", "2", "--network.hidden_dim", "8", "--device", "cpu"]
@@ -115,6 +119,29 @@ def test_the_benchmark_gives_ratios_and_their_seconds(ask: Ask) -> None:
     ratio = figures["loader_seconds"] / figures["pyg_loader_seconds"]
     assert figures["loader_ratio"] == pytest.approx(ratio)
     assert figures["classifier_ratio"] > 0
+
+
+def test_the_benchmark_of_a_dataset_is_of_that_data_and_device(
+    ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of the user's is measured with the settings that it would be trained with."""
+    seen: list[tuple[Any, ...]] = []
+
+    def note(dataset: Dataset, config: RunConfig, device: torch.device, repeats: int) -> Any:
+        seen.append((len(dataset), config.model, config.training.batch_size, device.type, repeats))
+        return {"import_ratio": 1.5}
+
+    monkeypatch.setattr("cores.runs.speed.dataset_benchmark", note)
+    path = tmp_path / "mine.jsonl"
+    lines = [
+        {"nodes": ["C"] * 3, "edges": [[0, 1], [1, 2]], "label": number % 2}
+        for number in range(2100)
+    ]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    _, out, _ = ask("benchmark", "--json", "--dataset", path, "--model", "cores-edge")
+    assert json.loads(out) == {"import_ratio": 1.5}
+    ask("benchmark", "--dataset", "motifs", "--repeats", "2", "--device", "cpu")
+    assert seen == [(2100, "cores-edge", 128, "cpu", 15), (1000, "cores-node", 32, "cpu", 2)]
 
 
 @pytest.fixture

@@ -138,9 +138,19 @@ def fit(
         return supervised.train(
             model, train, selection, config.training, random, folder, report, key
         )
+    state = bilevel_state(model, config, data, random)
+    journal = Journal(folder, state.parts, _shared_warm_up(asked, data, warm_ups), key)
+    bilevel.train(state, journal, report)
+    return journal, state.stopping
+
+
+def bilevel_state(
+    model: SparseClassifier, config: RunConfig, data: PreparedData, random: RandomState
+) -> BilevelState:
+    """What Algorithm 1 begins with."""
     critic = build_critic(config, data.dataset.dims, model.scaler)
     student, referees = _learners(model, config, data, random)
-    state = BilevelState(
+    return BilevelState(
         model,
         None if critic is None else critic.to(data.graphs.x.device),
         student,
@@ -149,9 +159,6 @@ def fit(
         config,
         random,
     )
-    journal = Journal(folder, state.parts, _shared_warm_up(asked, data, warm_ups), key)
-    bilevel.train(state, journal, report)
-    return journal, state.stopping
 
 
 def training_settings(config: RunConfig, data: PreparedData) -> TrainingConfig:
