@@ -1,6 +1,8 @@
 """Shared fixtures. Every tensor shape and type in the package is checked while tests run."""
 
+import json
 import os
+import shutil
 import signal
 import warnings
 from collections.abc import Callable
@@ -85,6 +87,16 @@ def molecule_file(
 def molecule_run(train_tiny: Callable[..., Path], molecule_file: Path) -> Path:
     """The folder of a tiny model that removes atoms."""
     return train_tiny(molecule_file)
+
+
+@pytest.fixture
+def recorded_run(molecule_run: Path, tmp_path: Path) -> Path:
+    """The same with a history of two epochs; its name looks like a formula."""
+    run = Path(shutil.copytree(molecule_run, tmp_path / "cost_$x^2$"))
+    shown = {"selection_accuracy": 0.5, "selection_ratio": 1.0}
+    epochs = [{"epoch": 1, "loss": 0.7, **shown}, {"epoch": 2, "reward": 0.1, **shown}]
+    (run / "history.jsonl").write_text("".join(json.dumps(epoch) + "\n" for epoch in epochs))
+    return run
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any
 from jsonargparse import Namespace
 
 from cores.cli import display
-from cores.cli.command import Command, CommandParser
+from cores.cli.command import Command, CommandParser, add_data_root
 from cores.cli.values import path_or_none
 from cores.errors import UserError
 
@@ -42,11 +42,7 @@ def _parser() -> CommandParser:
         help="Tell which ratios are worse by more than a tenth than in this file, which an earlier "
         "`cores benchmark --json` has printed.",
     )
-    parser.add_argument(
-        "--data-root",
-        metavar="FOLDER",
-        help="Folder with tu/NAME.zip and other/NAME.npz, or PyG's layout (default: CORES_DATA).",
-    )
+    add_data_root(parser)
     return parser
 
 

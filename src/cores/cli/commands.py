@@ -6,10 +6,11 @@ from cores.cli.datasets import LIST_DATASETS
 from cores.cli.evaluate import EVALUATE
 from cores.cli.explain import EXPLAIN
 from cores.cli.export import EXPORT
+from cores.cli.plot import PLOT
 from cores.cli.predict import PREDICT
 from cores.cli.search import SEARCH
 from cores.cli.train import TRAIN
 
 COMMANDS = (
-    *(LIST_DATASETS, TRAIN, PREDICT, EXPLAIN, EVALUATE, EXPORT, COMPARE, SEARCH, BENCHMARK),
+    *(LIST_DATASETS, TRAIN, PREDICT, EXPLAIN, EVALUATE, PLOT, EXPORT, COMPARE, SEARCH, BENCHMARK),
 )

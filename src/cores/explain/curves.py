@@ -1,17 +1,15 @@
 """Charts of a report as small SVGs: training curves with their phases, and kept shares."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cores.config import RunConfig
+from cores.explain.history import NAMES, curve, read_history
 from cores.explain.survey import BINS, ClassCounts
-from cores.files import parsed_json, read_text
 from cores.files.escape import html
 from cores.runs.progress import phases_of
-from cores.training.journal import HISTORY
 
 WIDTH, HEIGHT = 400, 190
 LEFT, RIGHT, TOP, BOTTOM = 46, 10, 22, 30
@@ -22,12 +20,6 @@ PANELS = (
     ("Loss", ("loss",)),
     ("Reward", ("reward",)),
 )
-NAMES = {
-    "selection_accuracy": "accuracy, selection part",
-    "selection_ratio": "share kept",
-    "loss": "loss of the classifier",
-    "reward": "mean reward of the policy",
-}
 
 
 @dataclass(frozen=True)
@@ -41,44 +33,21 @@ class Chart:
 
 def training_charts(run: Path, config: RunConfig) -> list[Chart]:
     """The curves of a run's training; none where the folder has no history."""
-    epochs = _history(run / HISTORY)
+    epochs = read_history(run)
     if len(epochs) < 2:
         return []
     charts = []
     for title, names in PANELS:
-        lines = {name: _line(epochs, name) for name in names}
+        lines = {name: _thinned(curve(epochs, name), len(epochs)) for name in names}
         lines = {name: line for name, line in lines.items() if len(line) > 1}
         if lines:
             charts.append(Chart(title, _lines_svg(title, lines, len(epochs), config)))
     return charts
 
 
-def _history(path: Path) -> list[dict[str, Any]]:
-    """The epochs of a history; a line that is none, of a killed run say, is left out."""
-    if not path.is_file():
-        return []
-    epochs = []
-    for line in read_text(path).splitlines():
-        try:
-            epoch = parsed_json(line)
-        except ValueError:
-            continue
-        if isinstance(epoch, dict):
-            epochs.append(epoch)
-    return epochs
-
-
-def _line(epochs: Sequence[Mapping[str, Any]], name: str) -> list[tuple[int, float]]:
-    step = max(1, len(epochs) // MOST_POINTS)
-    found: list[tuple[int, Any]] = [
-        (number, epoch.get(name)) for number, epoch in enumerate(epochs, 1)
-    ]
-    known = [
-        (number, float(value))
-        for number, value in found
-        if type(value) in (int, float) and math.isfinite(value)
-    ]
-    return [*known[:-1:step], *known[-1:]]
+def _thinned(line: list[tuple[int, float]], epochs: int) -> list[tuple[int, float]]:
+    step = max(1, epochs // MOST_POINTS)
+    return [*line[:-1:step], *line[-1:]]
 
 
 def _lines_svg(
