@@ -113,7 +113,7 @@ def test_the_order_of_an_epoch_is_the_generators(balanced: bool) -> None:
     for seed in (0, 1):
         torch.manual_seed(seed)
         random = torch.Generator().manual_seed(5)
-        epochs.append(torch.cat([b.x for b in shuffled_batches(graphs, 16, random, balanced)]))
+        epochs.append(torch.cat([b.y for b in shuffled_batches(graphs, 16, random, balanced)]))
     assert torch.equal(*epochs)
 
 

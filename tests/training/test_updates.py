@@ -90,6 +90,14 @@ def test_after_a_large_divergence_no_step_is_made(removal: Removal) -> None:
 
 
 @pytest.mark.usefixtures("unrecorded")
+def test_a_single_rollout_will_do() -> None:
+    policy, config = fresh("node"), PPOConfig(batch_size=4, max_kl=0.0)
+    recorded = RecordedUpdates(policy, adam(policy.parameters(), RATE), config)
+    (rollout, *_) = rollouts_of(policy, graphs("node"))
+    assert recorded.run([rollout], config) == 4 * 3
+
+
+@pytest.mark.usefixtures("unrecorded")
 def test_larger_rollouts_than_ever_get_room() -> None:
     policy, config = fresh("node"), PPOConfig(batch_size=4)
     recorded = RecordedUpdates(policy, adam(policy.parameters(), RATE), config)
