@@ -10,7 +10,7 @@ demo: .venv/.core
 	$(BIN)/cores train --dataset motifs --model cores-node --epochs 120 --pictures 6 --out runs/demo
 	$(BIN)/cores explain runs/demo
 
-test: lint
+test: lint .venv/.browser
 	$(BIN)/pytest -n 2 --dist worksteal
 
 mutants: .venv/.dev
@@ -43,4 +43,10 @@ results: .venv/.core
 
 .venv/.dev: .venv/.core
 	$(INSTALL) -e '.[dev]'
+	touch $@
+
+# Debian's chromium, in which the pages are tested; where it cannot be installed, tests say so.
+.venv/.browser: .venv/.dev
+	command -v chromium > /dev/null || (apt-get update && apt-get install --yes --no-install-recommends chromium) \
+		|| echo "no chromium: tests in a browser will be skipped"
 	touch $@

@@ -1,0 +1,158 @@
+"""The report in a real browser: Debian's chromium, which ``make test`` installs."""
+
+import csv
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cores.__main__ import main
+
+CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's chromium")
+DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+HOSTILE = '</script><script>window.hacked=1</script><img src="http://example.invalid/x" onerror=1>'
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Without the sandbox, which a container has no room for; pages here are our own."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def report(
+    molecule_run: Path,
+    molecule_table: Callable[..., str],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    """A page of 40 molecules, the first of which has a hostile name."""
+    folder = tmp_path_factory.mktemp("report")
+    rows = list(csv.reader(molecule_table(40).splitlines()))
+    rows[1][rows[0].index("id")] = HOSTILE
+    with (folder / "new.csv").open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    out = folder / "report.html"
+    arguments = ("explain", molecule_run, folder / "new.csv", "--out", out, "--device", "cpu")
+    assert main([str(each) for each in arguments]) == 0
+    return out
+
+
+class Opened:
+    """A page in a tab of its own, and what it did."""
+
+    def __init__(self, browser: Any, path: Path, **options: Any) -> None:
+        self.context = browser.new_context(**options)
+        self.page = self.context.new_page()
+        self.said: list[str] = []
+        self.asked: list[str] = []
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.goto(path.as_uri())
+
+    @property
+    def shown(self) -> int:
+        """Cards that can be seen."""
+        return int(self.page.locator(".card:visible").count())
+
+
+@pytest.fixture
+def opened(browser: Any, report: Path) -> Iterator[Callable[..., Opened]]:
+    """Opens the report."""
+    tabs: list[Opened] = []
+
+    def open_report(**options: Any) -> Opened:
+        tabs.append(Opened(browser, report, **options))
+        return tabs[-1]
+
+    yield open_report
+    for tab in tabs:
+        tab.context.close()
+
+
+def test_nothing_is_asked_of_anyone_and_nothing_goes_wrong(
+    opened: Callable[..., Opened], report: Path
+) -> None:
+    tab = opened(viewport=DESKTOP)
+    assert tab.shown == 40
+    assert tab.said == []
+    assert tab.asked == [report.as_uri()]
+    assert tab.page.evaluate("window.hacked") is None
+    assert tab.page.locator(".card h3").first.text_content() == HOSTILE
+
+
+def test_filters_add_up(opened: Callable[..., Opened]) -> None:
+    tab = opened(viewport=DESKTOP)
+    page = tab.page
+    page.get_by_label("name contains").fill("hacked")
+    assert tab.shown == 1
+    assert "1 of 40 shown" in page.locator("#count").inner_text()
+    page.get_by_label("name contains").fill("")
+    counts = []
+    for value in page.locator("select[name=right] option").evaluate_all(
+        "options => options.map(option => option.value)"
+    ):
+        page.locator("select[name=right]").select_option(value)
+        counts.append(tab.shown)
+    assert counts[0] == 40
+    assert sum(counts[1:]) == 40, "right or wrong, each of them"
+    assert tab.said == []
+
+
+def test_details_open_and_close_by_keyboard(opened: Callable[..., Opened]) -> None:
+    tab = opened(viewport=DESKTOP)
+    page = tab.page
+    button = page.locator(".card button").nth(1)
+    button.focus()
+    page.keyboard.press("Enter")
+    assert page.locator("dialog").is_visible()
+    nodes = page.locator("dialog table").first.locator("tbody tr").count()
+    assert nodes > 1
+    assert page.locator("dialog svg").count() == 1
+    page.keyboard.press("Escape")
+    assert not page.locator("dialog").is_visible()
+    assert button.evaluate("element => element === document.activeElement"), "back where it was"
+    assert tab.said == []
+
+
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_no_part_is_wider_than_the_screen(
+    opened: Callable[..., Opened], viewport: dict[str, int]
+) -> None:
+    page = opened(viewport=viewport).page
+    wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert page.evaluate(wide) <= 0
+    page.locator(".card button").first.click()
+    assert page.evaluate(wide) <= 0
+    box = page.locator("dialog").bounding_box()
+    assert box["width"] <= viewport["width"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_everyone_can_read_it(
+    opened: Callable[..., Opened], viewport: dict[str, int], scheme: str
+) -> None:
+    """Contrast, names of controls, order of headings: by axe-core's rules."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = opened(viewport=viewport, color_scheme=scheme).page
+    for _ in ("page", "dialog"):
+        checked = Axe().run(page).response
+        assert any(each["id"] == "color-contrast" for each in checked["passes"])
+        found = checked["violations"]
+        told = [
+            f"{each['id']}: {each['nodes'][0]['html'][:200]}"
+            for each in found
+            if each["impact"] in ("serious", "critical")
+        ]
+        assert not told
+        page.locator(".card button").first.dispatch_event("click")
