@@ -10,7 +10,7 @@ from cores.config import NetworkConfig
 from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
 from cores.graphs.stacked import Chunk, StackedBatches, needed_capacity
-from cores.models.classifier import Classifier
+from cores.models.classifier import BlindClassifier, Classifier
 from cores.models.stack import Stack, stackable
 
 CONFIG = NetworkConfig(hidden_dim=8, num_layers=2)
@@ -134,6 +134,12 @@ def test_what_cannot_be_stacked_is_known() -> None:
     learnt = NetworkConfig(hidden_dim=8, gin_train_eps=True)
     assert not stackable(classifiers(config=learnt)), "epsilon is a weight that is in no layer"
     assert not stackable([torch.nn.Linear(2, 2)])
+    assert stackable([BlindClassifier(Dims(3, 2), CONFIG, "gin")])
+
+    class Stricter(Classifier):
+        """With a loss of its own."""
+
+    assert not stackable([Stricter(Dims(3, 2), CONFIG, "gin")])
     strangers = classifiers()
     strangers[1].scaler = deepcopy(strangers[0].scaler)
     assert not stackable(strangers)

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from torch_geometric.data import Batch
 from torch_geometric.nn.dense import Linear as PyGLinear
 
-from cores.models.classifier import Classifier
+from cores.models.classifier import BlindClassifier, Classifier
 from cores.models.encoder import NodeNorm
 
 LINEAR = nn.Linear, PyGLinear
@@ -124,7 +124,8 @@ def stackable(models: Sequence[nn.Module]) -> TypeGuard[Sequence[Classifier]]:
     """Whether a stack of models computes what each of them would."""
     known = (*LINEAR, NodeNorm)
     first = models[0]
-    if not isinstance(first, Classifier):
+    # Another class may have a loss of its own.
+    if not isinstance(first, Classifier) or type(first) not in (Classifier, BlindClassifier):
         return False
     stacked = {
         id(weights)
