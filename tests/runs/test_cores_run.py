@@ -195,6 +195,13 @@ def test_evaluate_may_draw_from_the_policy_and_repeats_itself(tmp_path: Path) ->
     assert first["node_ratio"] != mode["node_ratio"]
     assert mode["coverage"] is not None
     assert first["coverage"] is None  # its sets were calibrated on the mode
+    told = evaluate_run(tmp_path / "run", device="cpu", explanations=True)
+    assert {name: told[name] for name in mode} == mode
+    assert set(told) - set(mode) == {
+        *("sufficiency", "comprehensiveness", "fidelity_minus", "fidelity_plus", "idempotence"),
+        *("permutation_stability", "edge_stability"),
+    }
     train_run(config("gnn"), tmp_path / "gnn", device="cpu")
-    with pytest.raises(UserError, match="`sample` needs a model with a policy"):
-        evaluate_run(tmp_path / "gnn", device="cpu", sample=True)
+    for asked in ("sample", "explanations"):
+        with pytest.raises(UserError, match=f"`{asked}` needs a model with a policy"):
+            evaluate_run(tmp_path / "gnn", device="cpu", **{asked: True})

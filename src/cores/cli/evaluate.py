@@ -31,6 +31,12 @@ def _parser() -> CommandParser:
         action="store_true",
         help="Sample the subgraphs from the policy, seeded, instead of taking its mode.",
     )
+    parser.add_argument(
+        "--explanations",
+        action="store_true",
+        help="Also measure how faithful the kept parts are: sufficiency, comprehensiveness, "
+        "fidelity, idempotence, stability.",
+    )
     add_unknown(parser)
     add_columns(parser)
     add_data_root(parser)
@@ -52,6 +58,7 @@ def _evaluate(options: Namespace) -> dict[str, Any]:
         score=options.score,
         per_class=options.per_class,
         sample=options.sample,
+        explanations=options.explanations,
         columns=column_names(options),
         on_error=options.on_error,
         on_unknown=options.on_unknown,

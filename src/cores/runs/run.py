@@ -14,6 +14,7 @@ from cores.data.inputs.columns import ColumnNames
 from cores.data.inputs.labelled import OnError
 from cores.data.splits import split_dataset
 from cores.errors import UserError
+from cores.evaluation.faithfulness import faithfulness_metrics
 from cores.files import locked, write_json
 from cores.models.sparse import SparseClassifier
 from cores.runs.card import DataFacts, model_card, write_card
@@ -118,6 +119,7 @@ def evaluate_run(
     score: str | None = None,
     per_class: bool | None = None,
     sample: bool = False,
+    explanations: bool = False,
     columns: ColumnNames | None = None,
     on_error: OnError = "skip",
     on_unknown: OnUnknown = "error",
@@ -127,7 +129,8 @@ def evaluate_run(
     Another dataset may be any name or path; its graphs get the model's own columns.
 
     With ``sample`` the subgraphs are drawn from the policy, seeded by the run's seed. Sets are left
-    out then: they were calibrated on the mode's subgraphs.
+    out then: they were calibrated on the mode's subgraphs. With ``explanations`` the metrics also
+    tell how faithful the kept parts of the mode are.
     """
     chosen_device = choose_device(device)
     trained = TrainedModel.load(out)
@@ -139,10 +142,9 @@ def evaluate_run(
     )
     trained = replace(trained, config=config)
     if sample:
-        if not isinstance(trained.model, SparseClassifier):
-            raise UserError(f"`sample` needs a model with a policy; {out} holds a {config.model}")
-        trained.model.sampling = True
+        _with_policy(trained, "sample", out).sampling = True
         trained = trained.without_calibration()
+    chooser = _with_policy(trained, "explanations", out) if explanations else None
     if dataset is None:
         data = load_dataset(read_source(out), data_root, columns=read_columns(out))
         check_data(out, data)
@@ -166,7 +168,10 @@ def evaluate_run(
     trained.model.to(chosen_device)
     with forked_rng(chosen_device):
         torch.manual_seed(config.seed)
-        metrics = measure(trained, graphs.to(chosen_device), config.alpha, judge, names)
+        graphs = graphs.to(chosen_device)
+        metrics = measure(trained, graphs, config.alpha, judge, names)
+        if chooser is not None:
+            metrics |= faithfulness_metrics(chooser, graphs)
     return {
         "run": str(out),
         "dataset": data.name,
@@ -179,6 +184,14 @@ def evaluate_run(
         "verdicts": sentences(metrics, config, trained.calibration.class_counts),
         **_unusable(data),
     }
+
+
+def _with_policy(trained: TrainedModel, asked: str, out: Path) -> SparseClassifier:
+    """The model of a run that was asked for something that needs a policy."""
+    if not isinstance(trained.model, SparseClassifier):
+        kind = trained.config.model
+        raise UserError(f"`{asked}` needs a model with a policy; {out} holds a {kind}")
+    return trained.model
 
 
 def _unusable(dataset: Dataset) -> dict[str, Any]:
