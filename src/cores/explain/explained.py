@@ -10,6 +10,7 @@ from torch import Tensor
 
 from cores.data.inputs.labelled import class_name
 from cores.data.molecules import input_indices
+from cores.explain.atoms import AtomMap, elements_of, molecule_of
 from cores.runs.predict import PredictedGraphs
 from cores.runs.records import Record
 from cores.runs.trained import DataSchema
@@ -109,8 +110,13 @@ class ExplainedGraph:
         }
 
 
-def explained_graphs(found: PredictedGraphs, schema: DataSchema) -> Iterator[ExplainedGraph]:
-    """The graphs that the model has a prediction for, one by one."""
+def explained_graphs(
+    found: PredictedGraphs, schema: DataSchema, atoms: AtomMap | None = None
+) -> Iterator[ExplainedGraph]:
+    """The graphs that the model has a prediction for, one by one.
+
+    With ``atoms`` they are molecules of a benchmark dataset.
+    """
     predictions, store = found.predictions, found.graphs
     if predictions is None:
         return
@@ -124,7 +130,11 @@ def explained_graphs(found: PredictedGraphs, schema: DataSchema) -> Iterator[Exp
         molecule = found.molecules[at] if found.molecules else None
         names = node_names(store.x[nodes], schema.feature_names)
         numbers = None
-        if molecule is not None:
+        if molecule is None and atoms is not None:
+            names = elements_of(atoms, store.x[nodes], schema.feature_names)
+            bonds = None if store.edge_attr is None else store.edge_attr[edges][first]
+            molecule = molecule_of(atoms, names, ends, bonds, schema.edge_feature_names)
+        elif molecule is not None:
             names = [atom.GetSymbol() for atom in molecule.GetAtoms()]
             numbers = input_indices(molecule)
         yield ExplainedGraph(

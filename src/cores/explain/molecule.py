@@ -14,6 +14,9 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _FONT = re.compile(r"font-size:(\d+)px")
 BOND_LENGTH = 26
 """In a picture, at most."""
+RING = 9
+"""Radius of a ring around an atom."""
+_AROUND = f"a{RING} {RING} 0 1 0 {2 * RING} 0a{RING} {RING} 0 1 0 {-2 * RING} 0"
 
 
 def draw_molecule(
@@ -34,7 +37,7 @@ def draw_molecule(
     options.padding = 0.08
     options.prepareMolsBeforeDrawing = False
     # Without hydrogens at stereo centres: they would be atoms that the graph does not have.
-    drawer.DrawMolecule(rdMolDraw2D.PrepareMolForDrawing(graph.molecule, addChiralHs=False))
+    drawer.DrawMolecule(_prepared(graph.molecule))
     drawer.FinishDrawing()
     atoms = range(len(graph.nodes))
     places = [drawer.GetDrawCoords(atom) for atom in atoms]
@@ -42,8 +45,19 @@ def draw_molecule(
     return _highlight(graph, places) + _compact(drawer.GetDrawingText(), graph), points
 
 
+def _prepared(molecule: Any) -> Any:
+    """With single and double bonds in its rings, where these can be told."""
+    from rdkit import Chem
+    from rdkit.Chem.Draw.rdMolDraw2D import PrepareMolForDrawing
+
+    try:
+        return PrepareMolForDrawing(molecule, addChiralHs=False)
+    except Chem.MolSanitizeException:
+        return PrepareMolForDrawing(molecule, kekulize=False, addChiralHs=False)
+
+
 def _highlight(graph: ExplainedGraph, places: list[Any]) -> str:
-    """A band below the kept bonds, and a dot below the kept atoms."""
+    """A band below the kept bonds, a dot below the kept atoms, a ring around those that decide."""
 
     def at(node: int) -> str:
         return f"{places[node].x:.0f} {places[node].y:.0f}"
@@ -54,7 +68,13 @@ def _highlight(graph: ExplainedGraph, places: list[Any]) -> str:
         if kept
     ]
     atoms = [f"M{at(node)}h0" for node, marked in enumerate(graph.marked) if marked]
-    return f'<path class="mk" d="{"".join(bonds + atoms)}"/>' if atoms else ""
+    rings = [
+        f"M{places[node].x - RING:.0f} {places[node].y:.0f}{_AROUND}"
+        for node, decides in enumerate(graph.truth or ())
+        if decides
+    ]
+    band = f'<path class="mk" d="{"".join(bonds + atoms)}"/>' if atoms else ""
+    return band + (f'<path class="rg" d="{"".join(rings)}"/>' if rings else "")
 
 
 def _compact(text: str, graph: ExplainedGraph) -> str:

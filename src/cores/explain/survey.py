@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from cores.data.raw import SHOWN
 from cores.errors import UserError, nearest
+from cores.explain.atoms import atom_map
 from cores.explain.explained import ExplainedGraph, explained_graphs
 from cores.explain.fragments import KeptChemistry
 from cores.runs.predict import PredictedGraphs
@@ -94,17 +95,18 @@ class Survey:
     ) -> "Survey":
         """Go through the graphs once; only those that are shown are kept."""
         choice.check(trained)
-        schema = trained.schema
+        schema, atoms = trained.schema, atom_map(trained.config.dataset)
+        molecules = schema.encoding.kind == "molecules" or atoms is not None
         found = cls(
             trained.config.spec.removes == "edge",
             {name: ClassCounts() for name in schema.class_names},
-            chemistry=KeptChemistry() if schema.encoding.kind == "molecules" else None,
+            chemistry=KeptChemistry() if molecules else None,
         )
         for chunk in chunks:
             found.errors += len(chunk.rejected)
             told = [f"{row.id}: line {row.line}: {row.reason}" for row in chunk.rejected]
             found.first_errors = (found.first_errors + told)[:SHOWN]
-            for graph in explained_graphs(chunk, schema):
+            for graph in explained_graphs(chunk, schema, atoms):
                 found._add(graph, choice)
         found._check(choice)
         return found

@@ -22,7 +22,7 @@ STYLE = """
 .drawing .kn{stroke:var(--kept);stroke-width:11}.drawing .gn{stroke:var(--gone);stroke-width:6}
 .drawing .tr{stroke:var(--truth);stroke-width:16}
 .drawing.many .kn{stroke-width:7}.drawing.many .gn{stroke-width:4}.drawing.many .tr{stroke-width:11}
-.drawing .mk{stroke:var(--mark);stroke-width:13}
+.drawing .mk{stroke:var(--mark);stroke-width:13}.drawing .rg{stroke:var(--truth);stroke-width:2}
 .drawing .kb{stroke:var(--ink);stroke-width:1.8}.drawing .gb{stroke:var(--gone);stroke-width:1.3}
 .drawing .kw{fill:var(--ink);stroke:none}.drawing .gw{fill:var(--gone);stroke:none}
 .drawing text{font-family:sans-serif;fill:var(--ink)}.drawing .N{fill:var(--n)}
