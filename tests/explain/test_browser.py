@@ -123,6 +123,64 @@ def test_details_open_and_close_by_keyboard(opened: Callable[..., Opened]) -> No
     assert tab.said == []
 
 
+def box_of(page: Any) -> list[float]:
+    """What of a drawing is shown: left, top, width and height."""
+    shown = page.locator("dialog svg.drawing").get_attribute("viewBox")
+    return [float(each) for each in shown.split()]
+
+
+def test_a_drawing_can_be_enlarged_and_moved(opened: Callable[..., Opened]) -> None:
+    tab = opened(viewport=DESKTOP)
+    page = tab.page
+    page.locator(".card button").nth(1).click()
+    full = box_of(page)
+    page.get_by_role("button", name="Zoom in").click()
+    closer = box_of(page)
+    assert closer[2] == pytest.approx(0.8 * full[2])
+    assert closer[0] > full[0], "about its middle"
+    page.locator("#dialog-picture").focus()
+    page.keyboard.press("ArrowRight")
+    assert box_of(page)[0] > closer[0]
+    for _ in range(30):
+        page.keyboard.press("ArrowRight")
+    assert sum(box_of(page)[::2]) == pytest.approx(full[0] + full[2]), "never out of sight"
+    page.keyboard.press("0")
+    assert box_of(page) == full
+    drawing = page.locator("dialog svg.drawing").bounding_box()
+    page.mouse.move(drawing["x"] + 20, drawing["y"] + 20)
+    page.mouse.wheel(0, -300)
+    page.wait_for_function("document.querySelector('dialog svg.drawing.zoomed')")
+    near = box_of(page)
+    page.mouse.down()
+    page.mouse.move(drawing["x"] + 10, drawing["y"] + 10, steps=4)
+    page.mouse.up()
+    assert box_of(page)[0] > near[0], "dragged to the left"
+    page.get_by_role("button", name="Zoom out").click()
+    page.get_by_role("button", name="Show all").click()
+    assert box_of(page) == full
+    assert tab.said == []
+
+
+def test_pointing_at_a_node_tells_what_it_is(opened: Callable[..., Opened]) -> None:
+    tab = opened(viewport=DESKTOP)
+    page = tab.page
+    page.locator(".card button").nth(1).click()
+    assert "Point at a node" in page.locator("#told").inner_text()
+    page.locator("dialog .hit").nth(2).hover()
+    row = (
+        page.locator("dialog table")
+        .first.locator("tbody tr")
+        .nth(2)
+        .locator("td")
+        .all_inner_texts()
+    )
+    number, element, probability, kept = row
+    expected = f"Atom {number}: {element}; keep-probability {probability}; "
+    told = page.locator("#told").inner_text()
+    assert told == expected + ("kept" if kept == "yes" else "removed")
+    assert tab.said == []
+
+
 @pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_no_part_is_wider_than_the_screen(
     opened: Callable[..., Opened], viewport: dict[str, int]
