@@ -3,8 +3,9 @@
     python benchmarks/coverage.py RUN --resplits 50
 
 The calibration and test graphs of a trained run, which neither classifier nor policy was trained or
-selected on, are divided into halves anew many times; the first half calibrates, the second is
-covered. Prints, for every error rate, the mean coverage beside its expectation,
+selected on, are divided into halves anew many times; one half calibrates, the other is covered, and
+then the other way round: where the one covers too little, the other covers too much, so that their
+mean is far less noisy. Prints, for every error rate, the mean coverage beside its expectation,
 ``ceil((n + 1) * (1 - alpha)) / (n + 1)`` for n calibration graphs, over all graphs (one quantile)
 and for every class (one quantile per class).
 """
@@ -70,15 +71,20 @@ def held_out(run: Path, data_root: Path | None) -> tuple[Tensor, Tensor]:
 
 
 def resplit(probs: Tensor, labels: Tensor, resplits: int, seed: int = 0) -> list[Coverage]:
-    """Coverage over random halves."""
+    """Coverage over random halves, of which each calibrates once."""
+    if resplits % 2:
+        raise SystemExit(f"an even number of resplits: both halves calibrate; got {resplits}")
     order = torch.Generator().manual_seed(seed)
     groups = {"all graphs": SetsConfig()} | {
         f"class {label}": replace(SetsConfig(), per_class=True) for label in range(probs.size(1))
     }
     found: dict[tuple[float, str], list[tuple[float, float]]] = {}
-    for _ in range(resplits):
+    halves = []
+    for _ in range(resplits // 2):
         shuffled = torch.randperm(len(labels), generator=order)
         first, second = shuffled[: len(labels) // 2], shuffled[len(labels) // 2 :]
+        halves += [(first, second), (second, first)]
+    for first, second in halves:
         calibration = Calibration(probs[first], labels[first])
         for alpha in ALPHAS:
             for number, (group, config) in enumerate(groups.items()):
