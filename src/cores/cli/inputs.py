@@ -89,10 +89,15 @@ class OwnFile:
             display.print_note(f"{rows.count:,} rows could not be used: {rows}")
 
 
+def is_named(dataset: str) -> bool:
+    """Whether a dataset is known by name; otherwise it is a file of the user's."""
+    return dataset in (*DATASETS, *REGISTERED)
+
+
 def own_file(name: str, options: Namespace) -> OwnFile | None:
     """The file that a dataset is; None for one that is known by name."""
     columns = column_names(options)
-    if name in (*DATASETS, *REGISTERED):
+    if is_named(name):
         if columns != ColumnNames():
             raise UserError(f"{name} is no file with columns to name")
         return None

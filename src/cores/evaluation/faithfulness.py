@@ -75,14 +75,11 @@ def rest_of(choice: Choice) -> Batch:
 def _permutation_stability(
     model: SparseClassifier, choice: Choice, random: torch.Generator
 ) -> Float[Tensor, " graphs"]:
-    batch = choice.elements.batch
-    order = shuffled_nodes(batch, random)
-    renumbered = model.choose(permuted(batch, order)).subgraph
-    if choice.elements.removal == "edge":  # edges stay in their order
-        return _edge_overlap(batch, choice.subgraph.removed_edges, renumbered.removed_edges)
-    removed = torch.empty_like(renumbered.removed_nodes)
-    removed[order] = renumbered.removed_nodes
-    return _overlap(~choice.subgraph.removed_nodes, ~removed, batch.batch, batch.num_graphs)
+    order = shuffled_nodes(choice.elements.batch, random)
+    found = model.choose(permuted(choice.elements.batch, order)).subgraph
+    removed_nodes = torch.empty_like(found.removed_nodes)
+    removed_nodes[order] = found.removed_nodes
+    return _overlap(choice, removed_nodes, found.removed_edges)  # edges stay in their order
 
 
 def _edge_stability(
@@ -90,14 +87,10 @@ def _edge_stability(
 ) -> Float[Tensor, " graphs"]:
     batch = choice.elements.batch
     missing = one_edge_each(batch, random)
-    thinned = model.choose(remove_edges(batch, missing)).subgraph
-    if choice.elements.removal == "edge":
-        removed = torch.ones_like(missing)
-        removed[~missing] = thinned.removed_edges
-        stable = _edge_overlap(batch, choice.subgraph.removed_edges | missing, removed)
-    else:
-        kept = ~choice.subgraph.removed_nodes
-        stable = _overlap(kept, ~thinned.removed_nodes, batch.batch, batch.num_graphs)
+    found = model.choose(remove_edges(batch, missing)).subgraph
+    removed_edges = torch.ones_like(missing)
+    removed_edges[~missing] = found.removed_edges
+    stable = _overlap(choice, found.removed_nodes, removed_edges, missing)
     edges = torch.bincount(batch.batch[batch.edge_index[0]], minlength=batch.num_graphs)
     return stable.where(edges > 0, torch.nan)
 
@@ -132,18 +125,23 @@ def one_edge_each(batch: Batch, random: torch.Generator) -> Bool[Tensor, " edges
     return (values == largest[owner])[batch.edge_pair]
 
 
-def _edge_overlap(batch: Batch, removed: Tensor, others: Tensor) -> Float[Tensor, " graphs"]:
-    owner = batch.batch[batch.edge_index[0]]
-    return _overlap(~removed, ~others, owner, batch.num_graphs)
-
-
 def _overlap(
-    kept: Bool[Tensor, " items"],
-    others: Bool[Tensor, " items"],
-    owner: Int[Tensor, " items"],
-    num_graphs: int,
+    choice: Choice,
+    removed_nodes: Bool[Tensor, " nodes"],
+    removed_edges: Bool[Tensor, " edges"],
+    missing: Bool[Tensor, " edges"] | None = None,
 ) -> Float[Tensor, " graphs"]:
-    """Intersection over union in each graph; 1 where both keep nothing."""
-    both = torch.bincount(owner[kept & others], minlength=num_graphs)
-    either = torch.bincount(owner[kept | others], minlength=num_graphs)
+    """Intersection over union of what is kept, by the choice and otherwise, in each graph.
+
+    Of nodes, or of edges where only edges are removed, without those that are missing; 1 where both
+    keep nothing.
+    """
+    batch, subgraph = choice.elements.batch, choice.subgraph
+    if choice.elements.removal == "edge":
+        owner, gone = batch.batch[batch.edge_index[0]], subgraph.removed_edges
+        kept, others = ~(gone if missing is None else gone | missing), ~removed_edges
+    else:
+        owner, kept, others = batch.batch, ~subgraph.removed_nodes, ~removed_nodes
+    both = torch.bincount(owner[kept & others], minlength=batch.num_graphs)
+    either = torch.bincount(owner[kept | others], minlength=batch.num_graphs)
     return torch.where(either > 0, both / either.clamp(min=1), 1.0)
