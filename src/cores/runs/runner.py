@@ -24,6 +24,7 @@ from cores.errors import UserError, out_of_memory
 from cores.files import HeldError, is_held, make_folder, unlinked, write_atomically
 from cores.runs.cluster import Certificates, on_cluster
 from cores.runs.scripts import in_worker
+from cores.runs.sharing import shared_gpu
 
 ATTEMPTS = 3
 """How often a run may be in flight when a process dies before it counts as failed."""
@@ -98,10 +99,10 @@ def run_all(
                 time.sleep(1)
             continue
         if scheduler is None:
-            ended = in_processes(ready, job, workers)
+            ended, sharing = in_processes(ready, job, workers), min(workers, len(ready))
         else:
-            ended = on_cluster(ready, job, scheduler, certificates)
-        with closing(ended):
+            ended, sharing = on_cluster(ready, job, scheduler, certificates), 1
+        with shared_gpu(device, sharing), closing(ended):
             for config, failure in ended:
                 folder = run_folder(root, config)
                 if failure == HELD:  # another process came first, and may have ended since

@@ -22,6 +22,7 @@ from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.fit import PreparedData, training_settings
 from cores.runs.folder import read_columns
 from cores.runs.runner import has_fault, in_processes, run_folder, train_in_worker
+from cores.runs.sharing import shared_gpu
 from cores.runs.trained import TrainedModel
 from cores.training.balance import class_mean
 from cores.training.rollouts import selection_reward
@@ -105,6 +106,7 @@ def search(
     job = train_in_worker(folder, device, data_root, columns)
     with (
         _owner(unlinked(folder / OWNERS) / name),
+        shared_gpu(device, workers),
         closing(in_processes(proposals(), job, workers)) as ended,
     ):
         for config, failure in ended:
