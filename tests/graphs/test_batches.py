@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.data import Batch, Data
 
+from cores.data.synthetic import ba_motifs
 from cores.errors import UserError
 from cores.graphs.batches import as_batch, cut, undirected_pairs, with_pairs
 from cores.graphs.store import GraphStore
@@ -169,3 +170,14 @@ def test_a_batch_that_needs_no_cut_is_returned_as_it_is(size: int, pieces: list[
     found = list(cut(batch, size))
     assert [piece.num_graphs for piece in found] == pieces
     assert (found[0] is batch) == (len(pieces) == 1)
+
+
+def test_a_batch_is_cut_to_any_sizes() -> None:
+    """Also to none: a piece without graphs."""
+    store = ba_motifs(num_graphs=6, base_size=5, seed=0).with_pairs()
+    batch = store.batch(torch.arange(6))
+    pieces = list(cut(batch, [1, 0, 3, 2]))
+    for piece, index in zip(pieces, torch.arange(6).split([1, 0, 3, 2]), strict=True):
+        expected = store.batch(index)
+        for name in ("x", "edge_index", "y", "batch", "ptr", "pair_index", "edge_pair"):
+            assert torch.equal(piece[name], expected[name]), name

@@ -20,7 +20,7 @@ from cores.graphs.stacked import (
 SIZE = 4
 
 
-def chunk_of(first: int, number: int, edge_features: int = 2) -> Chunk:
+def chunk_of(first: int, number: int, row: int = 0, edge_features: int = 2) -> Chunk:
     """Graphs with random features and random targets."""
     torch.manual_seed(first)
     batch = ba_motifs(num_graphs=40, base_size=9, seed=0).batch(torch.arange(first, first + number))
@@ -28,16 +28,15 @@ def chunk_of(first: int, number: int, edge_features: int = 2) -> Chunk:
     batch.y = torch.rand(number, 2).softmax(dim=-1)
     if edge_features:
         batch.edge_attr = torch.randn(batch.edge_index.size(1), edge_features)
-    return Chunk(batch, SIZE)
+    return Chunk(batch, SIZE, [0] * row + [number])
 
 
 def stacked(chunks: list[Chunk]) -> StackedBatches:
     """Rows of the chunks' batches."""
-    places = max(chunk.num_batches for chunk in chunks)
+    places = max(max(chunk.num_batches) for chunk in chunks)
     capacity = with_room(needed_capacity(chunks))
     batches = StackedBatches(len(chunks), places, capacity, chunks[0].batch)
-    for model, chunk in enumerate(chunks):
-        batches.load(model, [chunk])
+    batches.load(chunks)
     return batches
 
 
@@ -88,16 +87,24 @@ def check(batches: StackedBatches, chunks: list[Chunk]) -> None:
 
 
 def test_every_model_has_its_batches_at_every_place() -> None:
-    chunks = [chunk_of(0, 11), chunk_of(11, 7), chunk_of(18, 2)]
+    chunks = [chunk_of(0, 11), chunk_of(11, 7, row=1), chunk_of(18, 2, row=2)]
     check(stacked(chunks), chunks)
 
 
-def test_a_row_is_loaded_anew() -> None:
-    first, second = chunk_of(0, 11), chunk_of(11, 7)
-    batches = stacked([first, second])
-    batches.load(0, [second])
-    batches.load(1, [first])
-    check(batches, [second, first])
+def test_a_chunk_may_hold_the_graphs_of_several_rows() -> None:
+    together = chunk_of(0, 20)
+    joined = Chunk(together.batch, SIZE, [11, 0, 7, 2])
+    batches = StackedBatches(4, 3, with_room(needed_capacity([joined])), together.batch)
+    batches.load([joined])
+    parts = list(cut(together.batch, [11, 0, 7, 2]))
+    check(batches, [Chunk.of(part, SIZE) for part in parts])
+
+
+def test_rows_are_loaded_anew() -> None:
+    batches = stacked([chunk_of(0, 11), chunk_of(11, 7, row=1)])
+    swapped = [chunk_of(11, 7), chunk_of(0, 11, row=1)]
+    batches.load(swapped)
+    check(batches, swapped)
 
 
 def test_graphs_without_edge_features_have_none() -> None:
@@ -109,13 +116,11 @@ def test_graphs_without_edge_features_have_none() -> None:
 
 @pytest.mark.parametrize("fresh", [True, False])
 def test_a_row_without_chunks_has_no_graphs(fresh: bool) -> None:
-    chunks = [chunk_of(0, 11), chunk_of(11, 7)]
+    chunks = [chunk_of(0, 11), chunk_of(11, 7, row=1)]
     batches = stacked(chunks)
     if fresh:
         batches = StackedBatches(2, 3, batches.capacity, chunks[0].batch)
-        batches.load(0, chunks[:1])
-    else:
-        batches.load(1, [])
+    batches.load(chunks[:1])
     whole = batches.at(torch.tensor([0]))
     assert int(whole.unpadded_graphs.sum()) == SIZE
     capacity = batches.capacity
@@ -147,7 +152,7 @@ def test_there_is_room_for_the_largest_batch_and_a_little_more() -> None:
 def test_a_row_takes_several_chunks() -> None:
     first, second = chunk_of(0, 6), chunk_of(6, 5)
     batches = StackedBatches(1, 4, needed_capacity([first, second]), first.batch)
-    batches.load(0, [first, second])
+    batches.load([first, second])
     pieces = [*cut(first.batch, SIZE), *cut(second.batch, SIZE)]
     for place, piece in enumerate(pieces):
         check_row(batches.at(torch.tensor([place])), batches.capacity, 0, piece)
@@ -155,7 +160,7 @@ def test_a_row_takes_several_chunks() -> None:
 
 def test_the_largest_size_decides() -> None:
     chunk = chunk_of(0, 6)
-    assert needed_capacity([chunk, Chunk(chunk.batch, 6)]).graphs == 7
+    assert needed_capacity([chunk, Chunk.of(chunk.batch, 6)]).graphs == 7
 
 
 def test_undirected_edges_and_values_of_elements_are_stacked_likewise() -> None:
@@ -163,12 +168,12 @@ def test_undirected_edges_and_values_of_elements_are_stacked_likewise() -> None:
     batch = store.batch(torch.arange(10))
     batch.pair_values = torch.randn(batch.pair_index.size(1), 8)
     batch.node_values = torch.randn(batch.x.size(0), 8)
-    chunk = Chunk(batch, SIZE)
+    chunk = Chunk(batch, SIZE, [0, 10])
     needed = needed_capacity([chunk])
     pieces = [store.batch(index) for index in torch.arange(10).split(SIZE)]
     assert needed.pairs == max(piece.pair_index.size(1) for piece in pieces)
     batches = StackedBatches(2, 3, with_room(needed), batch)
-    batches.load(1, [chunk])
+    batches.load([chunk])
     first_pair, first_node = batches.capacity.pairs, batches.capacity.nodes  # of the second row
     pairs_before = nodes_before = 0
     for place, piece in enumerate(pieces):
@@ -185,4 +190,5 @@ def test_undirected_edges_and_values_of_elements_are_stacked_likewise() -> None:
 
 
 def test_a_chunk_knows_its_batches() -> None:
-    assert [chunk_of(0, number).num_batches for number in (1, 4, 5, 8, 9)] == [1, 1, 2, 2, 3]
+    chunk = Chunk(chunk_of(0, 27).batch, SIZE, [1, 4, 5, 8, 9, 0])
+    assert chunk.num_batches == [1, 1, 2, 2, 3, 0]

@@ -194,3 +194,19 @@ def test_edges_lie_in_rows_however_they_were_given() -> None:
     )
     assert store.edge_index.is_contiguous()
     assert torch.equal(store.edge_index, graph.edge_index)
+
+
+def test_a_view_has_the_batches_of_a_subset() -> None:
+    index = torch.tensor([7, 2, 9, 0, 5])
+    view, copied = GRAPHS.view(index), GRAPHS.subset(index)
+    assert len(view) == 5
+    assert torch.equal(view.y, copied.y)
+    assert_same_batch(view.batch(torch.tensor([3, 1])), copied.batch(torch.tensor([3, 1])))
+    for seed in (None, 4):
+        seeded = [None if seed is None else torch.Generator().manual_seed(seed) for _ in range(2)]
+        pairs = zip(view.batches(2, seeded[0]), copied.batches(2, seeded[1]), strict=True)
+        for ours, theirs in pairs:
+            assert_same_batch(ours, theirs)
+    assert torch.equal(view.order(), index)
+    assert sorted(view.order(torch.Generator().manual_seed(0)).tolist()) == sorted(index.tolist())
+    assert torch.equal(GRAPHS.view().y, GRAPHS.y)

@@ -48,11 +48,13 @@ def single_node() -> Batch:
 def side_by_side(batches: list[Batch | None]) -> Batch:
     """The batches of several models as one."""
     size = max(batch.num_graphs for batch in batches if batch is not None)
-    chunks = {at: Chunk(batch, size) for at, batch in enumerate(batches) if batch is not None}
-    capacity = needed_capacity(list(chunks.values()))
-    stacked = StackedBatches(len(batches), 1, capacity, next(iter(chunks.values())).batch)
-    for model, chunk in chunks.items():
-        stacked.load(model, [chunk])
+    chunks = [
+        Chunk(batch, size, [0] * row + [batch.num_graphs])
+        for row, batch in enumerate(batches)
+        if batch is not None
+    ]
+    stacked = StackedBatches(len(batches), 1, needed_capacity(chunks), chunks[0].batch)
+    stacked.load(chunks)
     return stacked.at(torch.tensor([0]))
 
 

@@ -56,7 +56,7 @@ def model_of(settings: RunConfig) -> SparseClassifier:
 def learner_of(model: SparseClassifier, settings: RunConfig, count: int = 24) -> Learner:
     graphs = ba_motifs(num_graphs=count, seed=0)
     others = ba_motifs(num_graphs=count, seed=1)
-    return Learner(model.classifier, graphs, others, settings)
+    return Learner(model.classifier, graphs.view(), others.view(), settings)
 
 
 def train(
@@ -264,7 +264,7 @@ def test_every_graph_gets_a_target_that_a_teacher_made_in_few_calls(
     settings = replace(settings, classifier_data=ClassifierDataConfig(mix=mix))
     model = model_of(settings)
     graphs = ba_motifs(num_graphs=18, seed=0)
-    learner = Learner(model.classifier, graphs, graphs, settings)
+    learner = Learner(model.classifier, graphs.view(), graphs.view(), settings)
     asked = []
     teachers = [model_of(settings).classifier for _ in range(3)]
     for teacher in teachers:
@@ -426,9 +426,9 @@ def test_features_that_are_too_large_are_not_blamed_on_a_rate(where: str, said: 
     large.x[: large.node_ptr[4]] = 3e38
     student = learner_of(model, settings)
     if where == "train":
-        student.train_graphs = large
+        student.train_graphs = large.view()
     elif where == "policy":
-        student.policy_graphs = large
+        student.policy_graphs = large.view()
     with pytest.raises(UserError, match="features") as told:
         train(model, student, [student], settings, selection=large if where[0] == "s" else None)
     assert "learning_rate" not in str(told.value)
@@ -510,7 +510,7 @@ def test_classifiers_are_stacked_where_all_learn_from_masks_alone(
         None,
         student,
         others or [student],
-        student.train_graphs,
+        student.train_graphs.store,
         settings,
         RandomState(0, CPU),
     )
@@ -616,7 +616,8 @@ def test_the_runs_own_random_numbers_choose_the_graphs_of_a_rollout(balanced: bo
         settings = config(ppo={"env_steps": steps, "batch_size": 100})
         model = model_of(settings)
         referee = learner_of(model, settings)
-        referee.policy_graphs.x[:] = torch.arange(len(referee.policy_graphs.x))[:, None]
+        features = referee.policy_graphs.store.x
+        features[:] = torch.arange(len(features))[:, None]
         seen = []
         for seed in (0, 1):
             random = RandomState(5, CPU)
@@ -646,7 +647,7 @@ def test_classes_are_weighed_where_that_is_asked_for() -> None:
     model = model_of(plain)
     assert learner_of(model, plain).step.class_weights is None
     graphs = ba_motifs(num_graphs=8, seed=0).subset(torch.tensor([0, 2, 4, 1]))
-    weights = Learner(model.classifier, graphs, graphs, weighing).step.class_weights
+    weights = Learner(model.classifier, graphs.view(), graphs.view(), weighing).step.class_weights
     assert weights.tolist() == pytest.approx([4 / 6, 2.0])
 
 
@@ -675,7 +676,7 @@ def test_weights_from_the_first_half_of_the_policys_epochs_are_not_returned(
     monkeypatch.setattr(bilevel, "selection_metrics", told)
     model = model_of(settings)
     student = learner_of(model, settings)
-    state = train(model, student, [student], settings, selection=student.policy_graphs)
+    state = train(model, student, [student], settings, selection=student.policy_graphs.store)
     assert state.stopping.best_epoch == 10  # epochs 5 to 8 are the first half of the policy's eight
 
 

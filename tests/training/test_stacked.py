@@ -1,17 +1,19 @@
 """Classifiers that are trained at once are those that are trained one after the other."""
 
+from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import replace
 
 import pytest
 import torch
-from torch_geometric.data import Batch
 
 from cores.config import ClassifierDataConfig, NetworkConfig, RunConfig
 from cores.config.presets import preset_config
 from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
 from cores.graphs.batches import cut
+from cores.graphs.stacked import Chunk
+from cores.graphs.store import GraphStore
 from cores.models.build import build_classifier
 from cores.models.policy import Policy
 from cores.models.sparse import SparseClassifier
@@ -45,7 +47,7 @@ def learners(config: RunConfig, device: torch.device = CPU) -> list[Learner]:
     first = build_classifier(config, dims)
     others = [build_classifier(config, dims, first.scaler) for _ in SIZES[1:]]
     return [
-        Learner(model.to(device), graphs.subset(torch.arange(size)), graphs, config)
+        Learner(model.to(device), graphs.view(torch.arange(size)), graphs.view(), config)
         for model, size in zip([first, *others], SIZES, strict=True)
     ]
 
@@ -57,15 +59,16 @@ def stack_of(given: list[Learner]) -> StackedFit:
     )
 
 
-def epochs_of(given: list[Learner], random: RandomState) -> list[list[Batch]]:
-    """Masked chunks of every learner; the first learns from the others, too."""
+def epoch_of(given: list[Learner], random: RandomState) -> list[Chunk]:
+    """Masked chunks of all learners; the first learns from the others, too."""
     teachers = Teachers([learner.classifier for learner in given[1:]], 0.5)
-    return [
-        list(
-            masked_chunks(learner, BATCH, "node", random, teachers if learner is given[0] else None)
-        )
-        for learner in given
-    ]
+    return list(masked_chunks(given, BATCH, "node", random, teachers))
+
+
+def full_epoch(graphs: GraphStore, rows: int) -> Iterator[Chunk]:
+    """The same graphs for all rows."""
+    index = torch.arange(len(graphs)).repeat(rows)
+    yield Chunk(graphs.batch(index), BATCH, [len(graphs)] * rows)
 
 
 def check_same(device: torch.device, tolerance: float) -> None:
@@ -75,11 +78,12 @@ def check_same(device: torch.device, tolerance: float) -> None:
     stacked = stack_of(together)
     random = RandomState(0, device)
     for _ in range(3):
-        epochs = epochs_of(alone, random)
-        losses = stacked.fit(deepcopy(epochs), BATCH)
+        chunks = epoch_of(alone, random)
+        losses = stacked.fit(deepcopy(chunks))
+        rows = zip(*(cut(chunk.batch, chunk.graphs) for chunk in chunks), strict=True)
         expected = [
-            learner.fit(batch for chunk in chunks for batch in cut(chunk, BATCH))
-            for learner, chunks in zip(alone, epochs, strict=True)
+            learner.fit(batch for part in parts for batch in cut(part, BATCH))
+            for learner, parts in zip(alone, rows, strict=True)
         ]
         assert losses == pytest.approx(expected, abs=tolerance)
     for one, two in zip(alone, together, strict=True):
@@ -114,7 +118,7 @@ def test_larger_batches_than_ever_get_room() -> None:
     before = deepcopy(given[0].classifier.state_dict())
     recordings = []
     for graphs in (small, large, small):
-        losses = stacked.fit([list(graphs.chunks(BATCH)) for _ in given], BATCH)
+        losses = stacked.fit(full_epoch(graphs, len(given)))
         assert all(loss > 0 for loss in losses)
         recordings.append(stacked._recordings[0, 1, 2])
     assert recordings[0] is not recordings[1], "it would look at the tensors of before"
@@ -130,8 +134,9 @@ def test_a_learner_without_a_chunk_waits() -> None:
     given = learners(run_config())
     stacked = stack_of(given)
     graphs = ba_motifs(num_graphs=16, base_size=9, seed=0)
-    chunk = list(graphs.chunks(BATCH))
-    stacked.fit([deepcopy(chunk) * 2, chunk, chunk], BATCH)
+    whole = next(full_epoch(graphs, 3))
+    alone = Chunk(graphs.batch(torch.arange(16)), BATCH, [16, 0, 0])
+    stacked.fit([whole, alone])
     steps = [
         int(next(iter(learner.optimizer.state_dict()["state"].values()))["step"])
         for learner in given
@@ -147,7 +152,8 @@ def test_classes_weigh_as_in_a_plain_step() -> None:
     assert alone.step.class_weights is not None
     alone.step.class_weights, together.step.class_weights = (torch.tensor([0.4, 1.6]),) * 2
     expected = alone.fit(alone.train_graphs.batches(BATCH))
-    found = stack_of([together]).fit([together.train_graphs.chunks(BATCH)], BATCH)
+    chunks = (Chunk.of(chunk, BATCH) for chunk in together.train_graphs.chunks(BATCH))
+    found = stack_of([together]).fit(chunks)
     assert found == pytest.approx([expected], rel=1e-5)
     for weights, same in zip(
         alone.classifier.parameters(), together.classifier.parameters(), strict=True
@@ -161,7 +167,7 @@ def test_classifiers_are_trained_as_such() -> None:
     given = learners(run_config())
     assert not given[0].classifier.training
     stacked = stack_of(given)
-    stacked.fit([learner.train_graphs.chunks(BATCH) for learner in given], BATCH)
+    stacked.fit(full_epoch(given[0].train_graphs.store, len(given)))
     assert all(module.training for module in stacked.stack.modules() if module is not None)
     assert not given[0].classifier.training
 
@@ -194,6 +200,6 @@ def test_a_run_on_a_gpu_stacks_its_classifiers_where_that_is_the_same() -> None:
         policy = Policy(Dims(10, 2), settings.network, "gin", "node", 0.3, 0.02).to(GPU)
         model = SparseClassifier(policy, student.classifier)
         random = RandomState(0, GPU)
-        graphs = student.train_graphs
+        graphs = student.train_graphs.store
         state = BilevelState(model, None, student, referees, graphs, settings, random)
         assert (state.stacked is not None) == stacked

@@ -1,8 +1,9 @@
 """Any PyG graphs as one batch, with what our networks need of it; and a large batch cut to size."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from cores.errors import UserError
-from cores.graphs.segments import pointers
+from cores.graphs.segments import owners, pointers
 
 _EMPTY = Batch()
 
@@ -100,8 +101,8 @@ def undirected_pairs(
 _OF_NODES, _OF_EDGES, _OF_GRAPHS = ("x", "node_truth"), ("edge_attr", "edge_truth"), ("y",)
 
 
-def cut(batch: Batch, size: int) -> Iterator[Batch]:
-    """The graphs of a batch in batches of so many, in their order.
+def cut(batch: Batch, size: int | Sequence[int]) -> Iterator[Batch]:
+    """The graphs of a batch in batches of so many, or of these sizes, in their order.
 
     Whatever is done to many graphs at once costs each batch little then. Features are views, and a
     device is asked once, for the sizes.
@@ -111,14 +112,15 @@ def cut(batch: Batch, size: int) -> Iterator[Batch]:
     >>> [(piece.ptr.tolist(), piece.edge_index[0].tolist()) for piece in pieces]
     [([0, 2, 4], [0, 1, 2, 3]), ([0, 2], [0, 1])]
     """
-    if batch.num_graphs <= size:
+    sizes = batch_sizes(batch.num_graphs, size) if isinstance(size, int) else size
+    if len(sizes) <= 1:
         yield batch
         return
-    cuts = Cuts.of(batch, size)
+    cuts = Cuts.of(batch, sizes)
     graph, node, edge = cuts.graph, cuts.node, cuts.edge
     whole = {
         "edge_index": (batch.edge_index - node[cuts.batch_of_edge], edge, 1),
-        "batch": (batch.batch % size, node, 0),
+        "batch": (batch.batch - graph[cuts.batch_of_graph[batch.batch]], node, 0),
         **{name: (batch[name], node, 0) for name in _OF_NODES if name in batch},
         **{name: (batch[name], edge, 0) for name in _OF_EDGES if name in batch},
         **{name: (batch[name], graph, 0) for name in _OF_GRAPHS if name in batch},
@@ -127,21 +129,32 @@ def cut(batch: Batch, size: int) -> Iterator[Batch]:
         whole["pair_index"] = (batch.pair_index - node[cuts.batch_of_pair], cuts.pair, 1)
         whole["edge_pair"] = (batch.edge_pair - cuts.pair[cuts.batch_of_edge], edge, 0)
     firsts = torch.stack([first for _, first, _ in whole.values()])
-    sizes = dict(zip(whole, firsts.diff().tolist(), strict=True))
-    parts = {name: values.split(sizes[name], dim) for name, (values, _, dim) in whole.items()}
-    for number, chosen in enumerate(zip(*parts.values(), strict=True)):
-        ptr = batch.ptr[number * size : (number + 1) * size + 1]
+    counts = dict(zip(whole, firsts.diff().tolist(), strict=True))
+    parts = {name: values.split(counts[name], dim) for name, (values, _, dim) in whole.items()}
+    for end, graphs, *chosen in zip(accumulate(sizes), sizes, *parts.values(), strict=True):
+        ptr = batch.ptr[end - graphs : end + 1]
         yield new_batch(ptr=ptr - ptr[0], **dict(zip(parts, chosen, strict=True)))
+
+
+def batch_sizes(graphs: int, size: int) -> list[int]:
+    """Of batches of so many graphs, of which the last may have fewer.
+
+    >>> batch_sizes(7, 3)
+    [3, 3, 1]
+    """
+    full, rest = divmod(graphs, size)
+    return [size] * full + [rest] * (rest > 0)
 
 
 @dataclass(frozen=True)
 class Cuts:
-    """Where a large batch is cut into batches of so many graphs: what is the first of each one.
+    """Where a large batch is cut into batches of some sizes: what is the first of each one.
 
     The edges of a graph lie together, like its nodes.
     """
 
     graph: Int[Tensor, " batches_plus_1"]
+    batch_of_graph: Int[Tensor, " graphs"]
     node: Int[Tensor, " batches_plus_1"]
     edge: Int[Tensor, " batches_plus_1"]
     batch_of_edge: Int[Tensor, " edges"]
@@ -150,18 +163,21 @@ class Cuts:
     batch_of_pair: Int[Tensor, " pairs"] | None
 
     @classmethod
-    def of(cls, batch: Batch, size: int) -> "Cuts":
+    def of(cls, batch: Batch, sizes: Sequence[int]) -> "Cuts":
         """Cut a batch; no device is asked.
 
         >>> edge = Data(x=torch.ones(2, 1), edge_index=torch.tensor([[0, 1], [1, 0]]))
-        >>> Cuts.of(Batch.from_data_list([edge, edge, edge]), 2).node.tolist()
+        >>> Cuts.of(Batch.from_data_list([edge, edge, edge]), [2, 1]).node.tolist()
         [0, 4, 6]
         """
-        graphs = batch.num_graphs
-        graph = torch.arange(0, graphs + size, size, device=batch.ptr.device).clamp(max=graphs)
+        counts = torch.tensor(sizes, dtype=torch.long)
+        graph = pointers(counts).to(batch.ptr.device)
+        batch_of_graph = owners(counts).to(batch.ptr.device)
         owner = batch.batch[batch.edge_index[0]]  # [E]
         edge, pair, batch_of_pair = torch.searchsorted(owner, graph), None, None
         if "pair_index" in batch:
             pair_owner = batch.batch[batch.pair_index[0]]  # [P]
-            pair, batch_of_pair = torch.searchsorted(pair_owner, graph), pair_owner // size
-        return cls(graph, batch.ptr[graph], edge, owner // size, pair, batch_of_pair)
+            pair = torch.searchsorted(pair_owner, graph)
+            batch_of_pair = batch_of_graph[pair_owner]
+        node, batch_of_edge = batch.ptr[graph], batch_of_graph[owner]
+        return cls(graph, batch_of_graph, node, edge, batch_of_edge, pair, batch_of_pair)

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
+from functools import cached_property
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 from torch_geometric.data import Batch
 
-from cores.graphs.batches import Cuts, new_batch
+from cores.graphs.batches import Cuts, batch_sizes, new_batch
 
 SPARE = 64
 """Nodes at least that are no graph's: edges that are none lie between them, each at another."""
@@ -32,15 +33,29 @@ class Capacity:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Graphs to be cut into batches of so many."""
+    """Graphs of several rows, one row after the other, to be cut into batches of so many."""
 
     batch: Batch
     size: int
+    graphs: Sequence[int]
+    """Of each row; rows that are not named have none."""
+
+    @classmethod
+    def of(cls, batch: Batch, size: int) -> "Chunk":
+        """Of the first row alone."""
+        return cls(batch, size, [batch.num_graphs])
 
     @property
-    def num_batches(self) -> int:
-        """Known without asking a device."""
-        return -(-self.batch.num_graphs // self.size)
+    def num_batches(self) -> list[int]:
+        """Of each row, known without asking a device."""
+        return [-(-graphs // self.size) for graphs in self.graphs]
+
+    @cached_property
+    def cuts(self) -> Cuts:
+        """Where it is cut."""
+        return Cuts.of(
+            self.batch, [size for graphs in self.graphs for size in batch_sizes(graphs, self.size)]
+        )
 
 
 class StackedBatches:
@@ -87,49 +102,55 @@ class StackedBatches:
         spare = capacity.nodes - 1 - torch.arange(max(ends.values()), device=device) % SPARE
         self._loops = numbers[:, None] * capacity.nodes + spare  # [R, E]
         self._ends = {name: like.ptr.new_zeros(2, *shape, room) for name, room in ends.items()}
-        for row in range(rows):
-            self.clear(row)
+        self._clear()
 
-    def clear(self, row: int) -> None:
-        """Leave only batches without graphs in a row."""
-        self._unpadded_nodes[row].zero_()
-        self._unpadded_graphs[row].zero_()
-        self._owner[row].copy_(self._no_graph[row])
+    def _clear(self) -> None:
+        """Leave only batches without graphs."""
+        self._unpadded_nodes.zero_()
+        self._unpadded_graphs.zero_()
+        self._owner.copy_(self._no_graph[:, None, None])
         for ends in self._ends.values():
-            ends[:, row].copy_(self._loops[row, : ends.size(-1)])
-        self._values["y"][row].zero_()
+            ends.copy_(self._loops[:, None, : ends.size(-1)])
+        self._values["y"].zero_()
 
-    def load(self, row: int, chunks: Sequence[Chunk]) -> None:
-        """Put the batches of some chunks into a row, in place of those before."""
-        self.clear(row)
-        first = 0
+    def load(self, chunks: Sequence[Chunk]) -> None:
+        """Put the batches of some chunks into their rows, in place of all batches before."""
+        self._clear()
+        filled = [0] * self.rows
         for chunk in chunks:
-            self._add(row, chunk, first)
-            first += chunk.num_batches
+            rows: list[int] = []
+            places: list[int] = []
+            for row, batches in enumerate(chunk.num_batches):
+                rows += [row] * batches
+                places += range(filled[row], filled[row] + batches)
+                filled[row] += batches
+            device = chunk.batch.x.device
+            self._add(chunk, torch.tensor(rows).to(device), torch.tensor(places).to(device))
 
-    def _add(self, row: int, chunk: Chunk, first: int) -> None:
-        batch, size, capacity = chunk.batch, chunk.size, self.capacity
-        cuts = Cuts.of(batch, size)
-        graph = torch.arange(batch.num_graphs, device=batch.x.device)
-        of_node = batch.batch // size
-        nodes = _slots(of_node, cuts.node, capacity.nodes, first)
-        edges = _slots(cuts.batch_of_edge, cuts.edge, capacity.edges, first)
-        graphs = _slots(graph // size, cuts.graph, capacity.graphs, first)
+    def _add(
+        self, chunk: Chunk, row: Int[Tensor, " batches"], place: Int[Tensor, " batches"]
+    ) -> None:
+        batch, cuts, capacity = chunk.batch, chunk.cuts, self.capacity
+        at = row * self.places + place
+        of_node = cuts.batch_of_graph[batch.batch]  # [N], the batch of every node
+        nodes = _slots(at, of_node, cuts.node, capacity.nodes)
+        edges = _slots(at, cuts.batch_of_edge, cuts.edge, capacity.edges)
+        graphs = _slots(at, cuts.batch_of_graph, cuts.graph, capacity.graphs)
         ends = {"edge_index": (edges, cuts.batch_of_edge)}
         slots = {"x": nodes, NODE_VALUES: nodes, "edge_attr": edges, "y": graphs}
         if cuts.pair is not None and cuts.batch_of_pair is not None:
-            pairs = _slots(cuts.batch_of_pair, cuts.pair, capacity.pairs, first)
+            pairs = _slots(at, cuts.batch_of_pair, cuts.pair, capacity.pairs)
             ends["pair_index"] = pairs, cuts.batch_of_pair
             slots[PAIR_VALUES] = pairs
         for name, values in self._values.items():
-            values[row].flatten(0, 1).index_copy_(0, slots[name], batch[name])
+            values.flatten(0, 2).index_copy_(0, slots[name], batch[name])
+        first_node = row * capacity.nodes - cuts.node[:-1]  # of a batch, there less here
         for name, (slot, of_edge) in ends.items():
-            numbered = batch[name] - cuts.node[of_edge] + row * capacity.nodes
-            self._ends[name][:, row].view(2, -1).index_copy_(1, slot, numbered)
-        owner = batch.batch % size + row * capacity.graphs
-        self._owner[row].flatten().index_copy_(0, nodes, owner)
-        self._unpadded_nodes[row].flatten().index_fill_(0, nodes, 1)
-        self._unpadded_graphs[row].flatten().index_fill_(0, graphs, 1)
+            self._ends[name].view(2, -1).index_copy_(1, slot, batch[name] + first_node[of_edge])
+        first_graph = row * capacity.graphs - cuts.graph[:-1]
+        self._owner.view(-1).index_copy_(0, nodes, batch.batch + first_graph[of_node])
+        self._unpadded_nodes.view(-1).index_fill_(0, nodes, 1)
+        self._unpadded_graphs.view(-1).index_fill_(0, graphs, 1)
 
     def at(self, place: Int[Tensor, " 1"]) -> Batch:
         """The batches at a place of all rows, as one."""
@@ -158,7 +179,7 @@ def needed_capacity(chunks: Sequence[Chunk]) -> Capacity:
     """What the largest batch of the chunks needs; asks their device once."""
     most = []
     for chunk in chunks:
-        cuts = Cuts.of(chunk.batch, chunk.size)
+        cuts = chunk.cuts
         pair = torch.zeros_like(cuts.node) if cuts.pair is None else cuts.pair
         most.append(torch.stack([cuts.node, cuts.edge, pair]).diff().amax(dim=1))
     nodes, edges, pairs = torch.stack(most).amax(dim=0).tolist()
@@ -172,11 +193,11 @@ def with_room(needed: Capacity) -> Capacity:
 
 
 def _slots(
+    at: Int[Tensor, " batches"],
     batch: Int[Tensor, " items"],
     first_item: Int[Tensor, " batches_plus_1"],
     room: int,
-    first_place: int,
 ) -> Int[Tensor, " items"]:
     """Where items go that lie end to end, batch by batch, when each batch has so much room."""
-    within = torch.arange(len(batch), device=batch.device) - first_item[batch]
-    return (batch + first_place) * room + within
+    shift = at * room - first_item[:-1]
+    return torch.arange(len(batch), device=batch.device) + shift[batch]

@@ -159,17 +159,21 @@ class GraphStore:
 
     def chunks(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
         """The same graphs in the same order as large batches, to be cut."""
-        if generator is None:
-            order = torch.arange(len(self))
-        else:
-            order = torch.randperm(len(self), generator=generator)
-        yield from self.in_order(order, batch_size)
+        yield from self.in_order(_order(len(self), generator), batch_size)
 
     def in_order(self, order: Int[Tensor, " chosen"], batch_size: int) -> Iterator[Batch]:
         """The chosen graphs in chunks of several batches; ``order`` lives on the CPU."""
-        chunk = GPU_CHUNK if self.x.is_cuda else CHUNK
-        for index in order.split(batch_size * max(1, chunk // batch_size)):
+        for index in order.split(self.chunk_size(batch_size)):
             yield self.batch(index)
+
+    def chunk_size(self, batch_size: int) -> int:
+        """Graphs in a chunk: those of whole batches."""
+        chunk = GPU_CHUNK if self.x.is_cuda else CHUNK
+        return batch_size * max(1, chunk // batch_size)
+
+    def view(self, index: Int[Tensor, " chosen"] | None = None) -> "GraphView":
+        """Some of the graphs, or all, which stay where they are; ``index`` lives on the CPU."""
+        return GraphView(self, torch.arange(len(self)) if index is None else index)
 
     def subset(self, index: Int[Tensor, " chosen"]) -> "GraphStore":
         """A store of the chosen graphs alone, in that order."""
@@ -203,6 +207,46 @@ class GraphStore:
             y=self.y[index : index + 1],
             **{name: value for name, value in optional.items() if value is not None},
         )
+
+
+@dataclass(frozen=True)
+class GraphView:
+    """Some graphs of a store, in an order; nothing is copied."""
+
+    store: GraphStore
+    index: Int[Tensor, " graphs"]
+    """On the CPU."""
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    @cached_property
+    def y(self) -> Int[Tensor, " graphs"]:
+        """Their labels."""
+        return self.store.y[self.index.to(self.store.y.device)]
+
+    def batch(self, chosen: Int[Tensor, " chosen"]) -> Batch:
+        """Some of them as one PyG batch; ``chosen`` counts within the view, on the CPU."""
+        return self.store.batch(self.index[chosen])
+
+    def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
+        """Mini-batches that visit every graph once, shuffled where a generator is given."""
+        for chunk in self.chunks(batch_size, generator):
+            yield from cut(chunk, batch_size)
+
+    def chunks(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
+        """The same graphs in the same order as large batches, to be cut."""
+        yield from self.store.in_order(self.order(generator), batch_size)
+
+    def order(self, generator: torch.Generator | None = None) -> Int[Tensor, " graphs"]:
+        """Their places in the store, shuffled where a generator is given."""
+        return self.index[_order(len(self), generator)]
+
+
+def _order(number: int, generator: torch.Generator | None) -> Int[Tensor, " items"]:
+    return (
+        torch.arange(number) if generator is None else torch.randperm(number, generator=generator)
+    )
 
 
 @dataclass(frozen=True)

@@ -200,7 +200,7 @@ def _learners(
     """
     graphs, split = data.graphs, data.split
     index = training_graphs(config, split)
-    student = Learner(model.classifier, graphs.subset(index), graphs.subset(split.policy), config)
+    student = Learner(model.classifier, graphs.view(index), graphs.view(split.policy), config)
     if config.reward.referees == 0:
         return student, [student]
     dealt = index[torch.randperm(len(index), generator=random.batches)]
@@ -209,8 +209,8 @@ def _learners(
     referees = [
         Learner(
             build_classifier(config, data.dataset.dims, model.scaler).to(graphs.x.device),
-            graphs.subset(torch.cat([other for other in folds if other is not fold])),
-            graphs.subset(fold),
+            graphs.view(torch.cat([other for other in folds if other is not fold])),
+            graphs.view(fold),
             config,
         )
         for fold in folds

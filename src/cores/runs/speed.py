@@ -13,6 +13,7 @@ import torch
 from cores.config import RunConfig
 from cores.data.dataset import Dataset
 from cores.errors import UserError
+from cores.graphs.stacked import Chunk
 from cores.models.build import build_model
 from cores.models.network import GraphModel
 from cores.models.sparse import SparseClassifier
@@ -94,7 +95,7 @@ def _epoch_seconds(state: BilevelState, plain: GraphModel, repeats: int) -> dict
         if stacked is None:
             fit_epoch(step, graphs.batches(size, order))
         else:
-            stacked.fit([graphs.chunks(size, order)], size)
+            stacked.fit(Chunk.of(chunk, size) for chunk in graphs.chunks(size, order))
 
     rollouts = _rollouts(state)
     epoch = config.warm_up_epochs + 1
@@ -108,7 +109,7 @@ def _epoch_seconds(state: BilevelState, plain: GraphModel, repeats: int) -> dict
             "policy_updates": partial(update_policy, state, rollouts, epoch),
             "selection": selection,
         },
-        graphs.x.device,
+        graphs.store.x.device,
         repeats,
     )
 
@@ -129,7 +130,7 @@ def _inference_seconds(state: BilevelState, repeats: int) -> dict[str, float]:
         batch = graphs.batch(torch.arange(size) % len(graphs))
         actions[f"inference_{size}"] = partial(model, batch)
         actions[f"classifier_inference_{size}"] = partial(model.classifier, batch)
-    return _medians(actions, graphs.x.device, repeats)
+    return _medians(actions, graphs.store.x.device, repeats)
 
 
 def _medians(

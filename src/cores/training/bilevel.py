@@ -185,17 +185,13 @@ def fit_classifiers(state: BilevelState, epoch: int) -> dict[str, float]:
     if state.student not in state.referees:
         classifiers = [referee.classifier for referee in state.referees]
         teachers = Teachers(classifiers, state.config.classifier_data.distillation)
-    taught = [teachers if learner is state.student else None for learner in state.learners]
     config, random, model = state.config, state.random, state.model
     if state.stacked is not None:
         size, removal = config.training.batch_size, model.policy.removal
-        chunks = [
-            masked_chunks(learner, size, removal, random, teacher)
-            for learner, teacher in zip(state.learners, taught, strict=True)
-        ]
-        losses = state.stacked.fit(chunks, size)
+        losses = state.stacked.fit(masked_chunks(state.learners, size, removal, random, teachers))
     else:
         warm_up = not state.trains_policy(epoch)
+        taught = [teachers, *(None for _ in state.learners[1:])]
         losses = [
             learner.fit(training_batches(model, learner, config, warm_up, random, teacher))
             for learner, teacher in zip(state.learners, taught, strict=True)
@@ -258,8 +254,9 @@ def rollout_metrics(
 def _check_finite(state: BilevelState, name: str, value: float, epoch: int, group: str) -> None:
     if not math.isfinite(value):
         seen = [state.student.train_graphs, *(each.policy_graphs for each in state.referees)]
+        stores = [graphs.store for graphs in seen]
         said = f"the {name} is {value}"
-        raise diverged(said, epoch, state.model, seen, f"{group}.learning_rate")
+        raise diverged(said, epoch, state.model, stores, f"{group}.learning_rate")
 
 
 def _policy_optimizer(model: SparseClassifier, critic: Critic | None, config: PPOConfig) -> Adam:

@@ -26,6 +26,7 @@ from cores.evaluation.metrics import accuracy, balanced_accuracy
 from cores.evaluation.predictions import EVALUATION_BATCH, Predictions, predict_proba
 from cores.files import cache_folder, make_folder
 from cores.graphs.masks import RECIPE, masked, masked_batches, smooth_masks
+from cores.graphs.stacked import Chunk
 from cores.graphs.store import GraphStore
 from cores.graphs.subgraphs import Elements
 from cores.models.classifier import Classifier
@@ -225,6 +226,7 @@ def _train(judge: Judge, dataset: Dataset, index: Tensor, report: Report) -> Non
         if stacked is None:
             loss = fit_epoch(step, masked_batches(graphs, size, judge.removal, order))
         else:
-            (loss,) = stacked.fit([masked(graphs.chunks(size, order), judge.removal)], size)
+            chunks = masked(graphs.chunks(size, order), judge.removal)
+            (loss,) = stacked.fit(Chunk.of(chunk, size) for chunk in chunks)
         schedule.step(0.0)
         report(EPOCHS * epoch // epochs, {"loss": loss})  # of the usual number

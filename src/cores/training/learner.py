@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import torch
@@ -12,9 +13,10 @@ from torch.nn.functional import one_hot
 from torch_geometric.data import Batch
 
 from cores.config import Removal, RunConfig
-from cores.graphs.batches import cut
+from cores.graphs.batches import batch_sizes, cut
 from cores.graphs.masks import masked
-from cores.graphs.store import GraphStore
+from cores.graphs.stacked import Chunk
+from cores.graphs.store import GraphView
 from cores.models.classifier import Classifier
 from cores.models.sparse import SparseClassifier
 from cores.training.optimizer import adam
@@ -33,8 +35,8 @@ class Learner:
     def __init__(
         self,
         classifier: Classifier,
-        train_graphs: GraphStore,
-        policy_graphs: GraphStore,
+        train_graphs: GraphView,
+        policy_graphs: GraphView,
         config: RunConfig,
     ) -> None:
         settings = config.training
@@ -110,16 +112,17 @@ class Teachers:
             batch.y = self.targets(batch, generator)
             yield batch
 
-    def teach_chunk(self, chunk: Batch, size: int, generator: torch.Generator) -> Batch:
-        """A chunk of batches of so many graphs, with targets by as many teachers as there are.
+    def teach_chunk(self, chunk: Chunk, generator: torch.Generator) -> None:
+        """Give the first row of a chunk targets by as many teachers as there are.
 
         Several batches at once: a call of a teacher takes as long as the step that follows.
         """
-        batches = math.ceil(chunk.num_graphs / size / len(self.classifiers))
-        chunk.y = torch.cat(
-            [self.targets(piece, generator) for piece in cut(chunk, size * batches)]
-        )
-        return chunk
+        taught, *others = chunk.graphs
+        batches = math.ceil(taught / chunk.size / len(self.classifiers))
+        sizes = batch_sizes(taught, chunk.size * max(1, batches))
+        *pieces, rest = cut(chunk.batch, [*sizes, sum(others)])
+        labels = one_hot(rest.y, self.classifiers[0].num_classes).float()
+        chunk.batch.y = torch.cat([*(self.targets(each, generator) for each in pieces), labels])
 
 
 def training_batches(
@@ -139,24 +142,31 @@ def training_batches(
         batches = _mixed_batches(model, learner, config, warm_up, random)
         yield from batches if teachers is None else teachers.teach(batches, random.batches)
     else:
-        for chunk in masked_chunks(learner, size, model.policy.removal, random, teachers):
-            yield from cut(chunk, size)
+        for chunk in masked_chunks([learner], size, model.policy.removal, random, teachers):
+            yield from cut(chunk.batch, size)
 
 
 def masked_chunks(
-    learner: Learner,
+    learners: Sequence[Learner],
     size: int,
     removal: Removal,
     random: RandomState,
     teachers: Teachers | None = None,
-) -> Iterator[Batch]:
-    """An epoch of a classifier's randomly masked graphs, to be cut into batches of so many.
+) -> Iterator[Chunk]:
+    """An epoch of randomly masked graphs of classifiers, a row each, whose graphs are one store's.
 
-    Rare classes are not drawn more often here (D15): where a mask hides what makes a graph rare,
-    the classifier would learn that nothing in particular is rare.
+    Teachers are the first one's. Rare classes are not drawn more often here (D15): where a mask
+    hides what makes a graph rare, the classifier would learn that nothing in particular is rare.
     """
-    for chunk in masked(learner.train_graphs.chunks(size, random.batches), removal):
-        yield chunk if teachers is None else teachers.teach_chunk(chunk, size, random.batches)
+    store = learners[0].train_graphs.store
+    most = store.chunk_size(size)
+    orders = [learner.train_graphs.order(random.batches).split(most) for learner in learners]
+    for together in zip_longest(*orders, fillvalue=torch.zeros(0, dtype=torch.long)):
+        (batch,) = masked([store.batch(torch.cat(together))], removal)
+        chunk = Chunk(batch, size, [len(index) for index in together])
+        if teachers is not None:
+            teachers.teach_chunk(chunk, random.batches)
+        yield chunk
 
 
 def _mixed_batches(

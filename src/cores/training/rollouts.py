@@ -1,10 +1,10 @@
 """Rollouts of the policy, the referees' predictions from them, and their rewards, Eq. (7)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import one_hot
 
@@ -12,6 +12,8 @@ from cores import ppo
 from cores.config import PPOConfig, RewardConfig
 from cores.conformal import aps_scores, conformal_quantile, lac_scores, prediction_sets
 from cores.evaluation.predictions import EVALUATION_BATCH, true_scores
+from cores.graphs.batches import cut
+from cores.graphs.store import GraphView
 from cores.graphs.subgraphs import Elements
 from cores.models.policy import Critic
 from cores.models.sparse import SparseClassifier
@@ -26,7 +28,7 @@ SCORES = {"lac": lac_scores, "aps": aps_scores}
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a referee predicts from the subgraphs of a rollout."""
+    """What referees predict from the subgraphs of a rollout."""
 
     rollout: Rollout
     probs: Float[Tensor, "samples graphs classes"]
@@ -47,40 +49,49 @@ def roll_out(
 
     Where classes are balanced, the graphs are drawn so that every class is as frequent.
     """
-    return [
-        outcome
-        for referee in referees
-        for outcome in _outcomes(model, referee, config, random, balanced)
+    drawn = [_drawn(referee.policy_graphs, config, random, balanced) for referee in referees]
+    parts = list(zip(referees, drawn, strict=True))
+    if referees[0].policy_graphs.store.x.is_cuda:  # waits least if all come at once
+        return [_outcome(model, parts, config.samples)]
+    return [  # a CPU is quickest at sizes that its cache holds
+        _outcome(model, [(referee, index)], config.samples)
+        for referee, chosen in parts
+        for index in chosen.split(config.batch_size)
     ]
 
 
-def _outcomes(
-    model: SparseClassifier,
-    referee: Learner,
-    config: PPOConfig,
-    random: RandomState,
-    balanced: bool,
-) -> Iterator[Outcome]:
-    graphs = referee.policy_graphs
+def _drawn(
+    graphs: GraphView, config: PPOConfig, random: RandomState, balanced: bool
+) -> Int[Tensor, " chosen"]:
+    """Graphs to sample actions on, by their places in the store."""
     if balanced:  # Deviation D15
         size = min(config.env_steps, len(graphs))
-        chosen = balanced_order(graphs.y, size, random.batches)
-    else:
-        chosen = torch.randperm(len(graphs), generator=random.batches)[: config.env_steps]
-    # A CPU is quickest at sizes that its cache holds; a GPU waits least if all come at once.
-    size = len(chosen) if graphs.x.is_cuda else config.batch_size
-    for index in chosen.split(size):
-        rollout = ppo.collect(model.policy, graphs.batch(index), config.samples)
-        removed, restored = rollout.elements.restored(rollout.removed)
-        copies = Elements.of(graphs.batch(index.repeat(config.samples)), model.policy.removal)
-        subgraph = copies.subgraph(rollout.elements.flattened(removed))
+        return graphs.index[balanced_order(graphs.y, size, random.batches)]
+    return graphs.order(random.batches)[: config.env_steps]
+
+
+def _outcome(
+    model: SparseClassifier, parts: Sequence[tuple[Learner, Int[Tensor, " _"]]], samples: int
+) -> Outcome:
+    """Of one rollout on the graphs of all parts, each predicted by its referee."""
+    store = parts[0][0].policy_graphs.store
+    batch = store.batch(torch.cat([index for _, index in parts]))
+    rollout = ppo.collect(model.policy, batch, samples)
+    elements, removal = rollout.elements, model.policy.removal
+    removed, restored = elements.restored(rollout.removed)
+    pieces = [
+        Elements.of(piece, removal)
+        for piece in cut(elements.batch, [len(index) for _, index in parts])
+    ]
+    probs = []
+    for (referee, index), piece, gone in zip(
+        parts, pieces, elements.split(removed, pieces), strict=True
+    ):
+        copies = Elements.of(store.batch(index.repeat(samples)), removal)
+        subgraph = copies.subgraph(piece.flattened(gone))
         logits = referee.classifier(subgraph.batch)  # [S * B, K]
-        yield Outcome(
-            rollout,
-            logits.softmax(dim=-1).unflatten(0, restored.shape),
-            rollout.elements.kept_ratio(removed),
-            restored,
-        )
+        probs.append(logits.softmax(dim=-1).unflatten(0, (samples, len(index))))
+    return Outcome(rollout, torch.cat(probs, dim=1), elements.kept_ratio(removed), restored)
 
 
 @torch.no_grad()

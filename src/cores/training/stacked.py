@@ -2,11 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from itertools import zip_longest
 
 import torch
 from torch.nn.functional import one_hot
-from torch_geometric.data import Batch
 
 from cores.graphs.stacked import Chunk, StackedBatches, needed_capacity, with_room
 from cores.models.recording import Recording
@@ -30,47 +28,47 @@ class StackedFit:
         self._recordings: dict[tuple[int, ...], Recording[None]] = {}
         """By the models that take a step."""
 
-    def fit(self, epochs: Sequence[Iterable[Batch]], size: int) -> list[float]:
-        """An epoch of every model, in chunks to be cut to size; returns the mean losses."""
+    def fit(self, chunks: Iterable[Chunk]) -> list[float]:
+        """An epoch of every model, each on its row of the chunks; returns the mean losses."""
         self.stack.train()
         self._totals.zero_()
         graphs = [0] * len(self.steps)
-        for together in zip_longest(*epochs):
-            chunks = {
-                number: Chunk(self._with_distributions(batch, self.steps[number]), size)
-                for number, batch in enumerate(together)
-                if batch is not None
-            }
-            self._load(chunks)
-            for number, chunk in chunks.items():
-                graphs[number] += chunk.batch.num_graphs
-            for place in range(max(chunk.num_batches for chunk in chunks.values())):
+        for chunk in chunks:
+            self._load(chunk)
+            graphs = [sum(both) for both in zip(graphs, chunk.graphs, strict=True)]
+            for place in range(max(chunk.num_batches)):
                 self._step(
-                    *(number for number, chunk in chunks.items() if place < chunk.num_batches)
+                    *(row for row, batches in enumerate(chunk.num_batches) if place < batches)
                 )
         totals = self._totals.tolist()
         return [total / number for total, number in zip(totals, graphs, strict=True)]
 
-    def _with_distributions(self, batch: Batch, step: Step) -> Batch:
-        """A chunk whose labels are distributions, which weigh as much as their class."""
-        if not batch.y.is_floating_point():
-            batch.y = one_hot(batch.y, step.model.num_classes).float()
-            if step.class_weights is not None:
-                batch.y = batch.y * step.class_weights
-        return batch
-
-    def _load(self, chunks: dict[int, Chunk]) -> None:
-        """Put the chunks where the steps look for them; if there is no room, make some."""
-        places = max(chunk.num_batches for chunk in chunks.values())
-        needed = needed_capacity(list(chunks.values()))
+    def _load(self, chunk: Chunk) -> None:
+        """Put a chunk where the steps look for it; if there is no room, make some."""
+        self._give_distributions(chunk)
+        places, needed = max(chunk.num_batches), needed_capacity([chunk])
         if self._batches is None or not self._batches.holds(places, needed):
-            first = next(iter(chunks.values()))
-            capacity = with_room(needed)
             self._recordings.clear()  # they look elsewhere
-            self._batches = StackedBatches(len(self.steps), places, capacity, first.batch)
-        for number in range(len(self.steps)):
-            self._batches.load(number, [chunks[number]] if number in chunks else [])
+            capacity = with_room(needed)
+            self._batches = StackedBatches(len(self.steps), places, capacity, chunk.batch)
+        self._batches.load([chunk])
         self._place.zero_()
+
+    def _give_distributions(self, chunk: Chunk) -> None:
+        """Turn labels into distributions, which weigh as much as their class."""
+        batch = chunk.batch
+        if batch.y.is_floating_point():
+            return
+        batch.y = one_hot(batch.y, self.steps[0].model.num_classes).float()
+        class_weights = [step.class_weights for step in self.steps]
+        if any(weights is not None for weights in class_weights):
+            parts = batch.y.split(list(chunk.graphs))
+            batch.y = torch.cat(
+                [
+                    part if weights is None else part * weights
+                    for part, weights in zip(parts, class_weights, strict=True)
+                ]
+            )
 
     def _step(self, *numbers: int) -> None:
         if numbers not in self._recordings:

@@ -14,6 +14,7 @@ from cores.data.dataset import Dataset
 from cores.errors import UserError
 from cores.evaluation.metrics import accuracy, balanced_accuracy
 from cores.evaluation.predictions import EVALUATION_BATCH, predict_proba
+from cores.graphs.stacked import Chunk
 from cores.graphs.store import GraphStore
 from cores.models.network import GraphModel, Network
 from cores.models.scaler import FeatureScaler
@@ -129,7 +130,8 @@ def train(
         if stacked is None:
             loss = fit_epoch(step, shuffled_batches(*drawn))
         else:
-            (loss,) = stacked.fit([shuffled_chunks(*drawn)], config.batch_size)
+            chunks = shuffled_chunks(*drawn)
+            (loss,) = stacked.fit(Chunk.of(chunk, config.batch_size) for chunk in chunks)
         if not math.isfinite(loss):
             said = f"the loss is {loss}"
             raise diverged(said, epoch, model, [train_graphs], "training.learning_rate")

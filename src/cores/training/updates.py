@@ -52,7 +52,7 @@ class RecordedUpdates(Updates):
 
         Returns the number of gradient steps.
         """
-        chunks = [Chunk(_packed(rollout.experience), config.batch_size) for rollout in rollouts]
+        chunks = [Chunk.of(_packed(rollout.experience), config.batch_size) for rollout in rollouts]
         batches = self._load(chunks)
         self._entropy_coef.fill_(config.entropy_coef)
         self._stopped.zero_()
@@ -65,12 +65,12 @@ class RecordedUpdates(Updates):
 
     def _load(self, chunks: Sequence[Chunk]) -> int:
         """Put the chunks where the steps look for them; returns the number of mini-batches."""
-        places = sum(chunk.num_batches for chunk in chunks)
+        places = sum(sum(chunk.num_batches) for chunk in chunks)
         needed = needed_capacity(chunks)
         if self._batches is None or not self._batches.holds(places, needed):
             self._batches = StackedBatches(1, places, with_room(needed), chunks[0].batch)
             self._update = Recording(self._on_place)  # the one before looks elsewhere
-        self._batches.load(0, chunks)
+        self._batches.load(chunks)
         return places
 
     def _on_place(self) -> None:
