@@ -379,7 +379,7 @@ class Cores:
         store = _unlabelled(graphs, trained)
         device = next(trained.model.parameters()).device
         with tuned_cpu():
-            return store, predict(trained.model, store.to(device)).cpu()
+            return store, predict(trained.model, store.placed(device)).cpu()
 
     def _sets(
         self, predictions: Predictions, alpha: float, score: str | None, per_class: bool | None

@@ -1,5 +1,7 @@
 """The flat store gives the batches PyG's collation gives, and the graphs it was made of."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -210,3 +212,32 @@ def test_a_view_has_the_batches_of_a_subset() -> None:
     assert torch.equal(view.order(), index)
     assert sorted(view.order(torch.Generator().manual_seed(0)).tolist()) == sorted(index.tolist())
     assert torch.equal(GRAPHS.view().y, GRAPHS.y)
+
+
+def test_graphs_that_stream_give_the_same_batches() -> None:
+    streamed = GRAPHS.with_pairs().streamed(torch.device("cpu"))
+    assert streamed.device == torch.device("cpu")
+    index = torch.tensor([7, 2, 9])
+    assert_same_batch(streamed.batch(index), GRAPHS.batch(index))
+    pairs = GRAPHS.with_pairs().batch(index).pair_index
+    assert torch.equal(streamed.batch(index).pair_index, pairs)
+    for ours, theirs in zip(streamed.batches(5), GRAPHS.batches(5), strict=True):
+        assert_same_batch(ours, theirs)
+    assert_same_batch(streamed.subset(index).batch(torch.tensor([1])), GRAPHS.batch(index[1:2]))
+    assert streamed.subset(index).streams_to == torch.device("cpu")
+
+
+def test_only_what_is_large_stays_where_it_was() -> None:
+    elsewhere = GRAPHS.streamed(torch.device("meta"))
+    assert elsewhere.device.type == "meta"
+    devices = {name: getattr(elsewhere, name).device.type for name in ("x", "edge_index", "y")}
+    assert devices == {"x": "cpu", "edge_index": "cpu", "y": "meta"}
+
+
+def test_graphs_stream_to_a_gpu_that_has_no_room_for_them() -> None:
+    needed = GRAPHS.x.nbytes + GRAPHS.edge_index.nbytes
+    assert GRAPHS.fits(int(needed / store.ROOM_ON_GPU) + 1)
+    assert not GRAPHS.fits(int(needed / store.ROOM_ON_GPU) - 1)
+    with_features = replace(GRAPHS, edge_attr=torch.ones(GRAPHS.edge_index.size(1), 4))
+    assert not with_features.fits(int(needed / store.ROOM_ON_GPU) + 1)
+    assert GRAPHS.placed(torch.device("cpu")).streams_to is None

@@ -66,7 +66,7 @@ def _touched(predictions: Predictions, graphs: GraphStore) -> Bool[Tensor, " nod
     if not kept.all():
         return kept
     owner = owners(graphs.num_edges.to(kept.device))
-    ends = graphs.edge_index + graphs.node_ptr.to(kept.device)[owner]  # [2, E]
+    ends = graphs.edge_index.to(kept.device) + graphs.node_ptr.to(kept.device)[owner]  # [2, E]
     touched = torch.zeros_like(kept)
     touched[ends[:, ~predictions.removed_edges].flatten()] = True
     return touched

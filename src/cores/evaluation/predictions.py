@@ -131,7 +131,7 @@ def predict_any(model: GraphModel, graphs: GraphStore) -> Predictions:
     model.eval()
     found: list[Prediction] = []
     ratios: list[tuple[Tensor, Tensor]] = []
-    for batch in graphs.batches(EVALUATION_BATCH):
+    for batch in graphs.batches(evaluation_batch(graphs.device)):
         prediction = model.prediction(batch)
         found.append(prediction)
         subgraph = prediction.subgraph
@@ -155,7 +155,7 @@ def predict_full(
 ) -> Float[Tensor, "graphs classes"]:
     """Class probabilities of every graph of a store when nothing is removed."""
     model.eval()
-    logits = [model.full_logits(batch) for batch in graphs.batches(EVALUATION_BATCH)]
+    logits = [model.full_logits(batch) for batch in graphs.batches(evaluation_batch(graphs.device))]
     probs = torch.cat(logits).softmax(dim=-1)
     check_predicted(model, probs, names)
     return probs

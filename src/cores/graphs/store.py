@@ -1,6 +1,6 @@
 """Many graphs as flat tensors; a mini-batch is index arithmetic, with no Python per graph."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
+from cores.graphs.ahead import one_ahead
 from cores.graphs.batches import cut, new_batch, undirected_pairs
 from cores.graphs.segments import gathered, owners, pointers
 
@@ -17,6 +18,10 @@ CHUNK = 1024
 """Graphs that are gathered at once for the next mini-batches."""
 GPU_CHUNK = 8192
 """The same on a GPU, which waits for Python at every chunk."""
+ROOM_ON_GPU = 0.3
+"""Share of a GPU's free memory that graphs may take; those that need more stream to it."""
+_STREAMED = "x", "edge_index", "edge_attr"
+"""What streams: all that takes much memory."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,8 @@ class GraphStore:
     edge_truth: Bool[Tensor, " edges"] | None = None
     paired: bool = False
     """Whether batches come with their undirected edges; see :meth:`with_pairs`."""
+    streams_to: torch.device | None = None
+    """Device of the batches, where the graphs stay in the host's memory."""
 
     def __post_init__(self) -> None:
         # Choosing columns of a matrix that lies transposed takes thirty times as long.
@@ -82,6 +89,11 @@ class GraphStore:
         return len(self.y)
 
     @property
+    def device(self) -> torch.device:
+        """Of batches and labels."""
+        return self.y.device if self.streams_to is None else self.streams_to
+
+    @property
     def num_features(self) -> int:
         """Columns of ``x``."""
         return self.x.size(1)
@@ -121,16 +133,42 @@ class GraphStore:
 
     def to(self, device: torch.device) -> "GraphStore":
         """The same graphs on a device; the pointers stay on the CPU."""
+        return self._moved(device, stays=())
+
+    def streamed(self, device: torch.device) -> "GraphStore":
+        """The same graphs for a device, which gets each batch when it is asked for."""
+        return replace(self._moved(device, stays=_STREAMED), streams_to=device)
+
+    def placed(self, device: torch.device) -> "GraphStore":
+        """The same graphs on a device, or streamed to a GPU whose memory they would fill."""
+        if device.type == "cuda" and not self.fits(torch.cuda.mem_get_info(device)[0]):
+            return self.streamed(device)
+        return self.to(device)
+
+    def fits(self, free: int) -> bool:
+        """Whether a GPU with so many free bytes has room for the graphs beside a training."""
+        sizes = (getattr(self, name) for name in _STREAMED)
+        return sum(values.nbytes for values in sizes if values is not None) <= ROOM_ON_GPU * free
+
+    def _moved(self, device: torch.device, stays: Sequence[str]) -> "GraphStore":
         moved: dict[str, Any] = {
             field.name: value.to(device)
             for field in fields(self)
-            if field.name not in ("node_ptr", "edge_ptr")
+            if field.name not in ("node_ptr", "edge_ptr", *stays)
             and isinstance(value := getattr(self, field.name), Tensor)
         }
         return replace(self, **moved)
 
     def batch(self, index: Int[Tensor, " chosen"]) -> Batch:
         """The chosen graphs as one PyG batch; ``index`` lives on the CPU."""
+        batch = self._gathered(index)
+        if self.streams_to is None:
+            return batch
+        return new_batch(
+            **{name: _sent(value, self.streams_to) for name, value in batch.to_dict().items()}
+        )
+
+    def _gathered(self, index: Int[Tensor, " chosen"]) -> Batch:
         device = self.x.device
         nodes, graph_of_node, node_ptr = gathered(self.node_ptr, index, device)
         edges, graph_of_edge, _ = gathered(self.edge_ptr, index, device)
@@ -138,7 +176,7 @@ class GraphStore:
         picked = {
             "x": self.x.index_select(0, nodes),
             "edge_index": self.edge_index.index_select(1, edges) + node_ptr[graph_of_edge],
-            "y": self.y[index.to(device)],
+            "y": self.y[index.to(self.y.device)],
         }
         if self.paired:
             pairs, graph_of_pair, pair_ptr = gathered(self.pairs.ptr, index, device)
@@ -146,10 +184,10 @@ class GraphStore:
             picked["edge_pair"] = self.pairs.pair[edges] + pair_ptr[graph_of_edge]
         if self.edge_attr is not None:
             picked["edge_attr"] = self.edge_attr.index_select(0, edges)
-        if self.node_truth is not None:
-            picked["node_truth"] = self.node_truth[nodes]
-        if self.edge_truth is not None:
-            picked["edge_truth"] = self.edge_truth[edges]
+        if (node_truth := _chosen(self.node_truth, nodes)) is not None:
+            picked["node_truth"] = node_truth
+        if (edge_truth := _chosen(self.edge_truth, edges)) is not None:
+            picked["edge_truth"] = edge_truth
         return new_batch(batch=graph_of_node, ptr=node_ptr, **picked)
 
     def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
@@ -163,12 +201,17 @@ class GraphStore:
 
     def in_order(self, order: Int[Tensor, " chosen"], batch_size: int) -> Iterator[Batch]:
         """The chosen graphs in chunks of several batches; ``order`` lives on the CPU."""
-        for index in order.split(self.chunk_size(batch_size)):
-            yield self.batch(index)
+        yield from self.each(order.split(self.chunk_size(batch_size)))
+
+    def each(self, indices: Iterable[Int[Tensor, " _"]]) -> Iterator[Batch]:
+        """A batch for each index; one that streams is made while that before it is used."""
+        return (
+            map(self.batch, indices) if self.streams_to is None else one_ahead(self.batch, indices)
+        )
 
     def chunk_size(self, batch_size: int) -> int:
         """Graphs in a chunk: those of whole batches."""
-        chunk = GPU_CHUNK if self.x.is_cuda else CHUNK
+        chunk = GPU_CHUNK if self.device.type == "cuda" else CHUNK
         return batch_size * max(1, chunk // batch_size)
 
     def view(self, index: Int[Tensor, " chosen"] | None = None) -> "GraphView":
@@ -184,12 +227,12 @@ class GraphStore:
             self,
             x=self.x[nodes],
             edge_index=self.edge_index[:, edges],
-            y=self.y[index.to(device)],
+            y=self.y[index.to(self.y.device)],
             node_ptr=node_ptr.cpu(),
             edge_ptr=edge_ptr.cpu(),
             edge_attr=None if self.edge_attr is None else self.edge_attr[edges],
-            node_truth=None if self.node_truth is None else self.node_truth[nodes],
-            edge_truth=None if self.edge_truth is None else self.edge_truth[edges],
+            node_truth=_chosen(self.node_truth, nodes),
+            edge_truth=_chosen(self.edge_truth, edges),
         )
 
     def graph(self, index: int) -> Data:
@@ -241,6 +284,17 @@ class GraphView:
     def order(self, generator: torch.Generator | None = None) -> Int[Tensor, " graphs"]:
         """Their places in the store, shuffled where a generator is given."""
         return self.index[_order(len(self), generator)]
+
+
+def _sent(values: Tensor, device: torch.device) -> Tensor:
+    if device.type == "cuda" and not values.is_cuda:
+        values = values.pin_memory()  # else the host waits for the copy
+    return values.to(device, non_blocking=True)
+
+
+def _chosen(truth: Tensor | None, items: Int[Tensor, " items"]) -> Tensor | None:
+    """Of some nodes or edges; the truth may lie on another device than these."""
+    return None if truth is None else truth[items.to(truth.device)]
 
 
 def _order(number: int, generator: torch.Generator | None) -> Int[Tensor, " items"]:

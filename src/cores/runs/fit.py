@@ -64,7 +64,7 @@ class PreparedData:
                 '(model="cores-node")'
             )
         split = split_dataset(dataset, config.split, config.parts, selection)
-        graphs = dataset.graphs.to(device)
+        graphs = dataset.graphs.placed(device)
         if config.removal not in (None, "node"):
             graphs = graphs.with_pairs()
         return cls(dataset, graphs, split)
@@ -107,7 +107,7 @@ def fit_model(
         warm_ups: A folder in which runs that differ in the reward alone share their warm-ups.
         begin: Called with the names of the data once the model is built, before it is trained.
     """
-    device = data.graphs.x.device
+    device = data.graphs.device
     random = RandomState(config.seed, device)
     schema = DataSchema.of(data.dataset)
     model = build_model(config, schema.dims).to(device)
@@ -152,7 +152,7 @@ def bilevel_state(
     student, referees = _learners(model, config, data, random)
     return BilevelState(
         model,
-        None if critic is None else critic.to(data.graphs.x.device),
+        None if critic is None else critic.to(data.graphs.device),
         student,
         referees,
         data.part("selection"),
@@ -172,7 +172,7 @@ def _shared_warm_up(
 ) -> SharedState | None:
     if folder is None or config.warm_up_key is None:
         return None
-    device = data.graphs.x.device.type
+    device = data.graphs.device.type
     name = f"{config.warm_up_key}-{data.dataset.fingerprint}-{device}-masks{RECIPE}"
     return SharedState(folder / f"{name}.safetensors", config.warm_up_epochs)
 
@@ -208,7 +208,7 @@ def _learners(
     folds = [dealt[first :: config.reward.referees] for first in range(config.reward.referees)]
     referees = [
         Learner(
-            build_classifier(config, data.dataset.dims, model.scaler).to(graphs.x.device),
+            build_classifier(config, data.dataset.dims, model.scaler).to(graphs.device),
             graphs.view(torch.cat([other for other in folds if other is not fold])),
             graphs.view(fold),
             config,

@@ -109,7 +109,7 @@ def _epoch_seconds(state: BilevelState, plain: GraphModel, repeats: int) -> dict
             "policy_updates": partial(update_policy, state, rollouts, epoch),
             "selection": selection,
         },
-        graphs.store.x.device,
+        graphs.store.device,
         repeats,
     )
 
@@ -130,7 +130,7 @@ def _inference_seconds(state: BilevelState, repeats: int) -> dict[str, float]:
         batch = graphs.batch(torch.arange(size) % len(graphs))
         actions[f"inference_{size}"] = partial(model, batch)
         actions[f"classifier_inference_{size}"] = partial(model.classifier, batch)
-    return _medians(actions, graphs.store.x.device, repeats)
+    return _medians(actions, graphs.store.device, repeats)
 
 
 def _medians(

@@ -98,7 +98,7 @@ class BilevelState:
         weighted_targets = config.training.class_weights and config.reward.referees > 0
         if config.classifier_data.mix == 1 and not weighted_targets:
             self.stacked = stacked_fit([learner.step for learner in self.learners])
-        size = evaluation_batch(selection_graphs.x.device)
+        size = evaluation_batch(selection_graphs.device)
         self.selection_batches = list(selection_graphs.batches(size))
         self.warm_up = config.warm_up_epochs
         self.optimizer = _policy_optimizer(model, critic, config.ppo)

@@ -211,7 +211,7 @@ def _train(judge: Judge, dataset: Dataset, index: Tensor, report: Report) -> Non
     """Train on random masks of the given graphs; the last weights are kept."""
     classifier = judge.classifier
     device = next(classifier.parameters()).device
-    graphs = dataset.graphs.subset(index).to(device)
+    graphs = dataset.graphs.subset(index).placed(device)
     if judge.removal != "node":
         graphs = graphs.with_pairs()
     fit_scaler(classifier, graphs, dataset)

@@ -161,9 +161,10 @@ def masked_chunks(
     store = learners[0].train_graphs.store
     most = store.chunk_size(size)
     orders = [learner.train_graphs.order(random.batches).split(most) for learner in learners]
-    for together in zip_longest(*orders, fillvalue=torch.zeros(0, dtype=torch.long)):
-        (batch,) = masked([store.batch(torch.cat(together))], removal)
-        chunk = Chunk(batch, size, [len(index) for index in together])
+    together = list(zip_longest(*orders, fillvalue=torch.zeros(0, dtype=torch.long)))
+    batches = masked(store.each(torch.cat(indices) for indices in together), removal)
+    for indices, batch in zip(together, batches, strict=True):
+        chunk = Chunk(batch, size, [len(index) for index in indices])
         if teachers is not None:
             teachers.teach_chunk(chunk, random.batches)
         yield chunk

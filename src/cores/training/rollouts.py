@@ -51,7 +51,7 @@ def roll_out(
     """
     drawn = [_drawn(referee.policy_graphs, config, random, balanced) for referee in referees]
     parts = list(zip(referees, drawn, strict=True))
-    if referees[0].policy_graphs.store.x.is_cuda:  # waits least if all come at once
+    if referees[0].policy_graphs.store.device.type == "cuda":  # waits least if all come at once
         return [_outcome(model, parts, config.samples)]
     return [  # a CPU is quickest at sizes that its cache holds
         _outcome(model, [(referee, index)], config.samples)
