@@ -31,7 +31,7 @@ def conformal_reward(
     sparsity: Float[Tensor, " graphs"],
     sets: Bool[Tensor, "graphs classes"],
     labels: Int[Tensor, " graphs"],
-    lam: float,
+    lam: float | Float[Tensor, " graphs"],
 ) -> Float[Tensor, " graphs"]:
     """R, Eq. (7): sure and right, unsure and right, wrong (an empty set included).
 

@@ -39,6 +39,12 @@ class RewardConfig:
 
     lam: float = 0.5
     """Lambda: weight of performance against sparsity where the prediction set has one label."""
+    dial: bool = False
+    """Whether the policy sees lambda and is trained for all values of it at once (Deviation D16);
+    ``lam`` is not used then."""
+    max_loss: float = 0.02
+    """Where a dial is set after training: the sparsest setting at which the referees lose no more
+    accuracy than this on graphs they were not trained on."""
     desired_ratio: float = 0.3
     """d: the kept ratio at which the sparsity reward reaches 0.95."""
     alpha: float = 0.09
@@ -61,6 +67,11 @@ class RewardConfig:
         require(
             0 < self.desired_ratio < 1,
             f"`desired_ratio` must lie in (0, 1), got {self.desired_ratio}",
+        )
+        require(0 <= self.max_loss < 1, f"`max_loss` must lie in [0, 1), got {self.max_loss}")
+        require(
+            not self.dial or self.referees > 0,
+            "reward.dial needs referees: they tell what a setting loses",
         )
         require(0 < self.alpha < 1, f"reward.alpha must lie in (0, 1), got {self.alpha}")
         require(

@@ -98,7 +98,7 @@ def undirected_pairs(
     return ends.index_copy(1, pair, torch.stack([first, second])), pair
 
 
-_OF_NODES, _OF_EDGES, _OF_GRAPHS = ("x", "node_truth"), ("edge_attr", "edge_truth"), ("y",)
+_OF_NODES, _OF_EDGES, _OF_GRAPHS = ("x", "node_truth"), ("edge_attr", "edge_truth"), ("y", "lam")
 
 
 def cut(batch: Batch, size: int | Sequence[int]) -> Iterator[Batch]:

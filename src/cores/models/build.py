@@ -39,6 +39,7 @@ def _built(config: RunConfig, dims: Dims) -> GraphModel:
         spec.removes or "node",
         config.ppo.initial_removal,
         config.ppo.min_probability,
+        config.reward.lam if config.reward.dial else None,
     )
     return SparseClassifier(policy, classifier)
 

@@ -33,6 +33,7 @@ class Policy(Network):
         removal: What is removed.
         initial_removal: Probability of removal before training.
         min_probability: Lower bound on the probabilities of removing and of keeping.
+        lam: Where the dial stands for graphs that do not say; None: the policy does not see lambda.
     """
 
     def __init__(
@@ -43,10 +44,15 @@ class Policy(Network):
         removal: Removal,
         initial_removal: float,
         min_probability: float,
+        lam: float | None = None,
     ) -> None:
         super().__init__(dims.num_features)
         self.removal = removal
         self.min_probability = min_probability
+        self.register_buffer("lam", None if lam is None else torch.tensor(lam))
+        self.lam: Tensor | None
+        if lam is not None:  # Deviation D16: one more column of features
+            dims = replace(dims, num_features=dims.num_features + 1)
         self.encoder = Encoder(dims, _deterministic(config), conv)
         width = config.hidden_dim
         if removal != "edge":
@@ -65,6 +71,9 @@ class Policy(Network):
         """Logit of every element's removal, for PyG graphs or plain tensors."""
         graphs = as_batch(x, edge_index, edge_attr, batch)
         features = self.features(graphs)
+        if self.lam is not None:
+            lam = graphs.get("lam", self.lam.expand(graphs.num_graphs))  # [B]
+            features = torch.cat([features, lam[graphs.batch][:, None]], dim=-1)
         h = self.encoder(features, graphs.edge_index, graphs.get("edge_attr"))  # [N, H]
         h = torch.cat([h, features], dim=-1)  # [N, H + F]
         logits = []

@@ -19,6 +19,7 @@ from cores.models.policy import Critic, Policy
 from cores.models.sparse import SparseClassifier
 from cores.ppo import RewardedRollout
 from cores.training.balance import class_mean
+from cores.training.dial import at_every_setting, sparsest_setting
 from cores.training.journal import Journal, Stateful
 from cores.training.learner import Learner, Teachers, masked_chunks, training_batches
 from cores.training.optimizer import adam
@@ -99,7 +100,8 @@ class BilevelState:
         if config.classifier_data.mix == 1 and not weighted_targets:
             self.stacked = stacked_fit([learner.step for learner in self.learners])
         size = evaluation_batch(selection_graphs.device)
-        self.selection_batches = list(selection_graphs.batches(size))
+        batches = at_every_setting if config.reward.dial else GraphStore.batches
+        self.selection_batches = list(batches(selection_graphs, size))
         self.warm_up = config.warm_up_epochs
         self.optimizer = _policy_optimizer(model, critic, config.ppo)
         self.updates = policy_updates(model.policy, critic, self.optimizer, config.ppo)
@@ -177,6 +179,10 @@ class BilevelState:
         if self.config.training.weights == "best":
             self.stopping.restore_best()
         self.model.load_state_dict(self.selected.state_dict())
+        if self.model.policy.lam is not None:
+            max_loss, balanced = self.config.reward.max_loss, self.config.training.balanced
+            chosen = sparsest_setting(self.model, self.referees, max_loss, balanced)
+            self.model.policy.lam.fill_(chosen)
 
 
 def fit_classifiers(state: BilevelState, epoch: int) -> dict[str, float]:
@@ -219,6 +225,7 @@ def selection_metrics(
 ) -> dict[str, float]:
     """Accuracy, kept ratio and :func:`selection_reward` of the mode on the selection part.
 
+    Of a policy that sees lambda, they are means over the values that the batches have.
     Where classes are balanced, the reward is the mean over the classes.
     """
     model.eval()
@@ -227,7 +234,8 @@ def selection_metrics(
     ratio = torch.cat([choice.elements.kept_ratio(choice.removed) for choice in choices])
     labels = torch.cat([batch.y for batch in batches])
     check_predicted(model, probs)
-    reward = selection_reward(probs, labels, ratio, config)
+    lam = torch.cat([batch.lam for batch in batches]) if "lam" in batches[0] else None
+    reward = selection_reward(probs, labels, ratio, config, lam)
     metrics = {
         "selection_accuracy": accuracy(probs, labels),
         "selection_ratio": float(ratio.mean()),

@@ -76,6 +76,8 @@ def _outcome(
     """Of one rollout on the graphs of all parts, each predicted by its referee."""
     store = parts[0][0].policy_graphs.store
     batch = store.batch(torch.cat([index for _, index in parts]))
+    if model.policy.lam is not None:
+        batch.lam = torch.rand(batch.num_graphs, device=batch.x.device)
     rollout = ppo.collect(model.policy, batch, samples)
     elements, removal = rollout.elements, model.policy.removal
     removed, restored = elements.restored(rollout.removed)
@@ -134,14 +136,16 @@ def rollout_reward(
     """Eq. (7) of every sample, less the penalty where everything had been removed."""
     samples, graphs = outcome.kept_ratio.shape
     probs = outcome.probs.flatten(0, 1)  # [S * B, K]
-    labels = outcome.rollout.elements.batch.y.repeat(samples)
+    batch = outcome.rollout.elements.batch
+    labels = batch.y.repeat(samples)
+    lam = batch.lam.repeat(samples) if "lam" in batch else config.lam
     sets = reward_sets(probs, q_hat, config)
     reward = conformal_reward(
         performance_reward(probs, labels),
         sparsity_reward(outcome.kept_ratio.flatten(), config.desired_ratio),
         sets,
         labels,
-        config.lam,
+        lam,
     )
     return reward.view(samples, graphs) - config.penalty_size * outcome.restored
 
@@ -181,6 +185,7 @@ def selection_reward(
     labels: Tensor,
     kept_ratio: Float[Tensor, " graphs"],
     config: RewardConfig,
+    lam: Float[Tensor, " graphs"] | None = None,
 ) -> Float[Tensor, " graphs"]:
     """Eq. (7) with the predicted label alone as the prediction set: what epochs are selected by.
 
@@ -192,5 +197,5 @@ def selection_reward(
         sparsity_reward(kept_ratio, config.desired_ratio),
         one_hot(probs.argmax(-1), probs.size(-1)).bool(),
         labels,
-        config.lam,
+        config.lam if lam is None else lam,
     )

@@ -1,0 +1,81 @@
+"""A policy that sees lambda (Deviation D16): one training, and every trade-off afterwards."""
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch_geometric.data import Batch
+
+from cores.evaluation.metrics import accuracy, balanced_accuracy
+from cores.evaluation.predictions import evaluation_batch
+from cores.graphs.store import GraphStore
+from cores.models.sparse import SparseClassifier
+from cores.training.learner import Learner
+
+SELECTION_SETTINGS = 5
+"""Values of lambda at which a policy is measured after every epoch."""
+SETTINGS = 21
+"""Values of lambda of which one is chosen when training ends."""
+MOST_GRAPHS = 2000
+"""Graphs that tell what a setting loses: with more, the answer hardly changes."""
+
+
+def settings(number: int, device: torch.device) -> Float[Tensor, " settings"]:
+    """Values of lambda from 0, the sparsest, to 1."""
+    return torch.linspace(0, 1, number, device=device)
+
+
+def at_every_setting(graphs: GraphStore, size: int) -> Iterator[Batch]:
+    """Every graph once for each of a few values of lambda, in batches of so many."""
+    values = settings(SELECTION_SETTINGS, graphs.device)
+    order = torch.arange(len(graphs)).repeat(len(values))
+    of_graph = values.repeat_interleave(len(graphs))
+    for batch, lam in zip(graphs.each(order.split(size)), of_graph.split(size), strict=True):
+        batch.lam = lam
+        yield batch
+
+
+def sparsest_setting(
+    model: SparseClassifier, referees: Sequence[Learner], max_loss: float, balanced: bool
+) -> float:
+    """The value of lambda that keeps least and loses no more accuracy than it may.
+
+    Each referee predicts graphs that it was not trained on, from what the policy keeps and from all
+    of them; the policy was trained on these graphs, though, and so this is no promise. Where
+    classes are balanced, their mean accuracy counts.
+    """
+    measure = balanced_accuracy if balanced else accuracy
+    share = -(-MOST_GRAPHS // len(referees))
+    parts = [(referee, referee.policy_graphs.order()[:share]) for referee in referees]
+    full = measure(*_predicted(model, parts, None)[:2])
+    kept_least, chosen = 1.0, 1.0
+    for lam in settings(SETTINGS, torch.device("cpu")).tolist():
+        probs, labels, kept = _predicted(model, parts, lam)
+        if measure(probs, labels) >= full - max_loss and float(kept.mean()) < kept_least:
+            kept_least, chosen = float(kept.mean()), lam
+    return chosen
+
+
+@torch.no_grad()
+def _predicted(
+    model: SparseClassifier,
+    parts: Sequence[tuple[Learner, Int[Tensor, " _"]]],
+    lam: float | None,
+) -> tuple[Float[Tensor, "graphs classes"], Int[Tensor, " graphs"], Float[Tensor, " graphs"]]:
+    """Probabilities, labels and kept ratios at a setting; of full graphs at None."""
+    model.eval()
+    probs, labels, kept = [], [], []
+    for referee, index in parts:
+        store = referee.policy_graphs.store
+        for batch in store.each(index.split(evaluation_batch(store.device))):
+            labels.append(batch.y)
+            if lam is None:
+                kept.append(torch.ones_like(batch.y, dtype=torch.float))
+                probs.append(referee.classifier(batch).softmax(dim=-1))
+                continue
+            batch.lam = torch.full_like(batch.y, lam, dtype=torch.float)
+            choice = model.choose(batch)
+            kept.append(choice.elements.kept_ratio(choice.removed))
+            probs.append(referee.classifier(choice.subgraph.batch).softmax(dim=-1))
+    return torch.cat(probs), torch.cat(labels), torch.cat(kept)
