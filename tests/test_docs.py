@@ -22,6 +22,7 @@ from cores.data.inputs import columns
 from cores.data.molecules import ATOM_COLUMNS, BOND_COLUMNS, VERSION
 from cores.data.splits import GIVEN
 from cores.paper.command import REPRODUCE
+from cores.risk import smallest_risk
 from cores.runs import scripts
 from cores.runs.records import FIELDS
 from cores.runs.verdict import Kind
@@ -211,6 +212,25 @@ def test_every_field_of_a_record_has_a_line() -> None:
     assert re.findall(r"^\| `(\w+)` \| [^|]*(?:\|[^|]*){3}\|$", page("predict"), re.MULTILINE) == [
         *FIELDS
     ]
+
+
+def test_the_page_on_risk_shows_what_its_code_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, Any] = {}
+    codes = blocks(page("promise"), "python")
+    for code in codes:
+        exec(code, names)
+    said = re.findall(r"^print\(.*\)  +# (.*)$", "".join(codes), re.MULTILINE)
+    assert len(said) == 3
+    assert capsys.readouterr().out.splitlines() == said
+
+
+def test_the_smallest_risks_on_the_page_are_those_of_the_code() -> None:
+    rows = re.findall(
+        r"^\| (\d+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", page("promise"), re.MULTILINE
+    )
+    assert len(rows) == 7
+    for n, *shown in rows:
+        assert shown == [f"{smallest_risk(int(n), delta):.3f}" for delta in (None, 0.1, 0.05)]
 
 
 def test_every_verdict_has_a_line() -> None:

@@ -14,8 +14,8 @@ import cores
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "cores"
 ORDER = (
-    *("errors", "files", "conformal", "reward", "config", "graphs", "data", "models", "ppo"),
-    *("evaluation", "training", "runs", "explain", "estimator", "cli", "paper"),
+    *("errors", "files", "conformal", "risk", "reward", "config", "graphs", "data", "models"),
+    *("ppo", "evaluation", "training", "runs", "explain", "estimator", "cli", "paper"),
 )
 """A module imports only from its left, or from its own package."""
 
@@ -50,9 +50,9 @@ def test_imports_point_one_way(path: Path) -> None:
         assert ORDER.index(used) <= ORDER.index(own), f"{own} must not import {used}"
 
 
-@pytest.mark.parametrize("name", ["conformal", "reward"])
+@pytest.mark.parametrize("name", ["conformal", "risk", "reward"])
 def test_the_mathematics_knows_nothing_of_the_rest(name: str) -> None:
-    assert not imported(SOURCE / f"{name}.py")
+    assert imported(SOURCE / f"{name}.py") <= {"cores.errors"}
 
 
 def test_tables_are_made_without_torch() -> None:
