@@ -36,7 +36,7 @@ def tradeoff_figure(rows: Sequence[Row], title: str, stem: Path) -> list[Path]:
     plt = pyplot()
     models = {name: _points(name, rows) for name in MODELS}
     models = {name: points for name, points in models.items() if points}
-    shifts = _shifts({name: _mean(points)[0] for name, points in models.items()})
+    shifts = _shifts({name: mean(share for share, _ in points) for name, points in models.items()})
     figure, axis = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
     named = [
         _draw(axis, MODELS[name].title, points, shifts[name], number)
@@ -72,11 +72,6 @@ def _points(model: str, rows: Sequence[Row]) -> list[Point]:
     runs = matching(rows, {"model": model})
     found = [(row[kept_metric(model)], row["accuracy"]) for row in runs]
     return [(100 * float(kept), 100 * float(accuracy)) for kept, accuracy in found if kept]
-
-
-def _mean(points: Sequence[Point]) -> Point:
-    kept, accuracy = zip(*points, strict=True)
-    return mean(kept), mean(accuracy)
 
 
 def _deviation(values: Sequence[float]) -> float:
