@@ -37,6 +37,15 @@ def _parser() -> CommandParser:
         help="Also measure how faithful the kept parts are: sufficiency, comprehensiveness, "
         "fidelity, idempotence, stability.",
     )
+    parser.add_argument(
+        "--other",
+        type=str,
+        nargs="+",
+        default=[],
+        metavar="RUN",
+        help="Also measure the overlap with what these runs keep of the same graphs: the same "
+        "settings and split, other seeds.",
+    )
     add_unknown(parser)
     add_columns(parser)
     add_data_root(parser)
@@ -59,6 +68,7 @@ def _evaluate(options: Namespace) -> dict[str, Any]:
         per_class=options.per_class,
         sample=options.sample,
         explanations=options.explanations,
+        others=[Path(run) for run in options.other],
         columns=column_names(options),
         on_error=options.on_error,
         on_unknown=options.on_unknown,
