@@ -55,7 +55,21 @@ def _parser() -> CommandParser:
         help="Only graphs with no label, or several, in the prediction set.",
     )
     parser.add_argument(
-        "--count", type=int, default=100, metavar="N", help="At most so many (default: 100)."
+        "--top",
+        type=int,
+        default=None,
+        metavar="N",
+        help="Only the N graphs with the smallest kept share.",
+    )
+    parser.add_argument(
+        "--largest",
+        type=int,
+        default=None,
+        metavar="N",
+        help="Only the N graphs with the largest kept share.",
+    )
+    parser.add_argument(
+        "--count", type=int, default=None, metavar="N", help="At most so many (default: 100)."
     )
     add_sets(parser)
     add_unknown(parser)
@@ -80,7 +94,15 @@ def _explain(options: Namespace) -> dict[str, Any]:
         Path(options.run),
         options.input,
         path_or_none(options.out),
-        Choice(positions, options["class"], options.errors, options.uncertain, options.count),
+        Choice(
+            positions,
+            options["class"],
+            options.errors,
+            options.uncertain,
+            options.count,
+            options.top,
+            options.largest,
+        ),
         PredictOptions(
             alpha=options.alpha,
             score=options.score,
