@@ -7,7 +7,7 @@ from jsonargparse import Namespace
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
-from cores.cli.inputs import add_columns, add_unknown, column_names
+from cores.cli.inputs import add_columns, add_run, add_unknown, column_names
 from cores.cli.sets import add_sets
 from cores.cli.train import TRAIN
 from cores.cli.values import path_or_none
@@ -17,7 +17,7 @@ from cores.errors import UserError
 
 def _parser() -> CommandParser:
     parser = CommandParser("Measure a saved model on its own test split, or on another dataset.")
-    parser.add_argument("run", metavar="RUN", help="Run folder that `cores train` made.")
+    add_run(parser)
     parser.add_argument(
         "--dataset",
         type=str,
