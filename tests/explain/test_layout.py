@@ -28,6 +28,15 @@ def test_a_small_plane_graph_does_not_cross_itself(graph: nx.Graph) -> None:
     assert np.array_equal(positions, graph_layout(len(graph), edges))
 
 
+def test_a_few_crossings_are_better_than_edges_of_any_length() -> None:
+    """A stack of triangles is plane, but without crossings each lies inside the next."""
+    edges = [(3 * at + a, 3 * at + b) for at in range(6) for a, b in ((0, 1), (1, 2), (0, 2))]
+    edges += [(node, node + 3) for node in range(15)]
+    positions = graph_layout(18, edges)
+    lengths = np.array([np.linalg.norm(positions[a] - positions[b]) for a, b in edges])
+    assert lengths.max() / np.median(lengths) < 3
+
+
 def test_a_ring_is_round() -> None:
     positions = graph_layout(12, edges_of(nx.cycle_graph(12)))
     radius = np.linalg.norm(positions - positions.mean(axis=0), axis=1)

@@ -1,7 +1,8 @@
 """Positions of a graph's nodes: rings open, no crossings where a small graph has a plane drawing.
 
 Stress majorisation (Gansner, Koren and North 2004) from two starts; where edges cross in the end,
-nodes are moved one by one from a plane start and never across an edge.
+nodes are moved one by one from a plane start and never across an edge, unless that would stretch
+the graph too much.
 """
 
 from collections.abc import Sequence
@@ -15,6 +16,9 @@ ROUNDS, SINGLE_ROUNDS = 60, 20
 """Of stress majorisation for all nodes at once, and node by node; more changes little."""
 MOST_UNTANGLED = 60
 """Nodes of a component that is untangled node by node."""
+MOST_STRESS = 4.0
+"""How much more stress a drawing without crossings may have than one with: some plane graphs, such
+as those of proteins, can only be drawn so with edges that are very long or very short."""
 Positions = NDArray[np.float64]
 
 
@@ -57,10 +61,7 @@ def _component(graph: nx.Graph, nodes: list[int]) -> Positions:
         return np.zeros((1, 2))
     number = {node: at for at, node in enumerate(nodes)}
     ends = np.array(sorted(sorted((number[a], number[b])) for a, b in graph.edges), dtype=np.int64)
-    distances = np.zeros((count, count))
-    for node, lengths in nx.all_pairs_shortest_path_length(graph):
-        for other, length in lengths.items():
-            distances[number[node], number[other]] = length
+    distances = _distances(ends, count)
     plane, _ = nx.check_planarity(graph)
     starts = [_scaling(distances)]
     if plane:
@@ -69,11 +70,24 @@ def _component(graph: nx.Graph, nodes: list[int]) -> Positions:
     found = [_stressed(start, distances) for start in starts]
     pairs = [(int(a), int(b)) for a, b in ends]
     if plane and count <= MOST_UNTANGLED:
-        found = [placed for placed in found if not crossings(placed, pairs)]
-        found = found or [_untangled(starts[1], distances, ends)]
+        uncrossed = [placed for placed in found if not crossings(placed, pairs)]
+        uncrossed = uncrossed or [_untangled(starts[1], distances, ends)]
+        least = min(_stress(placed, distances) for placed in found)
+        if min(_stress(placed, distances) for placed in uncrossed) <= MOST_STRESS * least:
+            found = uncrossed
     placed = min(found, key=lambda placed: _stress(placed, distances))
     axes = np.linalg.svd(placed - placed.mean(axis=0), full_matrices=False)[2]
     return placed @ axes.T
+
+
+def _distances(ends: NDArray[np.int64], count: int) -> NDArray[np.float64]:
+    """[count, count]: edges on the shortest path."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import shortest_path
+
+    adjacency = coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(count, count))
+    found: NDArray[np.float64] = shortest_path(adjacency.tocsr(), directed=False, unweighted=True)
+    return found
 
 
 def _scaling(distances: NDArray[np.float64]) -> Positions:
