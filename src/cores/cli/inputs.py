@@ -14,7 +14,7 @@ from cores.errors import UserError
 
 if TYPE_CHECKING:
     from cores.data.dataset import Dataset
-    from cores.runs.predict import PredictOptions
+    from cores.runs.predictor import PredictOptions
 
 
 def add_run(parser: CommandParser) -> None:
@@ -38,7 +38,7 @@ def add_input(parser: CommandParser, *, default: str | None = None) -> None:
 
 def predict_options(options: Namespace) -> "PredictOptions":
     """How the graphs of an input are predicted."""
-    from cores.runs.predict import PredictOptions
+    from cores.runs.predictor import PredictOptions
 
     return PredictOptions(
         alpha=options.alpha,

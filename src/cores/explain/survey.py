@@ -10,7 +10,7 @@ from cores.errors import UserError, nearest
 from cores.explain.atoms import atom_map
 from cores.explain.explained import ExplainedGraph, explained_graphs
 from cores.explain.fragments import KeptChemistry
-from cores.runs.predict import PredictedGraphs
+from cores.runs.predictor import PredictedGraphs
 from cores.runs.trained import TrainedModel
 
 BINS = 20
