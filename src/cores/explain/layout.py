@@ -104,7 +104,7 @@ def _scaling(distances: NDArray[np.float64]) -> Positions:
 
 
 def _random_starts(distances: NDArray[np.float64]) -> list[Positions]:
-    """The same each time: what folds from one start, as a roof into its house, opens from another."""
+    """The same each time: what folds from one start, a roof into its house, opens from another."""
     random = np.random.default_rng(0)
     starts = random.normal(size=(RANDOM_STARTS, len(distances), 2))
     return [_scaled(start, distances) for start in starts]
