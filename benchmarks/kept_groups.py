@@ -20,7 +20,7 @@ from cores.explain.explained import explained_graphs
 from cores.explain.fragments import Kept, KeptChemistry, Part
 from cores.explain.inputs import held_out_graphs
 from cores.runs.device import tuned_cpu
-from cores.runs.predict import PredictOptions, Predictor
+from cores.runs.predictor import PredictOptions, Predictor
 from cores.runs.table import Table
 
 FEWEST_RUNS = 2

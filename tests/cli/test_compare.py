@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from cores.cli.display import print_columns, print_lines
+from cores.config.models import MODELS
 from cores.data.inputs.columns import ColumnNames
+from cores.runs.compare import COLUMNS, LEGEND
 
 Ask = Callable[..., tuple[int, str, str]]
 
@@ -14,20 +17,41 @@ Ask = Callable[..., tuple[int, str, str]]
 def test_models_are_compared_on_the_same_splits(
     ask: Ask, tu_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("COLUMNS", "80")
     (tmp_path / "small.toml").write_text("[network]\nhidden_dim = 8\nnum_layers = 1\n")
     arguments = ["compare", "--dataset", tu_folder, "--models", "gnn,mlp", "--splits", "1-2"]
     arguments += ["--epochs", "1", "--settings", tmp_path / "small.toml", "--device", "cpu"]
     arguments += ["--out", tmp_path / "runs"]
     status, out, err = ask(*arguments)
     assert status == 0, err
-    assert [word for word in out.split() if word in ("GNN", "MLP")] == ["GNN", "MLP"]
+    _, head, *lines = out.splitlines()
+    assert [line.split()[0] for line in lines[:2]] == ["GNN", "MLP"]
+    assert all(len(line.split()) == len(head.split()) for line in lines[:2])
+    assert lines[-1] == f"Picture: {tmp_path / 'runs' / 'comparison.png'}"
     _, out, _ = ask(*arguments, "--json")
-    found = {(row["model"], row["split"]) for row in json.loads(out)["rows"]}
+    printed = json.loads(out)
+    found = {(row["model"], row["split"]) for row in printed["rows"]}
     assert found == {("gnn", 1), ("gnn", 2), ("mlp", 1), ("mlp", 2)}
+    assert all(Path(path).stat().st_size > 5000 for path in printed["pictures"])
     for path in (tmp_path / "runs").glob("*/config.json"):
         config = json.loads(path.read_text())["config"]
         assert (config["network"]["hidden_dim"], config["training"]["epochs"]) == (8, 1)
+
+
+def test_the_table_of_all_models_fits_80_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the widest numbers: a mean of 100 and two digits of deviation."""
+    monkeypatch.setenv("COLUMNS", "80")
+    widest = ["100.0±50"] * 5
+    lines = [[spec.title, "12", *widest, "86400"] for spec in MODELS.values()]
+    print_columns("all of them", COLUMNS, lines)
+    print_lines(LEGEND)
+    shown = capsys.readouterr().out.splitlines()
+    assert len(shown) == 2 + len(MODELS) + len(LEGEND)
+    assert max(map(len, shown)) <= 80
+    for line, cells in zip(shown[2:], lines, strict=False):
+        assert line.split() == " ".join(cells).split()
 
 
 @pytest.mark.parametrize(

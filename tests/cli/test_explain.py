@@ -155,6 +155,46 @@ def test_conditions_choose_graphs_and_add_up(
     assert summary["right"] + summary["wrong"] == 12
 
 
+def test_the_sparsest_and_the_densest_of_those_that_meet_the_conditions(
+    ask: Ask, molecule_run: Path, new_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tiny model keeps everything, so the shares are made up; two of them are equal."""
+    from cores.explain.survey import Survey
+
+    shares = [0.5, 0.2, 0.9, 0.2, 0.7, 0.1, 0.6, 0.3, 1.0, 0.4, 0.8, 0.35]
+    monkeypatch.setattr(Survey, "_share", lambda _, graph: shares[graph.position])
+
+    def found(*options: str) -> list[int]:
+        out = tmp_path / f"{'_'.join(options)}.jsonl"
+        status, _, err = ask("explain", molecule_run, new_file, "--out", out, *options, *CPU)
+        assert status == 0, err
+        return [json.loads(line)["position"] for line in out.read_text().splitlines()]
+
+    assert found("--top", "4") == [5, 1, 3, 7]
+    assert found("--largest", "3") == [8, 2, 10]
+    assert found("--top", "200") == sorted(range(12), key=lambda at: shares[at])
+    assert found("--top", "4", "--count", "2") == [5, 1]
+    assert found("--top", "2", "--count", "4") == [5, 1]
+    assert found("--graphs", "0-4", "--top", "2") == [1, 3]
+    assert found("--graphs", "0-4", "--largest", "9") == [2, 4, 0, 1, 3]
+    wrong = found("--errors")
+    assert found("--errors", "--top", "2") == sorted(wrong, key=lambda at: shares[at])[:2]
+    sure = found("--class", "ring", "--alpha", "0.3")
+    assert found("--class", "ring", "--top", "3") == sorted(sure, key=lambda at: shares[at])[:3]
+    unsure = found("--uncertain", "--alpha", "0.01")
+    ranked = sorted(unsure, key=lambda at: shares[at])
+    assert found("--uncertain", "--alpha", "0.01", "--top", "1") == ranked[:1]
+
+
+def test_the_sparsest_are_told_by_the_share_of_what_is_removed() -> None:
+    from cores.explain.explained import ExplainedGraph
+    from cores.explain.survey import Survey
+
+    record = {"node_ratio": 0.25, "edge_ratio": 0.5}
+    graph = ExplainedGraph(0, record, None, [], [], [], [], [], None, None, None, None)
+    assert [Survey(edges, {})._share(graph) for edges in (False, True)] == [0.25, 0.5]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -165,6 +205,9 @@ def test_conditions_choose_graphs_and_add_up(
         (["--graphs", "99"], "none of the 2 graphs meets all conditions"),
         (["--class", "rings"], "the model knows no class 'rings'; did you mean ring?"),
         (["--count", "0"], "--count must be positive, got 0"),
+        (["--top", "0"], "--top must be positive, got 0"),
+        (["--largest", "-2"], "--largest must be positive, got -2"),
+        (["--top", "2", "--largest", "2"], "--top and --largest are opposites; choose one"),
         (["--errors"], "--errors needs true labels, and the input has none (--label-column)"),
         (["--alpha", "2"], "--alpha must lie in (0, 1), got 2.0"),
         (["--smiles-column", "smile"], "no column 'smile'"),
@@ -301,7 +344,7 @@ def test_a_test_graph_without_a_prediction_is_left_out_and_no_other(
     ask: Ask, molecule_table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its row in the file has another number than it has among the test graphs."""
-    from cores.runs import predict
+    from cores.runs import predictor
 
     data, run = tmp_path / "data.csv", tmp_path / "run"
     data.write_text(molecule_table(80))
@@ -313,7 +356,7 @@ def test_a_test_graph_without_a_prediction_is_left_out_and_no_other(
     def last_missing(probs: torch.Tensor) -> torch.Tensor:
         return torch.arange(len(probs)) == len(probs) - 1
 
-    monkeypatch.setattr(predict, "unpredicted", last_missing)
+    monkeypatch.setattr(predictor, "unpredicted", last_missing)
     _, printed, _ = ask("explain", run, "--out", tmp_path / "some.jsonl", "--json", *CPU)
     assert json.loads(printed)["errors"] == 1
     some = [json.loads(line) for line in (tmp_path / "some.jsonl").read_text().splitlines()]

@@ -1,5 +1,7 @@
 """Faithfulness of kept parts: by hand, and as PyG measures it."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
@@ -9,12 +11,14 @@ from cores.config import NetworkConfig, Removal
 from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
 from cores.evaluation.faithfulness import (
+    agreement_metrics,
     faithfulness_metrics,
     one_edge_each,
     permuted,
     rest_of,
     shuffled_nodes,
 )
+from cores.evaluation.predictions import Predictions, predict
 from cores.graphs.batches import as_batch
 from cores.graphs.store import GraphStore
 from cores.models.classifier import Classifier
@@ -51,6 +55,10 @@ def chooser(removal: Removal) -> SparseClassifier:
     return model
 
 
+def measured(model: SparseClassifier, store: GraphStore) -> dict[str, float | None]:
+    return faithfulness_metrics(model, store, predict(model, store))
+
+
 def sum_model(removal: Removal) -> SparseClassifier:
     """Class 1 is likely where the first feature's sum over the nodes is large."""
     model = chooser(removal)
@@ -77,7 +85,7 @@ def test_by_hand() -> None:
         return -as_batch(batch).x[:, 0]  # large: remove
 
     model.policy.forward = logits  # type: ignore[method-assign]
-    found = faithfulness_metrics(model, GraphStore.from_graphs([data]))
+    found = measured(model, GraphStore.from_graphs([data]))
     sigmoid = torch.tensor([4.0, 5.0, -1.0]).sigmoid()  # full, kept, rest
     assert found["sufficiency"] == pytest.approx(float(sigmoid[0] - sigmoid[1]))
     assert found["comprehensiveness"] == pytest.approx(float(sigmoid[0] - sigmoid[2]))
@@ -90,13 +98,13 @@ def test_by_hand() -> None:
 
 @pytest.mark.parametrize("removal", REMOVALS)
 def test_a_gnn_does_not_care_how_nodes_are_numbered(removal: Removal) -> None:
-    found = faithfulness_metrics(chooser(removal), graphs())
+    found = measured(chooser(removal), graphs())
     assert found["permutation_stability"] == pytest.approx(1.0)
     for name in ("edge_stability", "idempotence"):
         value = found[name]
         assert value is not None
         assert 0 < value <= 1
-    assert faithfulness_metrics(chooser(removal), graphs()) == found, "chance is seeded"
+    assert measured(chooser(removal), graphs()) == found, "chance is seeded"
 
 
 @pytest.mark.parametrize(("removal", "stability"), [("node", 0.5), ("edge", 1.0)])
@@ -113,15 +121,15 @@ def test_a_missing_edge_may_change_what_is_kept(removal: Removal, stability: flo
         return torch.where(degree > 0, -1.0, 1.0)
 
     model.policy.forward = logits  # type: ignore[method-assign]
-    found = faithfulness_metrics(model, GraphStore.from_graphs([data]))
+    found = measured(model, GraphStore.from_graphs([data]))
     assert found["edge_stability"] == stability, "of edges, the missing one does not count"
 
 
 @pytest.mark.parametrize("removal", REMOVALS)
 def test_kept_part_and_rest_share_nothing(removal: Removal) -> None:
     batch = graphs().batch(torch.arange(20))
-    choice = chooser(removal).choose(batch)
-    rest, kept = rest_of(choice), choice.subgraph.batch
+    subgraph = chooser(removal).choose(batch).subgraph
+    rest, kept = rest_of(batch, subgraph, removal), subgraph.batch
     if removal == "edge":
         assert rest.edge_index.size(1) + kept.edge_index.size(1) == batch.edge_index.size(1)
         assert rest.x.size(0) == batch.x.size(0)
@@ -129,6 +137,73 @@ def test_kept_part_and_rest_share_nothing(removal: Removal) -> None:
         assert rest.x.size(0) + kept.x.size(0) == batch.x.size(0)
         both = torch.cat([rest.x, kept.x])
         assert torch.equal(both[both[:, 0].argsort()], batch.x[batch.x[:, 0].argsort()])
+
+
+def test_an_edge_between_removed_nodes_belongs_to_the_rest() -> None:
+    """Also where the policy would have kept it, had it kept its ends."""
+    batch = graphs().batch(torch.arange(20))
+    model = chooser("both")
+    subgraph = model.choose(batch).subgraph
+    rest = rest_of(batch, subgraph, "both")
+    gone = subgraph.removed_nodes[batch.edge_index].all(dim=0)
+    assert rest.edge_index.size(1) == int(gone.sum()) > 0
+
+
+@pytest.mark.parametrize("removal", REMOVALS)
+def test_the_policy_is_not_asked_again_about_graphs_it_has_decided_on(removal: Removal) -> None:
+    model, store = chooser(removal), graphs()
+    predictions = predict(model, store)
+    asked: list[Tensor] = []
+    model.policy.register_forward_pre_hook(lambda _, given: asked.append(given[0].edge_index))
+    faithfulness_metrics(model, store, predictions)
+    whole = store.batch(torch.arange(20)).edge_index
+    assert len(asked) == 3, "the kept part, other numbers, one edge less"
+    assert not any(torch.equal(edges, whole) for edges in asked)
+
+
+def kept_nodes(store: GraphStore, kept: list[list[int]]) -> Predictions:
+    """Predictions that keep these nodes, by their numbers in all graphs."""
+    found = predict(chooser("node"), store)
+    removed = torch.ones(int(store.node_ptr[-1]), dtype=torch.bool)
+    removed[torch.tensor([node for graph in kept for node in graph])] = False
+    return replace(found, removed_nodes=removed)
+
+
+def path_of(nodes: int) -> Data:
+    ends = torch.arange(nodes - 1)
+    edges = torch.stack([torch.cat([ends, ends + 1]), torch.cat([ends + 1, ends])])
+    return Data(x=torch.randn(nodes, 10), edge_index=edges, y=torch.tensor([0]))
+
+
+def test_models_that_keep_the_same_overlap_wholly_and_others_by_what_they_share() -> None:
+    """Two graphs of four nodes; three models, so three pairs."""
+    store = GraphStore.from_graphs([path_of(4), path_of(4)])
+    first = kept_nodes(store, [[0, 1], [4, 5, 6, 7]])
+    second = kept_nodes(store, [[1, 2], [4, 5, 6, 7]])
+    third = kept_nodes(store, [[0, 1], [4]])
+    assert agreement_metrics([first, first], store, "node")["run_overlap"] == 1
+    found = agreement_metrics([first, second, third], store, "node")
+    pairs = [1 / 3, 1, 1, 1 / 4, 1 / 3, 1 / 4]  # 1 with 2, 1 with 3, 2 with 3; two graphs each
+    assert found["run_overlap"] == pytest.approx(sum(pairs) / 6)
+    assert agreement_metrics([first, second, third], store, "node") == found, "chance is seeded"
+
+
+def test_random_parts_overlap_as_chance_has_it() -> None:
+    store = GraphStore.from_graphs([path_of(10) for _ in range(400)])
+    kept = [list(range(10 * graph, 10 * graph + 3)) for graph in range(400)]
+    predictions = kept_nodes(store, kept)
+    found = agreement_metrics([predictions, predictions], store, "node")
+    ways = {0: 35, 1: 63, 2: 21, 3: 1}  # of 120 choices of 3 out of 10: how many are shared
+    expected = sum(number * shared / (6 - shared) for shared, number in ways.items()) / 120
+    assert found["run_overlap_random"] == pytest.approx(expected, abs=0.03)
+
+
+@pytest.mark.parametrize("removal", ["edge", "both"])
+def test_a_model_agrees_with_itself(removal: Removal) -> None:
+    store = graphs()
+    predictions = predict(chooser(removal), store)
+    found = agreement_metrics([predictions, predictions], store, removal)
+    assert found["run_overlap"] == 1 > found["run_overlap_random"] > 0
 
 
 def test_a_permuted_graph_is_the_same_graph() -> None:
@@ -156,7 +231,7 @@ def test_one_edge_of_every_graph_is_both_its_directions() -> None:
 def test_graphs_without_edges_have_no_stability_against_their_loss() -> None:
     lonely = Data(x=torch.randn(3, 10), edge_index=torch.empty(2, 0, dtype=torch.long))
     lonely.y = torch.tensor([0])
-    found = faithfulness_metrics(chooser("node"), GraphStore.from_graphs([lonely]))
+    found = measured(chooser("node"), GraphStore.from_graphs([lonely]))
     assert found["edge_stability"] is None
     assert found["permutation_stability"] == 1
 
@@ -169,7 +244,7 @@ def test_fidelity_is_what_pyg_measures() -> None:
     from cores.explain.explainer import CoresExplainer
 
     model, store = chooser("edge"), graphs()
-    found = faithfulness_metrics(model, store)
+    found = measured(model, store)
     explainer = Explainer(
         model.classifier,
         CoresExplainer(model.policy),

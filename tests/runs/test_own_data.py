@@ -15,7 +15,8 @@ from cores.config import RunConfig
 from cores.data.dataset import checked
 from cores.data.inputs.columns import ColumnNames
 from cores.runs import predict
-from cores.runs.predict import PredictOptions, predict_file, predict_folder
+from cores.runs.predict import predict_file, predict_folder
+from cores.runs.predictor import PredictOptions
 from cores.runs.run import evaluate_run, train_run
 from cores.training import judge as judges
 
@@ -174,7 +175,7 @@ def test_pieces_of_a_changed_folder_are_not_joined(
     def full(*_: Any) -> None:
         raise UserError("disk full")
 
-    monkeypatch.setattr(predict, "_join", full)
+    monkeypatch.setattr(predict, "join_pieces", full)
     with pytest.raises(UserError, match="disk full"):
         predict_file(run, str(tu_folder), out, PredictOptions(), device="cpu")
     (tu_folder / "toy_graph_labels.txt").write_text("1\n" * 12)

@@ -1,39 +1,27 @@
-"""Predictions for files: a record per row in order, the same however they are made, resumable."""
+"""Predictions for files: a record per row in order, the same however they are made."""
 
 import csv
-import errno
 import gzip
 import io
 import json
-import logging
 import os
 import shutil
-import signal
-import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pytest
 import torch
-from distributed import LocalCluster
 from pyarrow import parquet
 from rdkit import Chem
 
 from cores.data.inputs import sources
-from cores.data.inputs.columns import ColumnNames
 from cores.data.molecules import ATOM_COLUMNS
 from cores.errors import UserError
 from cores.files import read_json, write_json
 from cores.runs import predict, records
-from cores.runs.predict import (
-    PredictOptions,
-    Predictor,
-    predict_file,
-    predict_folder,
-    predict_records,
-)
+from cores.runs.predict import predict_file, predict_records
+from cores.runs.predictor import PredictOptions, Predictor
 from cores.runs.run import evaluate_run
 from cores.training.state import load_state, save_state
 
@@ -44,21 +32,7 @@ FIELDS = [
     *("id", "prediction", "probability", "probabilities", "prediction_set", "p_values"),
     *("kept_nodes", "kept_edges", "node_ratio", "edge_ratio", "kept_smiles", "error"),
 ]
-
-
-@pytest.fixture(autouse=True)
-def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Chunks of 8 rows, so that a small file has several."""
-    monkeypatch.setattr(predict, "CHUNK", 8)
-
-
-@pytest.fixture
-def new_file(tmp_path: Path, molecule_table: Table) -> Path:
-    """Thirty rows without labels, three of them no molecules."""
-    lines = molecule_table(30, labelled=False).splitlines()
-    lines[3], lines[11], lines[30] = "m2,C(", "m10,", "m29"
-    (tmp_path / "new.csv").write_text("\n".join(lines) + "\n")
-    return tmp_path / "new.csv"
+pytestmark = pytest.mark.usefixtures("small_chunks")
 
 
 def all_records(run: Path, source: Path, options: PredictOptions = PLAIN) -> list[dict[str, Any]]:
@@ -233,140 +207,6 @@ def test_any_model_predicts(
     assert len(cells(written(run, new_file, tmp_path / "o.csv").decode())) == 30
 
 
-def interrupted(run: Path, source: Path, out: Path, after: int = 2) -> Path:
-    """The folder of pieces that a command leaves that was killed after some of them."""
-
-    def kill(rows: int) -> None:
-        if rows and len(list(out.with_name(f"{out.name}.pieces").glob("*.piece"))) >= after:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        predict_file(run, str(source), out, PLAIN, device="cpu", advance=kill)
-    assert not out.exists()
-    return out.with_name(f"{out.name}.pieces")
-
-
-def test_pieces_are_not_written_where_a_link_leads(
-    molecule_run: Path, new_file: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "o.csv.pieces").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(UserError, match=r"o.csv.pieces is a link"):
-        predict_file(molecule_run, str(new_file), tmp_path / "o.csv", PLAIN, device="cpu")
-    assert not list((tmp_path / "elsewhere").iterdir())
-
-
-def test_the_same_command_goes_on_after_a_kill(
-    molecule_run: Path, new_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = written(molecule_run, new_file, tmp_path / "whole.csv")
-    pieces = interrupted(molecule_run, new_file, tmp_path / "o.csv")
-    (pieces / ".00000003.piece.0123456789ab.tmp").write_text("half")
-    computed, rows = [], []
-    real = Predictor.records
-    monkeypatch.setattr(
-        Predictor, "records", lambda self, rows: computed.append(rows.first) or real(self, rows)
-    )
-    summary = predict_file(
-        molecule_run, str(new_file), tmp_path / "o.csv", PLAIN, device="cpu", advance=rows.append
-    )
-    assert computed == [16, 24]
-    assert sum(rows) == summary.records == 30
-    assert summary.errors == len(summary.first_errors) == 3
-    assert (tmp_path / "o.csv").read_bytes() == whole
-    assert not pieces.exists()
-
-
-def test_a_lost_piece_is_made_anew(molecule_run: Path, new_file: Path, tmp_path: Path) -> None:
-    whole = written(molecule_run, new_file, tmp_path / "whole.csv")
-    pieces = interrupted(molecule_run, new_file, tmp_path / "o.csv", after=3)
-    next(iter(sorted(pieces.glob("*.piece")))).unlink()
-    assert written(molecule_run, new_file, tmp_path / "o.csv") == whole
-
-
-def test_a_damaged_piece_is_told(molecule_run: Path, new_file: Path, tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
-    whole = written(molecule_run, new_file, tmp_path / "whole.parquet")
-    pieces = interrupted(molecule_run, new_file, tmp_path / "o.parquet", after=3)
-    first, second, *_ = sorted(pieces.glob("*.piece"))
-    second.write_bytes(first.read_bytes()[:100])
-    with pytest.raises(UserError, match=rf"{second.name} is damaged; delete it, and the same"):
-        written(molecule_run, new_file, tmp_path / "o.parquet")
-    second.unlink()
-    (pieces / "00000000.errors").write_text("3")
-    with pytest.raises(UserError, match=r"00000000.errors is damaged; delete .*o.parquet.pieces"):
-        written(molecule_run, new_file, tmp_path / "o.parquet")
-    (pieces / "00000000.errors").unlink()
-    assert written(molecule_run, new_file, tmp_path / "o.parquet") == whole
-
-
-def test_nothing_is_written_over(molecule_run: Path, new_file: Path, tmp_path: Path) -> None:
-    (tmp_path / "o.csv").write_text("mine")
-    with pytest.raises(
-        UserError, match=r"o.csv exists already; delete it, or choose another `out`"
-    ):
-        written(molecule_run, new_file, tmp_path / "o.csv")
-    (tmp_path / "p.csv.pieces").mkdir()
-    (tmp_path / "p.csv.pieces" / "mine").touch()
-    with pytest.raises(UserError, match=r"p.csv.pieces is in the way"):
-        written(molecule_run, new_file, tmp_path / "p.csv")
-
-
-@pytest.mark.parametrize("rows", [None, "", "id,smiles\na,no molecule\n"])
-def test_what_can_only_be_refused_leaves_no_pieces(
-    molecule_run: Path, tmp_path: Path, rows: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    if rows is not None:
-        Path("in.csv").write_text(rows)
-    with pytest.raises(UserError):
-        predict_file(molecule_run, "in.csv", Path("o.csv"), PredictOptions())
-    assert [path.name for path in tmp_path.iterdir() if path.name != "in.csv"] == []
-
-
-def test_pieces_of_another_prediction_are_not_joined(
-    molecule_run: Path, new_file: Path, tmp_path: Path, molecule_table: Table
-) -> None:
-    out = tmp_path / "o.csv"
-    interrupted(molecule_run, new_file, out)
-    with pytest.raises(UserError, match="holds pieces of another prediction; delete it"):
-        written(molecule_run, new_file, out, PredictOptions(alpha=0.3))
-    new_file.write_text(molecule_table(20))
-    with pytest.raises(UserError, match="holds pieces of another prediction; delete it"):
-        written(molecule_run, new_file, out)
-
-
-def test_a_command_that_did_nothing_leaves_nothing(
-    molecule_run: Path, new_file: Path, tmp_path: Path
-) -> None:
-    wrong = PredictOptions(columns=ColumnNames(smiles="smile"))
-    with pytest.raises(UserError, match="did you mean smiles"):
-        written(molecule_run, new_file, tmp_path / "o.csv", wrong)
-    assert [path.name for path in tmp_path.iterdir()] == ["new.csv"]
-    written(molecule_run, new_file, tmp_path / "o.csv")
-
-
-def test_a_full_disk_is_told_and_the_same_command_goes_on(
-    molecule_run: Path, new_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = written(molecule_run, new_file, tmp_path / "whole.csv")
-
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    with monkeypatch.context() as patch:
-        patch.setattr(records.RecordFormat, "join", full)
-        with pytest.raises(UserError, match="No space left on device; the same command goes on"):
-            written(molecule_run, new_file, tmp_path / "o.csv")
-    assert not (tmp_path / "o.csv").exists()
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full)
-        with pytest.raises(UserError, match=r"cannot write .* No space left on device"):
-            written(molecule_run, new_file, tmp_path / "p.csv")
-    assert written(molecule_run, new_file, tmp_path / "o.csv") == whole
-    assert written(molecule_run, new_file, tmp_path / "p.csv") == whole
-
-
 def test_on_error_fail_stops_at_the_first_row(
     molecule_run: Path, new_file: Path, tmp_path: Path
 ) -> None:
@@ -529,152 +369,6 @@ def test_a_file_without_rows_is_refused(molecule_run: Path, tmp_path: Path) -> N
     (tmp_path / "none.csv").write_text("smiles\n")
     with pytest.raises(UserError, match=r"none.csv holds no graphs"):
         written(molecule_run, tmp_path / "none.csv", tmp_path / "o.csv")
-
-
-@pytest.fixture
-def folder(tmp_path: Path, molecule_table: Table) -> Path:
-    """Four files of a folder: one packed, one without rows."""
-    path = tmp_path / "parts"
-    path.mkdir()
-    (path / "a.csv").write_text(molecule_table(20))
-    (path / "b.csv.gz").write_bytes(gzip.compress(molecule_table(10, labelled=False).encode()))
-    (path / "c.csv").write_text("id,smiles\nx,C(\n")
-    (path / "d.csv").write_text("id,smiles\n")
-    (path / "_SUCCESS").touch()
-    return path
-
-
-def folder_content(out: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in out.iterdir() if path.name[0] != "."}
-
-
-def test_a_folder_of_files_becomes_a_folder_of_files(
-    molecule_run: Path, folder: Path, tmp_path: Path
-) -> None:
-    out, files = tmp_path / "out", list[int]()
-    summary = predict_folder(molecule_run, folder, out, PLAIN, device="cpu", advance=files.append)
-    assert (summary.records, summary.errors, sum(files)) == (31, 1, 4)
-    assert summary.first_errors == ("x: line 2: invalid SMILES 'C('",)
-    found = folder_content(out)
-    assert sorted(found) == ["a.csv", "b.csv", "c.csv", "d.csv"]
-    assert found["a.csv"] == written(molecule_run, folder / "a.csv", tmp_path / "alone.csv")
-    assert found["d.csv"].decode() == ",".join(FIELDS) + "\n"
-    (out / "a.csv").write_text("left alone")
-    (out / "b.csv").unlink()
-    assert predict_folder(molecule_run, folder, out, PLAIN, device="cpu") == summary
-    assert folder_content(out) == {**found, "a.csv": b"left alone"}
-    with pytest.raises(UserError, match="out holds other files or predictions; choose another"):
-        predict_folder(molecule_run, folder, out, PredictOptions(alpha=0.3), device="cpu")
-
-
-def test_a_folder_is_never_its_own_output(molecule_run: Path, folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="is the input; choose another `out`"):
-        predict_folder(molecule_run, folder, folder, PLAIN, device="cpu")
-    (folder / "a.csv.gz").write_bytes(gzip.compress(b"smiles\nC\n"))
-    with pytest.raises(UserError, match=r"files that differ only in .gz"):
-        predict_folder(molecule_run, folder, tmp_path / "out", PLAIN, device="cpu")
-
-
-@pytest.mark.parametrize("summary", ["[]", "{}", '{"records": "x", "errors": 0}', "null"])
-def test_a_damaged_summary_is_named(
-    molecule_run: Path, folder: Path, tmp_path: Path, summary: str
-) -> None:
-    predict_folder(molecule_run, folder, tmp_path / "out", PLAIN, device="cpu")
-    (tmp_path / "out" / ".a.csv.json").write_text(summary)
-    with pytest.raises(UserError, match=r"\.a\.csv\.json is damaged; delete it"):
-        predict_folder(molecule_run, folder, tmp_path / "out", PLAIN, device="cpu")
-
-
-def test_a_bad_file_of_a_folder_is_named(molecule_run: Path, folder: Path, tmp_path: Path) -> None:
-    (folder / "bad.csv").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(UserError, match=r"bad.csv: .*bad.csv is not UTF-8 text"):
-        predict_folder(molecule_run, folder, tmp_path / "out", PLAIN, device="cpu")
-
-
-@pytest.fixture
-def cluster() -> Iterator[LocalCluster]:
-    """A real scheduler with two worker processes."""
-    with LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
-    ) as cluster:
-        yield cluster
-
-
-def test_a_killed_worker_of_a_cluster_loses_nothing(
-    molecule_run: Path,
-    folder: Path,
-    tmp_path: Path,
-    cluster: LocalCluster,
-    molecule_table: Table,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(predict, "CHUNK", sources.CHUNK)  # as the workers have it
-    for name in "efgh":
-        (folder / f"{name}.csv").write_text(molecule_table(400))
-    out = tmp_path / "there"
-
-    def kill() -> None:
-        deadline = time.monotonic() + 60
-        while not list(out.glob("*.pieces")) and time.monotonic() < deadline:
-            time.sleep(0.005)
-        os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
-
-    killer = threading.Thread(target=kill)
-    killer.start()
-    address = cluster.scheduler_address
-    there = predict_folder(molecule_run, folder, out, PLAIN, device="cpu", scheduler=address)
-    killer.join()
-    here = predict_folder(molecule_run, folder, tmp_path / "here", PLAIN, device="cpu")
-    assert there == here
-    assert folder_content(out) == folder_content(tmp_path / "here")
-
-
-@pytest.mark.parametrize("where", ["between two pieces", "in the output"])
-@pytest.mark.parametrize("name", ["o.csv", "o.jsonl.gz", "o.parquet"])
-def test_a_prediction_that_was_killed_ends_as_one_that_was_not(
-    molecule_run: Path,
-    new_file: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    killed: Callable[[Callable[[], object]], None],
-    name: str,
-    where: str,
-) -> None:
-    """SIGKILL after two of four pieces, and when half of the output was written."""
-    whole = written(molecule_run, new_file, tmp_path / f"whole-{name}")
-    out = tmp_path / name
-
-    def kill(*_: object) -> None:
-        if where == "in the output" or len(list(tmp_path.glob("*.pieces/*.piece"))) == 2:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    def half_a_join(kind: records.RecordFormat, pieces: list[Path], file: IO[bytes]) -> None:
-        file.write(whole[: len(whole) // 2])
-        file.flush()
-        kill()
-
-    with monkeypatch.context() as patched:
-        advance = kill if where == "between two pieces" else lambda rows: None
-        patched.setattr(records.RecordFormat, "join", half_a_join)
-        killed(
-            lambda: predict_file(
-                molecule_run, str(new_file), out, PLAIN, device="cpu", advance=advance
-            )
-        )
-    assert not out.exists()
-    assert written(molecule_run, new_file, out) == whole
-    assert not list(tmp_path.glob("*.pieces"))
-
-
-def test_a_file_that_a_killed_worker_had_joined_is_done(
-    molecule_run: Path, folder: Path, tmp_path: Path
-) -> None:
-    """Killed after the output was there and before its pieces were gone."""
-    out = tmp_path / "a.csv"
-    out.write_text("whole")
-    (tmp_path / "a.csv.pieces").mkdir()
-    assert predict._predict_partition(molecule_run, PLAIN, "cpu", (folder / "a.csv", out)) is None
-    assert not (tmp_path / "a.csv.pieces").exists()
 
 
 def test_predictions_of_saved_graphs(

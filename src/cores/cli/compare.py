@@ -1,5 +1,6 @@
 """`cores compare`: several models on one dataset."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,16 @@ from cores.config import merged
 from cores.config.models import CONVS, MODELS, model_spec
 from cores.data.catalogue import canonical_name
 from cores.errors import failed
+from cores.runs.rows import Row
 
 
 def _parser() -> CommandParser:
     parser = CommandParser(
         "Train several models on the same splits of one dataset and print one table: accuracy, "
         "balanced accuracy, kept ratio, an independent classifier (the judge) on the kept "
-        "subgraphs and on random ones as small, in percent, and seconds of training. Finished runs "
-        "are not repeated: the same command continues after an interruption.",
+        "subgraphs and on random ones as small, in percent, and seconds of training. A picture "
+        "shows accuracy over kept share. Finished runs are not repeated: the same command "
+        "continues after an interruption.",
         usage="cores compare --dataset NAME [options]",
     )
     parser.add_argument(
@@ -74,7 +77,8 @@ def _parser() -> CommandParser:
         type=named_path,
         default=None,
         metavar="FOLDER",
-        help="Folder of the run folders (default: runs/compare-DATASET).",
+        help="Folder of the run folders and of the picture, comparison.png (default: "
+        "runs/compare-DATASET).",
     )
     add_columns(parser, split=True)
     add_data_root(parser)
@@ -84,7 +88,7 @@ def _parser() -> CommandParser:
 
 def _compare(options: Namespace) -> dict[str, Any]:
     from cores.data.datasets import load_dataset
-    from cores.runs.compare import compare, comparison_table
+    from cores.runs.compare import COLUMNS, LEGEND, compare, comparison_lines
     from cores.runs.device import choose_device
     from cores.runs.rows import as_measured
     from cores.runs.runner import has_fault
@@ -129,16 +133,32 @@ def _compare(options: Namespace) -> dict[str, Any]:
             columns=None if own is None else own.named,
             done=done,
         )
+    title = f"{Path(dataset).name} ({CONVS[options.conv].title})"
+    pictures = [str(path) for path in _pictures(rows, title, out)]
     if rows and not options.json:
-        caption = f"{dataset} ({CONVS[options.conv].title}), percent"
-        display.print_table(caption, comparison_table(rows).markdown())
+        caption = f"{title}, percent, mean ± deviation over the splits"
+        display.print_columns(caption, COLUMNS, comparison_lines(rows))
+        display.print_lines([*LEGEND, f"Picture: {pictures[0]}"])
     if failures:
         folder, reason = next(iter(failures.items()))
         raise failed(
             f"{len(failures)} runs failed, the first {folder.name}: {reason}",
             ours=any(has_fault(path) for path in failures),
         )
-    return {"dataset": dataset, "rows": [as_measured(row) for row in rows]}
+    return {
+        "dataset": dataset,
+        "rows": [as_measured(row) for row in rows],
+        "pictures": pictures,
+    }
+
+
+def _pictures(rows: Sequence[Row], title: str, out: Path) -> list[Path]:
+    """Draw what has been measured, into the folder of the runs."""
+    if not rows:
+        return []
+    from cores.explain.tradeoff import tradeoff_figure
+
+    return tradeoff_figure(rows, title, out / "comparison")
 
 
 COMPARE = Command(

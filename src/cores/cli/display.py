@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -136,6 +136,19 @@ def print_table(caption: str, table: str) -> None:
     console.print(_text(caption, style="bold"))
     lines = map(terminal, table.splitlines())
     console.print(Markdown("\n".join(lines)))
+
+
+def print_columns(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Names and numbers below a caption, as narrow as they are."""
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for number, name in enumerate(head):
+        justify: JustifyMethod = "right" if number else "left"
+        table.add_column(_text(name), justify=justify, no_wrap=number > 0)
+    for row in rows:
+        table.add_row(*map(_text, row))
+    console = Console()
+    console.print(_text(caption, style="bold"))
+    console.print(table)
 
 
 def print_lines(lines: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ from jsonargparse import Namespace
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
-from cores.cli.inputs import add_columns, add_unknown, column_names
+from cores.cli.inputs import add_columns, add_run, add_unknown, column_names
 from cores.cli.sets import add_sets
 from cores.cli.train import TRAIN
 from cores.cli.values import path_or_none
@@ -17,7 +17,7 @@ from cores.errors import UserError
 
 def _parser() -> CommandParser:
     parser = CommandParser("Measure a saved model on its own test split, or on another dataset.")
-    parser.add_argument("run", metavar="RUN", help="Run folder that `cores train` made.")
+    add_run(parser)
     parser.add_argument(
         "--dataset",
         type=str,
@@ -36,6 +36,15 @@ def _parser() -> CommandParser:
         action="store_true",
         help="Also measure how faithful the kept parts are: sufficiency, comprehensiveness, "
         "fidelity, idempotence, stability.",
+    )
+    parser.add_argument(
+        "--other",
+        type=str,
+        nargs="+",
+        default=[],
+        metavar="RUN",
+        help="Also measure the overlap with what these runs keep of the same graphs: the same "
+        "settings and split, other seeds.",
     )
     add_unknown(parser)
     add_columns(parser)
@@ -59,6 +68,7 @@ def _evaluate(options: Namespace) -> dict[str, Any]:
         per_class=options.per_class,
         sample=options.sample,
         explanations=options.explanations,
+        others=[Path(run) for run in options.other],
         columns=column_names(options),
         on_error=options.on_error,
         on_unknown=options.on_unknown,

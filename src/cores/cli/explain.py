@@ -8,7 +8,14 @@ from jsonargparse import Namespace
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
-from cores.cli.inputs import add_columns, add_unknown, column_names
+from cores.cli.inputs import (
+    add_columns,
+    add_input,
+    add_run,
+    add_unknown,
+    column_names,
+    predict_options,
+)
 from cores.cli.sets import add_sets
 from cores.cli.values import named_path, numbers, path_or_none
 from cores.data.inputs.columns import ColumnNames
@@ -20,14 +27,8 @@ def _parser() -> CommandParser:
         "Show what a trained model kept of graphs: one HTML page that works offline, records, or "
         "pictures. Conditions add up: a graph must meet all of them.",
     )
-    parser.add_argument("run", metavar="RUN", help="Run folder that `cores train` made.")
-    parser.add_argument(
-        "input",
-        metavar="INPUT",
-        nargs="?",
-        default=None,
-        help="Graphs, as for `cores predict` (default: the run's test graphs).",
-    )
+    add_run(parser)
+    add_input(parser, default="the run's test graphs")
     parser.add_argument(
         "--out",
         type=named_path,
@@ -55,7 +56,21 @@ def _parser() -> CommandParser:
         help="Only graphs with no label, or several, in the prediction set.",
     )
     parser.add_argument(
-        "--count", type=int, default=100, metavar="N", help="At most so many (default: 100)."
+        "--top",
+        type=int,
+        default=None,
+        metavar="N",
+        help="Only the N graphs with the smallest kept share.",
+    )
+    parser.add_argument(
+        "--largest",
+        type=int,
+        default=None,
+        metavar="N",
+        help="Only the N graphs with the largest kept share.",
+    )
+    parser.add_argument(
+        "--count", type=int, default=None, metavar="N", help="At most so many (default: 100)."
     )
     add_sets(parser)
     add_unknown(parser)
@@ -73,22 +88,22 @@ def _explain(options: Namespace) -> dict[str, Any]:
         positions = frozenset(numbers(options.graphs, "--graphs", first=0))
     from cores.explain.run import explain_run
     from cores.explain.survey import Choice
-    from cores.runs.predict import PredictOptions
 
     begin = perf_counter()
     out, survey = explain_run(
         Path(options.run),
         options.input,
         path_or_none(options.out),
-        Choice(positions, options["class"], options.errors, options.uncertain, options.count),
-        PredictOptions(
-            alpha=options.alpha,
-            score=options.score,
-            per_class=options.per_class,
-            columns=column_names(options),
-            on_error=options.on_error,
-            on_unknown=options.on_unknown,
+        Choice(
+            positions,
+            options["class"],
+            options.errors,
+            options.uncertain,
+            options.count,
+            options.top,
+            options.largest,
         ),
+        predict_options(options),
         device=options.device,
         data_root=path_or_none(options.data_root),
     )

@@ -8,6 +8,7 @@ from jsonargparse import Namespace
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_import
+from cores.cli.inputs import add_run
 from cores.cli.values import named_path, path_or_none
 
 
@@ -16,7 +17,7 @@ def _parser() -> CommandParser:
         "Write a trained model as one ONNX file: policy, removal and classifier. The file is "
         "compared with the model on random graphs before it is written."
     )
-    parser.add_argument("run", metavar="RUN", help="Run folder that `cores train` made.")
+    add_run(parser)
     parser.add_argument(
         "--format", type=Literal["onnx"], default="onnx", help="Kind of file (default: onnx)."
     )

@@ -14,6 +14,40 @@ from cores.errors import UserError
 
 if TYPE_CHECKING:
     from cores.data.dataset import Dataset
+    from cores.runs.predictor import PredictOptions
+
+
+def add_run(parser: CommandParser) -> None:
+    """The run that a command is about."""
+    parser.add_argument("run", metavar="RUN", help="Run folder that `cores train` made.")
+
+
+def add_input(parser: CommandParser, *, default: str | None = None) -> None:
+    """The graphs that a command reads; one that can do without says what it reads then."""
+    if default is not None:
+        text = f"Graphs, as for `cores predict` (default: {default})."
+        parser.add_argument("input", metavar="INPUT", nargs="?", default=None, help=text)
+        return
+    parser.add_argument(
+        "input",
+        metavar="INPUT",
+        help="csv, tsv, parquet, sdf, smi, jsonl, npz, pt, TU zip or folder, a folder of such "
+        "files, or the name of a dataset; labels are not needed.",
+    )
+
+
+def predict_options(options: Namespace) -> "PredictOptions":
+    """How the graphs of an input are predicted."""
+    from cores.runs.predictor import PredictOptions
+
+    return PredictOptions(
+        alpha=options.alpha,
+        score=options.score,
+        per_class=options.per_class,
+        columns=column_names(options),
+        on_error=options.on_error,
+        on_unknown=options.on_unknown,
+    )
 
 
 def add_columns(parser: CommandParser, *, split: bool = False, hidden: bool = False) -> None:

@@ -9,7 +9,7 @@ from jsonargparse import Namespace
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
-from cores.cli.inputs import add_columns, add_unknown, column_names
+from cores.cli.inputs import add_columns, add_input, add_run, add_unknown, predict_options
 from cores.cli.scheduler import add_scheduler, certificates
 from cores.cli.sets import add_sets
 from cores.cli.values import check_workers, named_path, path_or_none
@@ -21,13 +21,8 @@ def _parser() -> CommandParser:
         "Predict graphs with a trained model: one record per graph, in the order of the input. "
         "The same command again continues after an interruption.",
     )
-    parser.add_argument("run", metavar="RUN", help="Run folder that `cores train` made.")
-    parser.add_argument(
-        "input",
-        metavar="INPUT",
-        help="csv, tsv, parquet, sdf, smi, jsonl, npz, pt, TU zip or folder, a folder of such "
-        "files, or the name of a dataset; labels are not needed.",
-    )
+    add_run(parser)
+    add_input(parser)
     parser.add_argument(
         "--out",
         type=named_path,
@@ -59,16 +54,8 @@ def _predict(options: Namespace) -> dict[str, Any]:
     if out is None and (options.workers > 1 or options.scheduler):
         raise UserError("--workers and --scheduler need --out")
     from cores.data.inputs.sources import holds_rows
-    from cores.runs.predict import PredictOptions
 
-    how = PredictOptions(
-        alpha=options.alpha,
-        score=options.score,
-        per_class=options.per_class,
-        columns=column_names(options),
-        on_error=options.on_error,
-        on_unknown=options.on_unknown,
-    )
+    how = predict_options(options)
     begin = perf_counter()
     if out is None:
         return _print_records(run, source, how, options)

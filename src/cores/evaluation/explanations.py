@@ -10,16 +10,18 @@ from cores.graphs.store import GraphStore
 
 
 def ground_truth_metrics(predictions: Predictions, graphs: GraphStore) -> dict[str, float | None]:
-    """ROC-AUC of the scores, precision and recall of the kept nodes; nothing without ground truth.
+    """ROC-AUC of the scores; precision, recall and IoU of what is kept; nothing without truth.
 
-    Pooled over the nodes or edges of the graphs that have an explanation. All null for a model that
-    does not choose.
+    IoU, intersection over union, is also called Jaccard index. Pooled over the nodes or edges of
+    the graphs that have an explanation. All null for a model that does not choose.
     """
     if graphs.node_truth is None:
         return {}
-    metrics: dict[str, float | None] = dict.fromkeys(("node_auc", "node_precision", "node_recall"))
+    metrics: dict[str, float | None] = dict.fromkeys(
+        ("node_auc", "node_precision", "node_recall", "node_iou")
+    )
     if graphs.edge_truth is not None:
-        metrics["edge_auc"] = None
+        metrics |= dict.fromkeys(("edge_auc", "edge_iou"))
     if predictions.node_scores is None:
         return metrics
     truth, explained = _explained(graphs.node_truth, graphs.node_ptr)
@@ -27,9 +29,12 @@ def ground_truth_metrics(predictions: Predictions, graphs: GraphStore) -> dict[s
     touched = _touched(predictions, graphs)[explained]
     metrics["node_precision"] = _share(truth[touched])
     metrics["node_recall"] = _share(touched[truth])
+    metrics["node_iou"] = _iou(touched, truth)
     if graphs.edge_truth is not None and predictions.edge_scores is not None:
         truth, explained = _explained(graphs.edge_truth, graphs.edge_ptr)
         metrics["edge_auc"] = roc_auc(predictions.edge_scores[explained], truth)
+        kept = ~predictions.removed_edges[explained]
+        metrics["edge_iou"] = _iou(kept, truth)
     return metrics
 
 
@@ -70,6 +75,10 @@ def _touched(predictions: Predictions, graphs: GraphStore) -> Bool[Tensor, " nod
     touched = torch.zeros_like(kept)
     touched[ends[:, ~predictions.removed_edges].flatten()] = True
     return touched
+
+
+def _iou(kept: Bool[Tensor, " items"], truth: Bool[Tensor, " items"]) -> float | None:
+    return _share((kept & truth)[kept | truth])
 
 
 def _share(marks: Bool[Tensor, " items"]) -> float | None:

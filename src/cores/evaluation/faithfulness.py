@@ -1,22 +1,30 @@
-"""How faithful kept parts are, without ground truth: measured on the model alone."""
+"""How faithful kept parts are, without ground truth: measured on models alone."""
+
+from collections.abc import Sequence
+from itertools import combinations
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch_geometric.data import Batch
 
-from cores.evaluation.predictions import EVALUATION_BATCH
+from cores.config import Removal
+from cores.evaluation.predictions import Predictions
 from cores.graphs.batches import new_batch, with_pairs
+from cores.graphs.masks import largest
+from cores.graphs.segments import owners
 from cores.graphs.store import GraphStore
-from cores.graphs.subgraphs import remove_edges
-from cores.models.sparse import Choice, SparseClassifier
+from cores.graphs.subgraphs import Subgraph, remove_edges, remove_nodes
+from cores.models.sparse import SparseClassifier
 
 SEED = 0
-"""Of permutations and of the edges that are left out."""
+"""Of permutations, of the edges that are left out, and of random parts."""
 
 
 @torch.no_grad()
-def faithfulness_metrics(model: SparseClassifier, graphs: GraphStore) -> dict[str, float | None]:
+def faithfulness_metrics(
+    model: SparseClassifier, graphs: GraphStore, predictions: Predictions
+) -> dict[str, float | None]:
     """Means over the graphs.
 
     - ``sufficiency``: how much less probable the predicted class is from the kept part than from
@@ -29,12 +37,17 @@ def faithfulness_metrics(model: SparseClassifier, graphs: GraphStore) -> dict[st
     - ``permutation_stability``: overlap (intersection over union) of what is kept with what is
       kept when the nodes are numbered otherwise; 1 for any GNN.
     - ``edge_stability``: the same when one edge of the graph is missing; null without edges.
+
+    Args:
+        model: A classifier behind its policy.
+        graphs: What to measure on.
+        predictions: The model's, from its policy's mode.
     """
     model.eval()
     random = torch.Generator().manual_seed(SEED)
     found: dict[str, list[Tensor]] = {}
-    for batch in graphs.batches(EVALUATION_BATCH):
-        for name, values in _measured(model, batch, random).items():
+    for batch, kept, probs in predictions.batches(graphs):
+        for name, values in _measured(model, batch, kept, probs, random).items():
             found.setdefault(name, []).append(values)
     joined = {name: torch.cat(values).double() for name, values in found.items()}
     known = {name: values[values.isfinite()] for name, values in joined.items()}
@@ -42,57 +55,70 @@ def faithfulness_metrics(model: SparseClassifier, graphs: GraphStore) -> dict[st
 
 
 def _measured(
-    model: SparseClassifier, batch: Batch, random: torch.Generator
+    model: SparseClassifier,
+    batch: Batch,
+    subgraph: Subgraph,
+    kept: Float[Tensor, "graphs classes"],
+    random: torch.Generator,
 ) -> dict[str, Float[Tensor, " graphs"]]:
     """Of every graph; NaN where there is nothing to measure."""
-    choice = model.choose(batch)
-    full, kept, rest = (
-        model.classifier(each).softmax(dim=-1)
-        for each in (batch, choice.subgraph.batch, rest_of(choice))
-    )
+    remaining = rest_of(batch, subgraph, model.policy.removal)
+    full, rest = (model.classifier(each).softmax(dim=-1) for each in (batch, remaining))
     predicted = kept.argmax(dim=-1, keepdim=True)
     from_full, from_kept, from_rest = (
         each.gather(1, predicted).squeeze(1) for each in (full, kept, rest)
     )
     label = full.argmax(dim=-1)
-    again = model.choose(choice.subgraph.batch)
+    again = model.choose(subgraph.batch)
     return {
         "sufficiency": from_full - from_kept,
         "comprehensiveness": from_full - from_rest,
         "fidelity_minus": (kept.argmax(dim=-1) != label).float(),
         "fidelity_plus": (rest.argmax(dim=-1) != label).float(),
         "idempotence": again.elements.kept_ratio(again.removed),
-        "permutation_stability": _permutation_stability(model, choice, random),
-        "edge_stability": _edge_stability(model, choice, random),
+        "permutation_stability": _permutation_stability(model, batch, subgraph, random),
+        "edge_stability": _edge_stability(model, batch, subgraph, random),
     }
 
 
-def rest_of(choice: Choice) -> Batch:
-    """What is left of the graphs without the kept parts."""
-    return choice.elements.subgraph(~choice.removed).batch
+def rest_of(batch: Batch, kept: Subgraph, removal: Removal) -> Batch:
+    """What is left of the graphs without the kept parts; all nodes where only edges are removed."""
+    if removal == "edge":
+        return remove_edges(batch, ~kept.removed_edges)
+    return remove_nodes(batch, ~kept.removed_nodes)
 
 
 def _permutation_stability(
-    model: SparseClassifier, choice: Choice, random: torch.Generator
+    model: SparseClassifier, batch: Batch, kept: Subgraph, random: torch.Generator
 ) -> Float[Tensor, " graphs"]:
-    order = shuffled_nodes(choice.elements.batch, random)
-    found = model.choose(permuted(choice.elements.batch, order)).subgraph
+    order = shuffled_nodes(batch, random)
+    found = model.choose(permuted(batch, order)).subgraph
     removed_nodes = torch.empty_like(found.removed_nodes)
     removed_nodes[order] = found.removed_nodes
-    return _overlap(choice, removed_nodes, found.removed_edges)  # edges stay in their order
+    if model.policy.removal == "edge":  # edges stay in their order
+        return _edge_overlap(batch, ~kept.removed_edges, ~found.removed_edges)
+    return overlap(batch.batch, ~kept.removed_nodes, ~removed_nodes, batch.num_graphs)
 
 
 def _edge_stability(
-    model: SparseClassifier, choice: Choice, random: torch.Generator
+    model: SparseClassifier, batch: Batch, kept: Subgraph, random: torch.Generator
 ) -> Float[Tensor, " graphs"]:
-    batch = choice.elements.batch
     missing = one_edge_each(batch, random)
     found = model.choose(remove_edges(batch, missing)).subgraph
-    removed_edges = torch.ones_like(missing)
-    removed_edges[~missing] = found.removed_edges
-    stable = _overlap(choice, found.removed_nodes, removed_edges, missing)
+    if model.policy.removal == "edge":  # the missing one does not count
+        others = torch.zeros_like(missing)
+        others[~missing] = ~found.removed_edges
+        stable = _edge_overlap(batch, ~(kept.removed_edges | missing), others)
+    else:
+        stable = overlap(batch.batch, ~kept.removed_nodes, ~found.removed_nodes, batch.num_graphs)
     edges = torch.bincount(batch.batch[batch.edge_index[0]], minlength=batch.num_graphs)
     return stable.where(edges > 0, torch.nan)
+
+
+def _edge_overlap(
+    batch: Batch, kept: Bool[Tensor, " edges"], others: Bool[Tensor, " edges"]
+) -> Float[Tensor, " graphs"]:
+    return overlap(batch.batch[batch.edge_index[0]], kept, others, batch.num_graphs)
 
 
 def shuffled_nodes(batch: Batch, random: torch.Generator) -> Int[Tensor, " nodes"]:
@@ -125,23 +151,48 @@ def one_edge_each(batch: Batch, random: torch.Generator) -> Bool[Tensor, " edges
     return (values == largest[owner])[batch.edge_pair]
 
 
-def _overlap(
-    choice: Choice,
-    removed_nodes: Bool[Tensor, " nodes"],
-    removed_edges: Bool[Tensor, " edges"],
-    missing: Bool[Tensor, " edges"] | None = None,
+def overlap(
+    owner: Int[Tensor, " items"],
+    kept: Bool[Tensor, " items"],
+    others: Bool[Tensor, " items"],
+    num_graphs: int,
 ) -> Float[Tensor, " graphs"]:
-    """Intersection over union of what is kept, by the choice and otherwise, in each graph.
+    """Intersection over union of what is kept and otherwise kept, in each graph; 1 for nothing.
 
-    Of nodes, or of edges where only edges are removed, without those that are missing; 1 where both
-    keep nothing.
+    >>> overlap(
+    ...     torch.tensor([0, 0, 0, 1]),
+    ...     torch.tensor([True, True, False, False]),
+    ...     torch.tensor([False, True, False, False]),
+    ...     2,
+    ... )
+    tensor([0.5000, 1.0000])
     """
-    batch, subgraph = choice.elements.batch, choice.subgraph
-    if choice.elements.removal == "edge":
-        owner, gone = batch.batch[batch.edge_index[0]], subgraph.removed_edges
-        kept, others = ~(gone if missing is None else gone | missing), ~removed_edges
-    else:
-        owner, kept, others = batch.batch, ~subgraph.removed_nodes, ~removed_nodes
-    both = torch.bincount(owner[kept & others], minlength=batch.num_graphs)
-    either = torch.bincount(owner[kept | others], minlength=batch.num_graphs)
+    both = torch.bincount(owner[kept & others], minlength=num_graphs)
+    either = torch.bincount(owner[kept | others], minlength=num_graphs)
     return torch.where(either > 0, both / either.clamp(min=1), 1.0)
+
+
+def agreement_metrics(
+    runs: Sequence[Predictions], graphs: GraphStore, removal: Removal
+) -> dict[str, float]:
+    """Whether models that were trained apart keep the same: means over graphs and pairs of models.
+
+    - ``run_overlap``: intersection over union of the nodes that two of them keep, or of the edges
+      where only those are removed.
+    - ``run_overlap_random``: the same for a random part in place of the second, as large: what is
+      alike because much is kept.
+    """
+    random = torch.Generator().manual_seed(SEED)
+    counts = graphs.num_edges if removal == "edge" else graphs.num_nodes
+    kept = [~(each.removed_edges if removal == "edge" else each.removed_nodes) for each in runs]
+    owner = owners(counts.to(kept[0].device))
+    found, by_chance = [], []
+    for one, other in combinations(kept, 2):
+        size = torch.bincount(owner[other], minlength=len(graphs))
+        values = torch.rand(len(owner), generator=random).to(owner.device)
+        found.append(overlap(owner, one, other, len(graphs)))
+        by_chance.append(overlap(owner, one, largest(values, owner, size), len(graphs)))
+    return {
+        "run_overlap": float(torch.cat(found).double().mean()),
+        "run_overlap_random": float(torch.cat(by_chance).double().mean()),
+    }

@@ -109,13 +109,18 @@ class Predictions:
 
     def subgraphs(self, graphs: GraphStore) -> Iterator[Batch]:
         """The subgraphs the model saw."""
+        for _, subgraph, _ in self.batches(graphs):
+            yield subgraph.batch
+
+    def batches(self, graphs: GraphStore) -> Iterator[tuple[Batch, Subgraph, Tensor]]:
+        """The graphs batch by batch, with what the model saw of them and their probabilities."""
         for index in torch.arange(len(graphs)).split(EVALUATION_BATCH):
             first, last = index[0], index[-1] + 1
             nodes = slice(int(graphs.node_ptr[first]), int(graphs.node_ptr[last]))
             edges = slice(int(graphs.edge_ptr[first]), int(graphs.edge_ptr[last]))
-            yield Subgraph.without(
-                graphs.batch(index), self.removed_nodes[nodes], self.removed_edges[edges]
-            ).batch
+            batch = graphs.batch(index)
+            seen = Subgraph.without(batch, self.removed_nodes[nodes], self.removed_edges[edges])
+            yield batch, seen, self.probs[first:last]
 
 
 def predict(model: GraphModel, graphs: GraphStore, names: Sequence[str] = ()) -> Predictions:

@@ -1,7 +1,8 @@
 """Molecules of benchmark datasets, whose files name atoms and bonds by numbers.
 
-What the numbers stand for is told by the files' own notes; where they do not, as those of NCI1, a
-graph is drawn as any other.
+What the numbers stand for is told by the files' own notes. Those of NCI1 and NCI109 do not say, we
+know of no other source, and the maps of their sister datasets (MOLT-4, SF-295) differ from each
+other: such a graph is drawn as any other, and its nodes are called by their numbers.
 """
 
 import re

@@ -6,22 +6,32 @@ from pathlib import Path
 from typing import Any
 
 import networkx as nx
+import numpy as np
 
 from cores.errors import UserError
+from cores.explain.layout import Positions, graph_layout
 from cores.explain.plotting import figure_bytes
 from cores.files import write_atomically
 from cores.files.escape import figure as figure_text
 
-KEPT, REMOVED, TRUTH = "#0072B2", "#C8C8C8", "#E69F00"
+KEPT, REMOVED, TRUTH, WRONG = "#0072B2", "#C8C8C8", "#E69F00", "#D55E00"
 """Colours that stay apart for colour-blind readers and in grey."""
+MOST_LAID_OUT = 1000
+"""Nodes of a graph that is laid out with care; that of a larger one would take minutes."""
+PANEL = 220.0
+"""Points that a drawing is wide, about: nodes are as large as there is room between them."""
+SMALLEST, LARGEST = 7.0, 90.0
+"""Areas of a node's dot, in points squared."""
+NAMED = 190.0
+"""The same of one with room for a name."""
 
 
 @dataclass(frozen=True)
 class Drawing:
     """A graph laid out, and which of it was kept."""
 
-    graph: nx.Graph
-    positions: dict[int, Any]
+    positions: Positions
+    edges: list[tuple[int, int]]
     kept_nodes: list[bool]
     kept_edges: list[tuple[int, int]]
     truth: list[bool] | None
@@ -35,53 +45,109 @@ class Drawing:
         kept_edges: list[tuple[int, int]],
         truth: list[bool] | None,
     ) -> "Drawing":
-        """Lay a graph out."""
-        graph = nx.empty_graph(len(kept_nodes))  # first the nodes: colours go by their number
-        graph.add_edges_from(edges)
-        if len(kept_nodes) <= 60:  # few crossings, but its time grows with the cube
-            positions = nx.kamada_kawai_layout(graph)
+        """Lay a graph out; edges may be given in both directions."""
+        once = sorted({(min(a, b), max(a, b)) for a, b in edges})
+        if len(kept_nodes) <= MOST_LAID_OUT:
+            positions = graph_layout(len(kept_nodes), [(a, b) for a, b in once if a != b])
         else:
-            positions = nx.spring_layout(graph, seed=0)
-        return cls(graph, positions, kept_nodes, kept_edges, truth)
+            graph = nx.empty_graph(len(kept_nodes))
+            graph.add_edges_from(once)
+            placed = nx.spring_layout(graph, seed=0)
+            positions = np.array([placed[node] for node in range(len(kept_nodes))])
+        return cls(positions, once, kept_nodes, kept_edges, truth)
 
-    def edges(self, axis: Any, **style: Any) -> None:
-        """Draw edges."""
-        nx.draw_networkx_edges(self.graph, self.positions, ax=axis, **style)
+    @property
+    def removes_edges_alone(self) -> bool:
+        """Whether nothing but edges was removed."""
+        return all(self.kept_nodes) and len(self.kept_edges) < len(self.edges)
 
-    def nodes(self, axis: Any, colours: list[str], size: int) -> None:
-        """Draw nodes in their colours, the true reason ringed."""
-        truth = self.truth or [False] * len(colours)
-        rings = [TRUTH if true else colour for true, colour in zip(truth, colours, strict=True)]
-        nx.draw_networkx_nodes(
-            self.graph,
-            self.positions,
-            ax=axis,
-            node_size=size,
-            node_color=colours,
-            edgecolors=rings,
-            linewidths=[2.4 if true else 0.8 for true in truth],
+    @property
+    def lonely_nodes(self) -> list[bool]:
+        """Where edges alone were removed: kept nodes that have lost all of their edges."""
+        if not self.removes_edges_alone:
+            return [False] * len(self.kept_nodes)
+        reached = {end for edge in self.kept_edges for end in edge}
+        had = {end for edge in self.edges for end in edge}
+        return [node in had and node not in reached for node in range(len(self.kept_nodes))]
+
+    @property
+    def dot(self) -> float:
+        """Area of a node's dot: about a third of an edge wide."""
+        if not len(self.positions):
+            return LARGEST
+        between = PANEL / max(float(np.ptp(self.positions, axis=0).max()), 1.0)
+        if len(self.positions) > MOST_LAID_OUT:  # that layout is one wide, whatever the number
+            return SMALLEST
+        return min(max((0.36 * between) ** 2, SMALLEST), LARGEST)
+
+    def lines(
+        self, axis: Any, edges: Sequence[tuple[int, int]], colour: str, width: float, layer: int
+    ) -> None:
+        """Draw edges; what is in a higher layer is in front."""
+        from matplotlib.collections import LineCollection
+
+        ends = self.positions[np.array(edges, dtype=np.int64).reshape(-1, 2)]  # [E, 2, 2]
+        drawn = LineCollection(list(ends), colors=colour, linewidths=width, zorder=layer)
+        axis.add_collection(drawn)
+
+    def dots(
+        self,
+        axis: Any,
+        shown: Sequence[bool],
+        colour: str,
+        size: float,
+        layer: int,
+        hollow: bool = False,
+    ) -> None:
+        """Draw those nodes that are shown, the true reason ringed."""
+        truth = np.array(self.truth or [False] * len(shown))
+        nodes = np.flatnonzero(shown)
+        wide = size**0.5
+        axis.scatter(
+            *self.positions[nodes].T,
+            s=size,
+            c="white" if hollow else colour,
+            edgecolors=np.where(truth[nodes], TRUTH, colour),
+            linewidths=np.where(truth[nodes], 0.25 * wide, 0.12 * wide),
+            zorder=layer,
         )
 
     def labels(self, axis: Any, names: Sequence[str], shown: Sequence[bool]) -> None:
         """Write names on some of the nodes."""
-        nx.draw_networkx_labels(
-            self.graph,
-            self.positions,
-            {node: figure_text(name) for node, name in enumerate(names) if shown[node]},
-            ax=axis,
-            font_size=8,
-            font_color="white",
-        )
+        for (x, y), name, visible in zip(self.positions, names, shown, strict=False):
+            if visible:
+                axis.text(
+                    x,
+                    y,
+                    figure_text(name),
+                    fontsize=8,
+                    color="white",
+                    ha="center",
+                    va="center",
+                    zorder=6,
+                )
+
+    def frame(self, axis: Any) -> None:
+        """No axes, and as long in each direction: a ring is round."""
+        axis.set_axis_off()
+        axis.set_aspect("equal", adjustable="datalim")
+        axis.autoscale_view()
+        axis.margins(0.08)
 
     def draw(self, axis: Any, names: Sequence[str] = ()) -> None:
-        """Draw the graph with its kept part dark."""
-        axis.set_axis_off()
-        self.edges(axis, edge_color=REMOVED, width=1.0)
-        self.edges(axis, edgelist=self.kept_edges, edge_color=KEPT, width=2.6)
-        colours = [KEPT if kept else REMOVED for kept in self.kept_nodes]
-        size = 190 if names else (90 if len(colours) <= 60 else 25)
-        self.nodes(axis, colours, size)
+        """Draw the graph: its kept part dark and in front, the rest faded."""
+        size = NAMED if names else self.dot
+        thick = 2.6 if size > LARGEST / 3 else 1.6
+        kept, lonely = self.kept_nodes, self.lonely_nodes
+        gone = sorted({*self.edges} - {*self.kept_edges})
+        self.lines(axis, gone, REMOVED, 1.0 if thick > 2 else 0.6, layer=1)
+        self.dots(axis, [not each for each in kept], REMOVED, 0.7 * size if thick < 2 else size, 2)
+        self.lines(axis, self.kept_edges, KEPT, thick, layer=3)
+        linked = [a and not b for a, b in zip(kept, lonely, strict=True)]
+        self.dots(axis, linked, KEPT, size, layer=4)
+        self.dots(axis, lonely, KEPT, 0.7 * size, layer=4, hollow=not names)
         self.labels(axis, names, [True] * len(names))
+        self.frame(axis)
 
 
 def draw_graph(
@@ -117,7 +183,7 @@ def legend(figure: Any, drawings: Sequence[Drawing]) -> None:
             [],
             linestyle="",
             marker="o",
-            markersize=9,
+            markersize=8,
             markerfacecolor=face,
             markeredgecolor=ring,
             markeredgewidth=2.0,
@@ -128,15 +194,14 @@ def legend(figure: Any, drawings: Sequence[Drawing]) -> None:
         return Line2D([], [], color=colour, linewidth=width, label=label)
 
     if all(all(drawing.kept_nodes) for drawing in drawings):
-        entries = [
-            line("kept edges: all that the classifier sees", KEPT, 2.6),
-            line("removed edges", REMOVED, 1.0),
-        ]
+        entries = [line("kept edges", KEPT, 2.6), line("removed edges", REMOVED, 1.0)]
     else:
         entries = [
             dot("kept: all that the classifier sees", KEPT, KEPT),
             dot("removed", REMOVED, REMOVED),
         ]
+    if any(any(drawing.lonely_nodes) for drawing in drawings):
+        entries.append(dot("node without a kept edge", "white", KEPT))
     if any(drawing.truth is not None for drawing in drawings):
         entries.append(dot("truly decides the class", "white", TRUTH))
-    figure.legend(handles=entries, loc="lower center", ncol=len(entries), frameon=False)
+    figure.legend(handles=entries, loc="lower center", ncol=len(entries), frameon=False, fontsize=9)

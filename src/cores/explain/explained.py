@@ -11,7 +11,7 @@ from torch import Tensor
 from cores.data.inputs.labelled import class_name
 from cores.data.molecules import input_indices
 from cores.explain.atoms import AtomMap, elements_of, molecule_of
-from cores.runs.predict import PredictedGraphs
+from cores.runs.predictor import PredictedGraphs
 from cores.runs.records import Record
 from cores.runs.trained import DataSchema
 

@@ -77,6 +77,11 @@ class Explanation(PyGExplanation):
         return self["verdict"].label
 
     @property
+    def correct(self) -> bool | None:
+        """Whether the prediction is the true class; None where that is not known."""
+        return None if self.get("y") is None else bool((self.target == self.y).all())
+
+    @property
     def probabilities(self) -> NDArray[np.float32]:
         """Probability of every class, in the order of ``classes_``."""
         return self["verdict"].probabilities

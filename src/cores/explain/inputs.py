@@ -14,7 +14,7 @@ from cores.data.splits import split_dataset
 from cores.errors import UserError
 from cores.runs.folder import MODEL, check_data, read_columns, read_source
 from cores.runs.inputs import check_kind, input_rows
-from cores.runs.predict import PredictedGraphs, PredictOptions, Predictor, run_columns
+from cores.runs.predictor import PredictedGraphs, PredictOptions, Predictor, run_columns
 
 
 def input_graphs(

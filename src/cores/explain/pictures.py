@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cores.explain.drawing import KEPT, TRUTH, legend
+from cores.explain.drawing import KEPT, NAMED, TRUTH, WRONG, legend
 from cores.explain.explanation import Explanation
 from cores.explain.plotting import figure_bytes, pyplot, save_figure, write_note
 from cores.files import write_atomically
@@ -30,9 +30,13 @@ def draw_subgraphs(
         true = figure_text(class_names[int(explanation.y)])
         predicted = figure_text(explanation.prediction)
         probability = float(explanation.probabilities.max())
+        right = explanation.correct is not False
         axis.set_title(
-            f"true {true}, predicted {predicted} ({probability:.2f})\n{explanation.kept_text}",
+            f"{'' if right else 'WRONG: '}true {true}, predicted {predicted} ({probability:.2f})\n"
+            f"{explanation.kept_text}",
             fontsize=10,
+            color="black" if right else WRONG,
+            fontweight="normal" if right else "bold",
         )
     legend(figure, drawings)
     figure.tight_layout(rect=(0, 0.06, 1, 1))
@@ -69,18 +73,20 @@ def draw_pipeline(
         explanation = explanations[index]
         drawing = explanation.drawing
         names = _symbols(explanation, symbols)
-        size = 190 if symbols else 90
+        size = NAMED if symbols else drawing.dot
         left.set_title(f"graph: {figure_text(class_names[labels[index]])}", fontsize=11)
-        drawing.edges(left, edge_color=LINE, width=1.2)
-        drawing.nodes(left, [FULL] * len(drawing.kept_nodes), size)
+        everything, kept = [True] * len(drawing.kept_nodes), drawing.kept_nodes
+        drawing.lines(left, drawing.edges, LINE, 1.2, layer=1)
+        drawing.dots(left, everything, FULL, size, layer=2)
         nodes, edges = explanation.node_ratio, explanation.edge_ratio
         middle.set_title(f"kept: {nodes:.0%} of the nodes, {edges:.0%} of the edges", fontsize=11)
-        drawing.edges(middle, edge_color=GHOST, width=0.8)
-        drawing.edges(middle, edgelist=drawing.kept_edges, edge_color=KEPT, width=2.6)
-        drawing.nodes(middle, [KEPT if kept else GHOST for kept in drawing.kept_nodes], size)
-        for axis, shown in ((left, [True] * len(names)), (middle, drawing.kept_nodes)):
-            axis.set_axis_off()
+        drawing.lines(middle, drawing.edges, GHOST, 0.8, layer=1)
+        drawing.dots(middle, [not each for each in kept], GHOST, size, layer=2)
+        drawing.lines(middle, drawing.kept_edges, KEPT, 2.6, layer=3)
+        drawing.dots(middle, kept, KEPT, size, layer=4)
+        for axis, shown in ((left, everything), (middle, kept)):
             drawing.labels(axis, names, shown)
+            drawing.frame(axis)
         _bars(right, explanation.probabilities.tolist(), class_names, labels[index])
     write_note(figure, note)
     return save_figure(figure, stem)

@@ -6,6 +6,10 @@ from typing import Any
 
 from cores.files import write_atomically
 
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
+"""Okabe and Ito's palette, distinguishable for colour-blind readers."""
+MARKERS = "osD^vPX*<"
+"""As many as keep apart what has the same colour."""
 _LEFT_OUT = {"png": {"Software": None}, "svg": {"Date": None}}
 """What would make two files of the same figure differ."""
 

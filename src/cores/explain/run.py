@@ -13,7 +13,7 @@ from cores.explain.survey import Choice, Survey
 from cores.files import make_folder, write_atomically
 from cores.runs.device import tuned_cpu
 from cores.runs.folder import check_data, read_columns, read_source
-from cores.runs.predict import PredictOptions, Predictor
+from cores.runs.predictor import PredictOptions, Predictor
 from cores.runs.trained import TrainedModel
 
 

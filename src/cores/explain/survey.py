@@ -1,5 +1,6 @@
 """All graphs of an input, counted, and those of them that were asked for."""
 
+from bisect import insort
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -9,11 +10,13 @@ from cores.errors import UserError, nearest
 from cores.explain.atoms import atom_map
 from cores.explain.explained import ExplainedGraph, explained_graphs
 from cores.explain.fragments import KeptChemistry
-from cores.runs.predict import PredictedGraphs
+from cores.runs.predictor import PredictedGraphs
 from cores.runs.trained import TrainedModel
 
 BINS = 20
 """Of the kept shares."""
+MOST_SHOWN = 100
+"""Graphs, where no other number is asked for."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +31,32 @@ class Choice:
     """Only graphs that are predicted wrong."""
     uncertain: bool = False
     """Only graphs whose prediction set holds no label, or several."""
-    count: int = 100
-    """The most that are shown."""
+    count: int | None = None
+    """The most that are shown; None for 100, or all of ``top`` or ``largest``."""
+    top: int | None = None
+    """Only so many, those of which the smallest share is kept, in this order."""
+    largest: int | None = None
+    """Only so many, those of which the largest share is kept, in this order."""
 
     def __post_init__(self) -> None:
-        if self.count < 1:
-            raise UserError(f"`count` must be positive, got {self.count}")
+        for name in ("count", "top", "largest"):
+            number = getattr(self, name)
+            if number is not None and number < 1:
+                raise UserError(f"`{name}` must be positive, got {number}")
+        if self.top is not None and self.largest is not None:
+            raise UserError("`top` and `largest` are opposites; choose one")
+
+    @property
+    def most(self) -> int:
+        """How many are shown at most."""
+        asked = [number for number in (self.count, self.top, self.largest) if number is not None]
+        return min(asked, default=MOST_SHOWN)
+
+    def rank(self, kept_share: float) -> float:
+        """Where a graph stands among those that are shown: smaller numbers first."""
+        if self.top is not None:
+            return kept_share
+        return 0.0 if self.largest is None else -kept_share
 
     def check(self, trained: TrainedModel) -> None:
         """Refuse conditions that no graph of this model can meet."""
@@ -131,14 +154,18 @@ class Survey:
         counts.unsure += graph.sure is False
         counts.node_share += graph.record["node_ratio"]
         counts.edge_share += graph.record["edge_ratio"]
-        share = graph.record["edge_ratio" if self.removes_edges else "node_ratio"]
+        share = self._share(graph)
         counts.shares[min(BINS - 1, int(share * BINS))] += 1
         if self.chemistry is not None:
             self.chemistry.add(graph)
         if choice.admits(graph):
             self.chosen += 1
-            if len(self.shown) < choice.count:
-                self.shown.append(graph)
+            insort(self.shown, graph, key=lambda each: choice.rank(self._share(each)))
+            del self.shown[choice.most :]  # never more in memory than are asked for
+
+    def _share(self, graph: ExplainedGraph) -> float:
+        """The share that the model decides on: of the nodes, or of the edges."""
+        return float(graph.record["edge_ratio" if self.removes_edges else "node_ratio"])
 
     def _check(self, choice: Choice) -> None:
         """Say why there is nothing to show."""

@@ -3,14 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from cores.explain.plotting import pyplot, save_figure, write_note
+from cores.explain.plotting import COLOURS, MARKERS, pyplot, save_figure, write_note
 from cores.paper.style import ordered_models, removal_titles
 from cores.paper.targets import ABLATIONS
 from cores.runs.rows import Row, Spread, kept_metric, matching, spread
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
-"""Okabe and Ito's palette, distinguishable for colour-blind readers."""
-MARKERS = "osD^vPX*<"
 BAR_OFFSET = 0.012
 """Distance between the error bars of two datasets at one setting, as a share of the axis."""
 MIN_SPAN = 1.0

@@ -12,9 +12,13 @@ from cores.data.inputs.columns import ColumnNames
 from cores.files import make_folder
 from cores.runs.rows import Row, Spread, kept_metric, matching, run_row, spread
 from cores.runs.runner import Outcome, run_all
-from cores.runs.table import Table
 
 COLUMNS = ("model", "runs", "accuracy", "balanced", "kept", "judge", "random", "seconds")
+LEGEND = (
+    "kept: share of the nodes, or of the edges where only those are removed",
+    "judge: an independent classifier on the kept subgraphs; random: on random ones",
+)
+"""What the columns are, in lines for a terminal."""
 
 
 def compare(
@@ -68,8 +72,8 @@ def compare(
     return [row for row in rows if row is not None]
 
 
-def comparison_table(rows: Sequence[Row]) -> Table:
-    """Every model's metrics over its runs, in percent: mean ± deviation.
+def comparison_lines(rows: Sequence[Row]) -> list[list[str]]:
+    """Every model's metrics over its runs, in percent: mean ± deviation, a line per model.
 
     *kept* is the share of nodes, or of edges where only those are removed; *judge* the accuracy of
     an independent classifier on the kept subgraphs, *random* its accuracy on random ones as small.
@@ -91,11 +95,11 @@ def comparison_table(rows: Sequence[Row]) -> Table:
                 "–" if seconds is None else f"{seconds.mean:.0f}",
             ]
         )
-    return Table(COLUMNS, lines)
+    return lines
 
 
 def _percent(value: Spread | None) -> str:
     if value is None:
         return "–"
-    deviation = "" if value.std is None else f" ± {100 * value.std:.0f}"
+    deviation = "" if value.std is None else f"±{100 * value.std:.0f}"
     return f"{100 * value.mean:.1f}{deviation}"

@@ -22,7 +22,7 @@ from cores.evaluation.metrics import (
     mcc,
     roc_auc,
 )
-from cores.evaluation.predictions import predict, predict_full
+from cores.evaluation.predictions import Predictions, predict, predict_full
 from cores.evaluation.sets import coverage_and_size
 from cores.graphs.masks import RECIPE
 from cores.graphs.store import GraphStore
@@ -224,10 +224,21 @@ def measure(
     alpha: float,
     judge: Judge | None = None,
     names: Sequence[str] = (),
+    predictions: Predictions | None = None,
 ) -> dict[str, Any]:
-    """The metrics of a model on labelled graphs; ``names`` are what the data call them."""
+    """The metrics of a model on labelled graphs.
+
+    Args:
+        trained: The model.
+        graphs: What to measure on.
+        alpha: Error rate of the prediction sets.
+        judge: Judges its subgraphs.
+        names: What the data call the graphs.
+        predictions: The model's for these graphs, where they are known.
+    """
     model = trained.model
-    predictions = predict(model, graphs, names)
+    if predictions is None:
+        predictions = predict(model, graphs, names)
     probs, labels = predictions.probs, graphs.y
     coverage, set_size = None, None
     if len(trained.calibration):

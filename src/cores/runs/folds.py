@@ -23,7 +23,8 @@ FOLDS = "folds.json"
 AVERAGED = (
     *("accuracy", "balanced_accuracy", "majority_rate", "roc_auc", "average_precision", "f1"),
     *("mcc", "node_ratio", "edge_ratio", "full_accuracy", "judge_accuracy", "judge_full_accuracy"),
-    *("judge_random_accuracy", "node_auc", "node_precision", "node_recall", "edge_auc"),
+    *("judge_random_accuracy", "node_auc", "node_precision", "node_recall", "node_iou"),
+    *("edge_auc", "edge_iou"),
     *("coverage", "set_size", "epochs", "seconds"),
 )
 """Metrics whose mean and deviation over the folds are told."""

@@ -7,206 +7,37 @@ is joined from the pieces at the end. Memory does not grow with the file.
 
 import hashlib
 import json
-import re
 import shutil
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
-import torch
-
-from cores.config import SetsConfig
-from cores.data.inputs.columns import ColumnNames
-from cores.data.inputs.labelled import OnError
 from cores.data.inputs.sources import CHUNK, Rows, holds_rows, partitions, suffix_of
-from cores.data.raw import SHOWN, Parsed, Rejected
+from cores.data.raw import SHOWN
 from cores.errors import UserError
-from cores.evaluation.predictions import TOO_LARGE, Predictions, predict_any, unpredicted
-from cores.files import (
-    LOCK,
-    atomic_writer,
-    locked,
-    make_folder,
-    read_json,
-    unlinked,
-    write_atomically,
-    write_json,
-)
-from cores.graphs.store import GraphStore
+from cores.files import locked, make_folder, read_json, write_atomically, write_json
 from cores.runs.cluster import Certificates, on_cluster
-from cores.runs.device import choose_device, tuned_cpu
-from cores.runs.folder import MODEL, read_columns
-from cores.runs.inputs import EncodedGraphs, OnUnknown, check_kind, input_rows
-from cores.runs.records import (
-    Record,
-    RecordFormat,
-    add_molecules,
-    failed_record,
-    prediction_records,
-    record_fields,
+from cores.runs.folder import MODEL
+from cores.runs.inputs import input_rows
+from cores.runs.pieces import (
+    JOB,
+    PredictSummary,
+    check_job,
+    file_states,
+    finished_pieces,
+    join_pieces,
+    pieces_folder,
+    pieces_summary,
 )
+from cores.runs.predictor import PredictOptions, Predictor, run_columns
+from cores.runs.records import Record, RecordFormat
 from cores.runs.runner import in_processes
-from cores.runs.trained import TrainedModel
-
-JOB = "job.json"
-"""In a folder of pieces: what is predicted there, by what."""
-_PIECE = re.compile(r"(\d{8})\.(\d+)\.(\d+)\.piece")
-"""Number, rows, and rows with an error."""
-
-
-@dataclass(frozen=True)
-class PredictOptions:
-    """How graphs are predicted."""
-
-    alpha: float | None = None
-    """Error rate of the prediction sets; None: the run's."""
-    score: str | None = None
-    """Conformal score; None: the run's."""
-    per_class: bool | None = None
-    """Whether every class is covered as often; None: the run's."""
-    columns: ColumnNames = field(default_factory=ColumnNames)
-    on_error: OnError = "skip"
-    """Rows that are no graphs: ``skip`` gives them a record with an error, ``fail`` stops."""
-    on_unknown: OnUnknown = "error"
-    """Labels of nodes or edges that no graph of the training had."""
-
-
-@dataclass(frozen=True)
-class PredictSummary:
-    """What was predicted."""
-
-    records: int
-    errors: int
-    """Rows that are no graphs."""
-    first_errors: tuple[str, ...]
-
 
 Advance = Callable[[int], None]
 """Called with the number of rows that are done."""
-
-
-_UNPREDICTED = f"the model gives no probabilities: {TOO_LARGE}"
-
-
-class Predictor:
-    """A trained model that turns rows of a file into records."""
-
-    def __init__(self, run: Path, options: PredictOptions, device: str = "auto") -> None:
-        self.trained = TrainedModel.load(run)
-        self.options = options
-        self.device = choose_device(device)
-        self.trained.model.to(self.device)
-        config = self.trained.config
-        self.alpha = config.alpha if options.alpha is None else options.alpha
-        if not 0 < self.alpha < 1:
-            raise UserError(f"`alpha` must lie in (0, 1), got {self.alpha}")
-        self.sets: SetsConfig = config.sets.changed(options.score, options.per_class)
-
-    @property
-    def reads_molecules(self) -> bool:
-        """Whether the model was trained on molecules."""
-        return self.trained.schema.encoding.kind == "molecules"
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """Of its records."""
-        return record_fields(self.reads_molecules)
-
-    def records(self, rows: Rows) -> list[Record]:
-        """One record per row, in order; rows that are no graphs have an error."""
-        schema = self.trained.schema
-        check_kind(rows, schema)
-        parsed = rows.parse(schema.encoding.layout)
-        by_position = self.failed(parsed.rejected)
-        if len(parsed.graphs):
-            by_position |= self._predicted(parsed)
-        return [by_position[position] for position in sorted(by_position)]
-
-    def failed(self, rejected: Sequence[Rejected]) -> dict[int, Record]:
-        """The records of rows that cannot be used, by position; refuses them if asked to."""
-        if rejected and self.options.on_error == "fail":
-            raise UserError(f'{rejected[0]}; mend it, or set on_error="skip"')
-        return {
-            row.position: failed_record(row.id, f"line {row.line}: {row.reason}", self.fields)
-            for row in rejected
-        }
-
-    def _predicted(self, parsed: Parsed) -> dict[int, Record]:
-        """The records of graphs, by position."""
-        found = self.predicted(parsed)
-        return dict(zip(found.positions, found.records, strict=True)) | self.failed(found.rejected)
-
-    def predicted(self, parsed: Parsed, chosen: Collection[int] | None = None) -> "PredictedGraphs":
-        """What the model predicts for parsed graphs, or for some of them."""
-        encoded = EncodedGraphs.of(parsed, self.trained.schema, self.options.on_unknown)
-        self.failed(encoded.rejected)  # refuses them, if that was asked for
-        graphs, index = encoded.graphs, encoded.index
-        if chosen is not None:
-            places = [place for place, at in enumerate(index) if at in chosen]
-            graphs = graphs.subset(torch.tensor(places, dtype=torch.int64))
-            index = [index[place] for place in places]
-
-        def of(values: Sequence[Any]) -> list[Any]:
-            return [values[at] for at in index] if values else []
-
-        rows = of(parsed.ids), of(parsed.positions), of(parsed.lines), of(parsed.labels)
-        found = self.predicted_graphs(graphs, *rows, of(parsed.molecules))
-        return replace(found, rejected=[*encoded.rejected, *found.rejected])
-
-    @tuned_cpu()
-    def predicted_graphs(
-        self,
-        graphs: GraphStore,
-        ids: Sequence[str],
-        positions: Sequence[int],
-        lines: Sequence[int],
-        labels: Sequence[Any],
-        molecules: Sequence[Any] = (),
-    ) -> "PredictedGraphs":
-        """What the model predicts for graphs that have its columns."""
-        if not len(graphs):
-            return PredictedGraphs(graphs, None, [], [], [], [], [])
-        predictions = predict_any(self.trained.model, graphs.to(self.device)).cpu()
-        sets, p_values = self._sets(predictions)
-        names = self.trained.schema.labels
-        records = prediction_records(graphs, predictions, ids, names, sets, p_values)
-        if molecules:
-            add_molecules(records, molecules, graphs, predictions)
-        missing = unpredicted(predictions.probs).nonzero().flatten().tolist()
-        rejected = [Rejected(positions[at], lines[at], ids[at], _UNPREDICTED) for at in missing]
-        return PredictedGraphs(
-            graphs, predictions, records, list(positions), list(labels), list(molecules), rejected
-        )
-
-    def _sets(self, predictions: Predictions) -> tuple[torch.Tensor | None, torch.Tensor | None]:
-        calibration = self.trained.calibration
-        if not len(calibration):
-            return None, None
-        return (
-            calibration.sets(predictions.probs, self.alpha, self.sets),
-            calibration.p_values(predictions.probs, self.sets),
-        )
-
-
-@dataclass(frozen=True)
-class PredictedGraphs:
-    """Graphs, what the model predicts for each, and where they stand in the input."""
-
-    graphs: GraphStore
-    predictions: Predictions | None
-    """None where there are no graphs."""
-    records: list[Record]
-    positions: list[int]
-    """Of each graph's row in the input, from 0."""
-    labels: list[Any]
-    """As the input has them, None where it has none."""
-    molecules: list[Any]
-    """Of rdkit; empty for other graphs."""
-    rejected: list[Rejected]
-    """Rows that cannot be used; among them graphs that the model has no prediction for."""
 
 
 def predict_records(
@@ -245,33 +76,29 @@ def predict_file(
     if out.exists():
         raise UserError(f"{out} exists already; delete it, or choose another `out`")
     make_folder(out.absolute().parent)
-    pieces = _pieces_folder(out)
+    pieces = pieces_folder(out)
     with locked(pieces):
-        _check_job(pieces, _job(run, source, options, kind))
+        check_job(pieces, _job(run, source, options, kind))
         job = partial(_predict_piece, run.absolute(), options, device, pieces.absolute(), kind)
         try:
             chunks = enumerate(input_rows(source, run_columns(run, options), data_root, CHUNK))
             _predict_pieces(pieces, chunks, job, workers, advance)
-            summary = _summary(pieces)
+            summary = pieces_summary(pieces)
             if not summary.records and summarise is None:
                 raise UserError(f"{source} holds no graphs")
             if summary.records == summary.errors and summarise is None:
                 first = "; ".join(summary.first_errors)
                 raise UserError(f"no row of {source} can be used: {first}")
         except UserError:
-            done = _summary(pieces)
+            done = pieces_summary(pieces)
             if done.records == done.errors:  # nothing to go on from
                 shutil.rmtree(pieces)
             raise
         if summarise is not None:
-            write_json(summarise, asdict(summary) | {"files": _states(Path(source))})
-        _join(pieces, kind, out)
+            write_json(summarise, asdict(summary) | {"files": file_states(Path(source))})
+        join_pieces(pieces, kind, out)
     shutil.rmtree(pieces)
     return summary
-
-
-def _pieces_folder(out: Path) -> Path:
-    return unlinked(out.with_name(f"{out.name}.pieces"))
 
 
 def _predict_pieces(
@@ -282,7 +109,7 @@ def _predict_pieces(
     advance: Advance,
 ) -> None:
     """Predict the numbered chunks that have no piece yet."""
-    done = _done(pieces)
+    done = finished_pieces(pieces)
     advance(sum(piece.rows for piece in done))
     numbers = {piece.number for piece in done}
     waiting = (chunk for chunk in chunks if chunk[0] not in numbers)
@@ -291,11 +118,6 @@ def _predict_pieces(
             if failure is not None:
                 raise UserError(failure)
             advance(len(rows))
-
-
-def run_columns(run: Path, options: PredictOptions) -> ColumnNames:
-    """The columns that the user names, else those of the training where they are there again."""
-    return replace(options.columns, remembered=read_columns(run))
 
 
 Item = TypeVar("Item")
@@ -345,58 +167,6 @@ def _predict_piece(
     return None
 
 
-class Piece(NamedTuple):
-    """Some rows of the output."""
-
-    number: int
-    rows: int
-    errors: int
-    path: Path
-
-
-def _done(pieces: Path) -> list[Piece]:
-    """The pieces that are there, in order."""
-    named = ((_PIECE.fullmatch(path.name), path) for path in pieces.iterdir())
-    return sorted(
-        Piece(int(name[1]), int(name[2]), int(name[3]), path) for name, path in named if name
-    )
-
-
-def _summary(pieces: Path) -> PredictSummary:
-    done = _done(pieces)
-    first: list[str] = []
-    for path in sorted(pieces.glob("*.errors")):
-        told = read_json(path)
-        if not (isinstance(told, list) and all(isinstance(line, str) for line in told)):
-            raise UserError(f"{path} is damaged; delete {pieces} to start over")
-        first += told
-        if len(first) >= SHOWN:
-            break
-    return PredictSummary(
-        sum(piece.rows for piece in done),
-        sum(piece.errors for piece in done),
-        tuple(first[:SHOWN]),
-    )
-
-
-def _join(pieces: Path, kind: RecordFormat, out: Path) -> None:
-    """Join the pieces to a file that is whole or not there."""
-    try:
-        with atomic_writer(out) as file:
-            kind.join([piece.path for piece in _done(pieces)], file)
-    except OSError as error:
-        raise UserError(
-            f"cannot write {out}: {error.strerror or error}; the same command goes on from there"
-        ) from None
-
-
-def _states(path: Path) -> list[list[Any]]:
-    """Name, size and time of the last change of a file, or of every file of a folder."""
-    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
-    found = ((file, file.stat()) for file in files if file.exists())
-    return [[file.name, state.st_size, state.st_mtime_ns] for file, state in found]
-
-
 def _job(
     run: Path, source: str, options: PredictOptions, kind: RecordFormat, *, folder: bool = False
 ) -> dict[str, Any]:
@@ -411,24 +181,13 @@ def _job(
             {
                 "model": model,
                 "input": str(path.absolute()) if path.exists() else source,
-                "files": None if folder else _states(path),
+                "files": None if folder else file_states(path),
                 "options": asdict(options),
                 "rows": CHUNK,
                 "format": [kind.kind, kind.packed],
             }
         )
     )
-
-
-def _check_job(pieces: Path, job: dict[str, Any]) -> None:
-    """Refuse to go on with pieces of another model, input or setting."""
-    if not (pieces / JOB).exists() and any(path.name != LOCK for path in pieces.iterdir()):
-        raise UserError(f"{pieces} is in the way; delete it, or choose another `out`")
-    if _done(pieces) and read_json(pieces / JOB) != job:
-        raise UserError(
-            f"{pieces} holds pieces of another prediction; delete it, or choose another `out`"
-        )
-    write_json(pieces / JOB, job)
 
 
 def predict_folder(
@@ -458,7 +217,7 @@ def predict_folder(
     _check_outputs(out, outputs.values(), _job(run, str(source), options, kind, folder=True))
     waiting = [(file, output) for file, output in outputs.items() if not output.exists()]
     for file, output in outputs.items():
-        if output.exists() and _read_summary(output)[1] != _states(file):
+        if output.exists() and _read_summary(output)[1] != file_states(file):
             raise UserError(f"{file} has changed since {output} was written; delete that")
     advance(len(outputs) - len(waiting))
     job = partial(_predict_partition, run.absolute(), options, device)
@@ -529,7 +288,7 @@ def _predict_partition(
     source, out = item
     try:
         if out.exists():  # by a worker that was killed just after
-            shutil.rmtree(_pieces_folder(out), ignore_errors=True)
+            shutil.rmtree(pieces_folder(out), ignore_errors=True)
             return None
         predict_file(run, str(source), out, options, device=device, summarise=_summary_path(out))
     except UserError as error:

@@ -1,5 +1,6 @@
 """One configuration, one run folder: data, split, training, weights, metrics."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,10 @@ from cores.data.inputs.labelled import OnError
 from cores.data.splits import split_dataset
 from cores.errors import UserError
 from cores.evaluation.faithfulness import faithfulness_metrics
+from cores.evaluation.predictions import predict
 from cores.files import locked, write_json
 from cores.models.sparse import SparseClassifier
+from cores.runs.agreement import agreement, held_out_part, load_others
 from cores.runs.card import DataFacts, model_card, write_card
 from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.fit import PreparedData, fit_model, measure
@@ -120,6 +123,7 @@ def evaluate_run(
     per_class: bool | None = None,
     sample: bool = False,
     explanations: bool = False,
+    others: Sequence[Path] = (),
     columns: ColumnNames | None = None,
     on_error: OnError = "skip",
     on_unknown: OnUnknown = "error",
@@ -130,7 +134,8 @@ def evaluate_run(
 
     With ``sample`` the subgraphs are drawn from the policy, seeded by the run's seed. Sets are left
     out then: they were calibrated on the mode's subgraphs. With ``explanations`` the metrics also
-    tell how faithful the kept parts of the mode are.
+    tell how faithful the kept parts of the mode are, with ``others``, folders of runs that differ
+    in the seed, whether those keep the same.
     """
     chosen_device = choose_device(device)
     trained = TrainedModel.load(out)
@@ -141,10 +146,12 @@ def evaluate_run(
         sets=config.sets.changed(score, per_class),
     )
     trained = replace(trained, config=config)
-    if sample:
-        _with_policy(trained, "sample", out).sampling = True
+    sampler = _with_policy(trained, "sample", out) if sample else None
+    if sampler is not None:
+        sampler.sampling = True
         trained = trained.without_calibration()
     chooser = _with_policy(trained, "explanations", out) if explanations else None
+    compared = load_others(out, trained, others) if others else []
     if dataset is None:
         data = load_dataset(read_source(out), data_root, columns=read_columns(out))
         check_data(out, data)
@@ -159,6 +166,8 @@ def evaluate_run(
             data = load_dataset(dataset, data_root, columns=read_columns(out))
         parts = split_dataset(data, config.split, config.parts)
         held_out = parts.test if trained.test is None else trained.test
+        if not all(torch.equal(held_out_part(other, data), held_out) for other in compared):
+            raise UserError("`other` names a run with another test part; compare runs of one split")
         if not bool((held_out < len(data)).all()):
             raise UserError(f"{out / MODEL} names test graphs that the dataset does not have")
         graphs = data.graphs.subset(held_out)
@@ -169,9 +178,15 @@ def evaluate_run(
     with forked_rng(chosen_device):
         torch.manual_seed(config.seed)
         graphs = graphs.to(chosen_device)
-        metrics = measure(trained, graphs, config.alpha, judge, names)
+        predictions = predict(trained.model, graphs, names)
+        metrics = measure(trained, graphs, config.alpha, judge, names, predictions)
+        if sampler is not None and (explanations or compared):  # both are about the mode
+            sampler.sampling = False
+            predictions = predict(sampler, graphs, names)
         if chooser is not None:
-            metrics |= faithfulness_metrics(chooser, graphs)
+            metrics |= faithfulness_metrics(chooser, graphs, predictions)
+        if compared:
+            metrics |= agreement(trained, predictions, compared, graphs, chosen_device)
     return {
         "run": str(out),
         "dataset": data.name,

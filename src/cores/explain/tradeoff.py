@@ -1,0 +1,117 @@
+"""Accuracy over kept share of several models, as one picture."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+from cores.config.models import MODELS
+from cores.explain.plotting import COLOURS, MARKERS, pyplot, save_figure
+from cores.files.escape import figure as figure_text
+from cores.runs.rows import Row, kept_metric, matching, spread
+
+APART = 1.5
+"""Percentage points between models that keep equally much: their bars would hide each other."""
+MOST_IN_ROW = 4
+"""Models in a row of the legend."""
+_MAJORITY = {"color": "0.45", "linewidth": 1, "linestyle": "--"}
+
+
+def tradeoff_figure(rows: Sequence[Row], title: str, stem: Path) -> list[Path]:
+    """A point for every model: its mean accuracy over the mean share that it keeps.
+
+    Bars are one standard deviation over the runs, small dots the runs themselves; the dashed line
+    is the accuracy of predicting the largest class. Models that keep equally much are drawn side
+    by side.
+
+    Args:
+        rows: Of runs on one dataset.
+        title: Above the picture.
+        stem: Of the files, without a suffix.
+
+    Returns:
+        The files, PNG and SVG.
+    """
+    plt = pyplot()
+    models = {name: _points(name, rows) for name in MODELS}
+    models = {name: points for name, points in models.items() if points}
+    shifts = _shifts({name: mean(share for share, _ in points) for name, points in models.items()})
+    figure, axis = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
+    named = [
+        _draw(axis, MODELS[name].title, points, shifts[name], number)
+        for number, (name, points) in enumerate(models.items())
+    ]
+    majority = spread(rows, "majority_rate")
+    if majority is not None:
+        named.append(axis.axhline(100 * majority.mean, label="largest class", **_MAJORITY))
+    axis.set_xlim(-2, 106)
+    low, high = axis.get_ylim()
+    axis.set_ylim(max(low, -2), min(high, 102))
+    axis.ticklabel_format(useOffset=False)
+    axis.set(xlabel="kept share of nodes or edges, %", ylabel="test accuracy, %")
+    axis.set_title(figure_text(title), loc="left", fontsize=11)
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.grid(alpha=0.25)
+    figure.legend(
+        handles=named,
+        loc="outside lower center",
+        ncols=min(MOST_IN_ROW, len(named)),
+        frameon=False,
+        fontsize=9,
+    )
+    return save_figure(figure, stem)
+
+
+Point = tuple[float, float]
+"""Kept share and accuracy, in percent."""
+
+
+def _points(model: str, rows: Sequence[Row]) -> list[Point]:
+    """Of a model's runs that have measured both."""
+    runs = matching(rows, {"model": model})
+    found = [(row[kept_metric(model)], row["accuracy"]) for row in runs]
+    return [(100 * float(kept), 100 * float(accuracy)) for kept, accuracy in found if kept]
+
+
+def _deviation(values: Sequence[float]) -> float:
+    return stdev(values) if len(values) > 1 else 0.0
+
+
+def _draw(axis: Any, title: str, points: Sequence[Point], shift: float, number: int) -> Any:
+    """Draw a model; returns its marker, for the legend."""
+    colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
+    kept, accuracy = [share + shift for share, _ in points], [value for _, value in points]
+    if len(points) > 1:
+        axis.scatter(kept, accuracy, s=12, color=colour, alpha=0.45, linewidths=0)
+    drawn = axis.errorbar(
+        mean(kept),
+        mean(accuracy),
+        yerr=_deviation(accuracy),
+        xerr=_deviation(kept),
+        color=colour,
+        marker=marker,
+        markersize=9,
+        markeredgecolor="white",
+        markeredgewidth=0.6,
+        linestyle="none",
+        elinewidth=1.2,
+        capsize=0,
+        label=figure_text(title),
+    )
+    drawn.lines[0].set_label(drawn.get_label())
+    return drawn.lines[0]
+
+
+def _shifts(kept: Mapping[str, float]) -> dict[str, float]:
+    """By how much each model is drawn beside the share that it keeps.
+
+    >>> _shifts({"gnn": 100.0, "mlp": 100.0, "cores-node": 30.2})
+    {'gnn': -0.75, 'mlp': 0.75, 'cores-node': 0.0}
+    """
+    places = {name: round(share) for name, share in kept.items()}
+    crowd, seen, found = Counter(places.values()), Counter[int](), {}
+    for name, place in places.items():
+        found[name] = APART * (seen[place] - (crowd[place] - 1) / 2)
+        seen[place] += 1
+    return found
