@@ -143,6 +143,9 @@ class GMTConfig(GSATConfig):
     """GMT: GSAT's attention, learnt from subgraphs drawn by it, and a classifier of its own."""
 
     group: ClassVar[str] = "gmt"
+    last_r: float = 0.7
+    """r from a quarter of training on. Not a half, where more and less attention cost the same: a
+    class can be told by what is not drawn, and the attention then marks all but the reason."""
     samples: int = 10
     """Subgraphs that are drawn of every graph at a time; their predictions are averaged."""
     extraction: float = 0.5

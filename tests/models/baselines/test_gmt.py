@@ -123,7 +123,7 @@ def test_only_the_second_phase_may_be_returned_and_r_is_down_before() -> None:
     for progress in (0.0, 0.25, 0.5, 0.75):
         model.begin_epoch(progress)
         seen.append((round(float(model.r), 6), model.phase, model.selectable))
-    assert seen == [(0.9, 0, False), (0.5, 0, False), (0.5, 0, False), (0.5, 1, True)]
+    assert seen == [(0.9, 0, False), (0.7, 0, False), (0.7, 0, False), (0.7, 1, True)]
 
 
 @pytest.mark.parametrize(
