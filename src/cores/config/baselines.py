@@ -146,6 +146,9 @@ class GMTConfig(GSATConfig):
     last_r: float = 0.7
     """r from a quarter of training on. Not a half, where more and less attention cost the same: a
     class can be told by what is not drawn, and the attention then marks all but the reason."""
+    information_weight: float = 0.1
+    """Weight of the divergence from Bern(r). Less than GSAT's: at 1, hard draws lose the reason
+    before it is learnt."""
     samples: int = 10
     """Subgraphs that are drawn of every graph at a time; their predictions are averaged."""
     extraction: float = 0.5

@@ -146,13 +146,13 @@ def test_attention_finds_a_planted_motif() -> None:
     model = GMT(DIMS, network, "gin", GMTConfig(samples=4, extraction=0.75))
     optimizer = Adam(model.parameters(), lr=3e-3, weight_decay=1e-4)
     order = torch.Generator().manual_seed(0)
-    for epoch in range(80):
-        model.begin_epoch((epoch + 1) / 80)
+    for epoch in range(60):
+        model.begin_epoch((epoch + 1) / 60)
         model.train()
         for batch in graphs.batches(32, order):
             optimizer.zero_grad()
             model.loss(batch).backward()
             optimizer.step()
     found = predict(model, graphs)
-    assert roc_auc(found.node_scores, graphs.node_truth) > 0.75
-    assert (found.probs.argmax(-1) == graphs.y).float().mean() > 0.85
+    assert roc_auc(found.node_scores, graphs.node_truth) > 0.7
+    assert (found.probs.argmax(-1) == graphs.y).float().mean() > 0.9

@@ -10,7 +10,8 @@ Our reading, where the paper leaves a choice or we know no better: probabilities
 logits; draws are hard, with the gradient of the relaxed ones (straight-through); what is drawn are
 the elements that the attention weighs, nodes by default as for GSAT here, and an edge is there with
 both of its ends; the new classifier sees the expected attention as weights of the messages; either
-phase has half of the epochs, and r falls to 0.7 in the first half of the first.
+phase has half of the epochs, r falls to 0.7 in the first half of the first, and the constraint
+weighs 0.1.
 """
 
 import torch
