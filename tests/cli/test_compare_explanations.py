@@ -92,7 +92,7 @@ def test_every_method_gets_a_row_and_rows_are_not_measured_twice(
     status, out, err = ask(*arguments)
     assert status == 0, err
     assert max(len(line) for line in out.splitlines() if str(tmp_path) not in line) <= 80
-    for title in ("GNNExplainer", "CORES nodes", "suff., nodes", "setup, s"):
+    for title in ("GNNExplainer", "CORES nodes", "suff. nodes", "% of the nodes"):
         assert title in out
 
 
@@ -110,6 +110,8 @@ def test_tables_of_several_seeds_stand_on_a_narrow_screen(
     assert max(map(len, lines)) <= 80
     cells = next(line for line in lines if "GNNExplainer" in line).split()
     assert cells[1:5] == ["58.3±38.2"] * 4, "no cell is broken"
+    head = next(line for line in lines if "method" in line)
+    assert all(name in head for name in table(rows).head), "nor is the head"
 
 
 def test_an_interrupted_comparison_keeps_its_rows_and_goes_on(
@@ -151,6 +153,24 @@ def test_without_ground_truth_there_are_no_aucs_but_all_the_rest(
     status, out, err = ask(*asked)
     assert status == 0, err
     assert "±" in out
+
+
+def test_a_run_that_fails_costs_its_own_method_only(
+    ask: Ask, arguments: list[object], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def without_gsat(configs: list[RunConfig], out: Path, **options: Any) -> list[Outcome]:
+        failed = [config for config in configs if config.model == "gsat"]
+        outcomes = [Outcome(config, run_folder(out, config), "no") for config in failed]
+        for outcome in outcomes:
+            options["done"](outcome)
+        return outcomes + run_here([c for c in configs if c not in failed], out, **options)
+
+    monkeypatch.setattr(comparison, "run_all", without_gsat)
+    status, _, err = ask(*arguments, "--models", "random,gsat,cores-node")
+    assert status == 2
+    assert "1 runs failed, the first motifs-gsat" in err
+    with (tmp_path / "out" / "explanations.csv").open() as file:
+        assert [row["method"] for row in csv.DictReader(file)] == ["random", "cores-node"]
 
 
 @pytest.mark.parametrize(

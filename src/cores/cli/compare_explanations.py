@@ -10,7 +10,7 @@ from cores.cli.comparison import Comparison, Failures, add_comparison
 from cores.cli.values import names, numbers
 from cores.config.models import CONVS
 from cores.errors import UserError
-from cores.explain.comparison_rows import METRICS, faithfulness_table, summary_table
+from cores.explain.comparison_rows import METRICS, faithfulness_table, summary_table, told_share
 from cores.explain.methods import METHODS, method_of
 
 FOLDER = "explanations"
@@ -81,7 +81,7 @@ def _compare(options: Namespace) -> dict[str, Any]:
         )
         display.print_table(f"{explained}, percent", summary_table(rows).markdown())
         display.print_table("Asked of the explained model", faithfulness_table(rows).markdown())
-        display.print_lines([f"Rows: {asked.out / ROWS}"])
+        display.print_lines([told_share(rows), f"Rows: {asked.out / ROWS}"])
     failures.check()
     measured = [as_measured(row, METRICS) for row in rows]
     return {"dataset": asked.dataset, "out": str(asked.out / ROWS), "rows": measured}

@@ -82,6 +82,14 @@ class Case:
             found.append(EqualShare(self.graphs, removal, ratio, judge.classifier))
         return found
 
+    def possible(self, methods: Sequence[str], failed: set[RunConfig]) -> list[str]:
+        """The methods that need none of the runs that failed."""
+        return [
+            method
+            for method in methods
+            if not failed & {self.configs[name] for name in models_of([method])}
+        ]
+
     def key(self, method: str) -> str:
         """Names the row of a method."""
         names = (method_of(method).model, *REFERENCES.values())
@@ -240,12 +248,7 @@ def compare_explanations(
         done=done,
     )
     failed = {outcome.config for outcome in outcomes if outcome.failure is not None}
-    return [
-        row
-        for case in cases
-        if not failed & {*case.configs.values()}
-        for row in _rows(case, methods, explained)
-    ]
+    return [row for case in cases for row in _rows(case, case.possible(methods, failed), explained)]
 
 
 def models_of(methods: Sequence[str]) -> list[str]:

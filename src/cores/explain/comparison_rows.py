@@ -29,10 +29,10 @@ SUMMARY = {
 }
 """Columns of the first table, beside the milliseconds."""
 FAITHFULNESS = {
-    "suff., nodes": "node_sufficiency",
-    "compr., nodes": "node_comprehensiveness",
-    "suff., edges": "edge_sufficiency",
-    "compr., edges": "edge_comprehensiveness",
+    "suff. nodes": "node_sufficiency",
+    "compr. nodes": "node_comprehensiveness",
+    "suff. edges": "edge_sufficiency",
+    "compr. edges": "edge_comprehensiveness",
 }
 """Columns of the second one."""
 
@@ -76,7 +76,14 @@ def faithfulness_table(rows: Sequence[Row]) -> Table:
     for line, runs in _lines(rows, FAITHFULNESS):
         seconds = spread(runs, "setup_seconds")
         lines.append([*line, "–" if seconds is None else f"{seconds.mean:.0f}"])
-    return Table(["method", *FAITHFULNESS, "setup, s"], lines)
+    return Table(["method", *FAITHFULNESS, "setup s"], lines)
+
+
+def told_share(rows: Sequence[Row]) -> str:
+    """How much of the graphs is kept in all of this, in a sentence."""
+    runs = matching(rows, {"method": rows[0]["method"]})  # the same for every method
+    nodes, edges = (_percent(spread(runs, name)) for name in ("node_ratio", "edge_ratio"))
+    return f"Kept by all, as by CORES: {nodes} % of the nodes, or {edges} % of the edges"
 
 
 def _lines(rows: Sequence[Row], columns: dict[str, str]) -> list[tuple[list[str], list[Row]]]:
