@@ -11,7 +11,7 @@ from cores.explain.run import explain_test_graphs
 from cores.runs.run import evaluate_run, train_run
 from cores.training import judge as judges
 
-MODELS = ("sagpool", "gpool", "diffpool", "sugar", "gsat", "random")
+MODELS = ("sagpool", "gpool", "diffpool", "sugar", "gsat", "gmt", "random")
 KEEP_A_PART = ("sagpool", "gpool", "sugar", "random")
 
 

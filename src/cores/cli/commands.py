@@ -2,6 +2,7 @@
 
 from cores.cli.benchmark import BENCHMARK
 from cores.cli.compare import COMPARE
+from cores.cli.compare_explanations import COMPARE_EXPLANATIONS
 from cores.cli.datasets import LIST_DATASETS
 from cores.cli.evaluate import EVALUATE
 from cores.cli.explain import EXPLAIN
@@ -12,5 +13,6 @@ from cores.cli.search import SEARCH
 from cores.cli.train import TRAIN
 
 COMMANDS = (
-    *(LIST_DATASETS, TRAIN, PREDICT, EXPLAIN, EVALUATE, PLOT, EXPORT, COMPARE, SEARCH, BENCHMARK),
+    *(LIST_DATASETS, TRAIN, PREDICT, EXPLAIN, EVALUATE, PLOT, EXPORT, COMPARE),
+    *(COMPARE_EXPLANATIONS, SEARCH, BENCHMARK),
 )

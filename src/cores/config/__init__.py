@@ -5,7 +5,7 @@ project (docs/architecture.md): the paper's symbols alpha, epsilon and K mean se
 the names here do not.
 """
 
-from cores.config.baselines import DiffPoolConfig, GSATConfig, PoolConfig, SugarConfig
+from cores.config.baselines import DiffPoolConfig, GMTConfig, GSATConfig, PoolConfig, SugarConfig
 from cores.config.classifier import (
     TEST_SHARE,
     NetworkConfig,
@@ -22,6 +22,7 @@ __all__ = [
     "TEST_SHARE",
     "ClassifierDataConfig",
     "DiffPoolConfig",
+    "GMTConfig",
     "GSATConfig",
     "NetworkConfig",
     "PPOConfig",

@@ -29,8 +29,8 @@ class RunConfig:
     jsonl, npz, pt, TU zip or folder."""
     model: str = "cores-node"
     """What to train: cores-node, cores-edge and cores-both remove nodes, undirected edges or both;
-    gnn is the plain network, mlp the one blind to edges; sagpool, gpool, diffpool, sugar and gsat
-    are baselines; random keeps a random part."""
+    gnn is the plain network, mlp the one blind to edges; sagpool, gpool, diffpool, sugar, gsat and
+    gmt are baselines; random keeps a random part."""
     conv: str = "gin"
     """Message-passing layer: gin, gcn or gat."""
     preset: Preset = "default"

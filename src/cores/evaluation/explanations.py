@@ -24,18 +24,32 @@ def ground_truth_metrics(predictions: Predictions, graphs: GraphStore) -> dict[s
         metrics |= dict.fromkeys(("edge_auc", "edge_iou"))
     if predictions.node_scores is None:
         return metrics
+    metrics["node_auc"] = truth_auc(predictions.node_scores, graphs.node_truth, graphs.node_ptr)
     truth, explained = _explained(graphs.node_truth, graphs.node_ptr)
-    metrics["node_auc"] = roc_auc(predictions.node_scores[explained], truth)
     touched = _touched(predictions, graphs)[explained]
     metrics["node_precision"] = _share(truth[touched])
     metrics["node_recall"] = _share(touched[truth])
     metrics["node_iou"] = _iou(touched, truth)
     if graphs.edge_truth is not None and predictions.edge_scores is not None:
+        scores, truth = predictions.edge_scores, graphs.edge_truth
+        metrics["edge_auc"] = truth_auc(scores, truth, graphs.edge_ptr)
         truth, explained = _explained(graphs.edge_truth, graphs.edge_ptr)
-        metrics["edge_auc"] = roc_auc(predictions.edge_scores[explained], truth)
         kept = ~predictions.removed_edges[explained]
         metrics["edge_iou"] = _iou(kept, truth)
     return metrics
+
+
+def truth_auc(
+    scores: Float[Tensor, " items"], truth: Bool[Tensor, " items"], ptr: Tensor
+) -> float | None:
+    """ROC-AUC of scores over the nodes or edges of the graphs that have an explanation.
+
+    >>> scores, truth = torch.tensor([0.1, 0.9, 1.0]), torch.tensor([False, True, False])
+    >>> truth_auc(scores, truth, torch.tensor([0, 2, 3]))
+    1.0
+    """
+    known, explained = _explained(truth, ptr)
+    return roc_auc(scores[explained], known)
 
 
 def roc_auc(scores: Float[Tensor, " items"], truth: Bool[Tensor, " items"]) -> float | None:

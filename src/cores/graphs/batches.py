@@ -98,6 +98,28 @@ def undirected_pairs(
     return ends.index_copy(1, pair, torch.stack([first, second])), pair
 
 
+def copies(batch: Batch, number: int) -> Batch:
+    """So many copies of the graphs as one batch, all graphs of a copy together.
+
+    >>> edge = Data(x=torch.ones(2, 1), edge_index=torch.tensor([[0, 1], [1, 0]]))
+    >>> twice = copies(as_batch(edge), 2)
+    >>> twice.ptr.tolist(), twice.edge_index.tolist()
+    ([0, 2, 4], [[0, 1, 2, 3], [1, 0, 3, 2]])
+    """
+    numbers = torch.arange(number, device=batch.batch.device)
+    nodes, graphs = batch.x.size(0), batch.num_graphs
+    ends = batch.edge_index[:, None] + numbers[:, None] * nodes  # [2, S, E]
+    firsts = batch.ptr[:-1] + numbers[:, None] * nodes  # [S, B]
+    features = {"edge_attr": batch.edge_attr.repeat(number, 1)} if "edge_attr" in batch else {}
+    return new_batch(
+        x=batch.x.repeat(number, 1),
+        edge_index=ends.flatten(1),
+        batch=(batch.batch + numbers[:, None] * graphs).flatten(),
+        ptr=torch.cat([firsts.flatten(), batch.ptr[-1:] * number]),
+        **features,
+    )
+
+
 _OF_NODES, _OF_EDGES, _OF_GRAPHS = ("x", "node_truth"), ("edge_attr", "edge_truth"), ("y", "lam")
 
 

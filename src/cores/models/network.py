@@ -95,8 +95,18 @@ class GraphModel(Network):
         """Class probabilities of PyG graphs, and what the model saw of them."""
         return self.prediction(as_batch(graphs))
 
+    @property
+    def scores_edges(self) -> bool:
+        """Whether its scores are of edges, and those of nodes follow from them."""
+        return False
+
     def begin_epoch(self, progress: float) -> None:
         """Called before each epoch with the fraction of training that is complete after it."""
+
+    @property
+    def phase(self) -> int:
+        """Of training; the learning rate begins anew when an epoch begins another one."""
+        return 0
 
     @property
     def selectable(self) -> bool:

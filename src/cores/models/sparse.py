@@ -64,6 +64,11 @@ class SparseClassifier(GraphModel):
         nodes, edges = keep_scores(choice.elements, choice.keep_probability)
         return Prediction(probs, choice.subgraph, nodes, edges)
 
+    @property
+    def scores_edges(self) -> bool:
+        """Whether the policy decides on edges alone."""
+        return self.policy.removal == "edge"
+
     def full_logits(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
         """Class logits of the classifier on the full graphs."""
         return self.classifier.logits(batch)

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
@@ -119,7 +119,7 @@ def run_row(folder: Path) -> Row | None:
         identity = read_json(folder / "config.json")
         reward = identity["config"].get("reward", {})  # what a sweep over lambda or d varies
         found = reward | identity | read_metrics(folder / "metrics.json")
-        row = {name: _text(found.get(name)) for name in COLUMNS}
+        row = {name: cell(found.get(name)) for name in COLUMNS}
         _check(row)
     except UserError:
         raise
@@ -145,15 +145,16 @@ def _shown(value: Any, decimals: int) -> str:
     return f"{value:.{decimals}f}" if isinstance(value, float) else str(value)
 
 
-def _text(value: Any) -> str:
+def cell(value: Any) -> str:
+    """A value as a file of rows has it; empty where there is none."""
     if value is None:
         return ""
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def as_measured(row: Row) -> dict[str, Any]:
+def as_measured(row: Row, metrics: Sequence[str] = METRICS) -> dict[str, Any]:
     """A row with its metrics as numbers, None where one does not apply."""
-    return row | {name: _number(row[name]) for name in ("split", "seed", *METRICS)}
+    return row | {name: _number(row[name]) for name in ("split", "seed", *metrics)}
 
 
 def _number(text: str) -> int | float | None:
@@ -162,23 +163,38 @@ def _number(text: str) -> int | float | None:
     return int(text) if text.isdecimal() else float(text)
 
 
-def read_rows(path: Path) -> list[Row]:
-    """Read a results file; an invalid line is an error that gives its number."""
+@dataclass(frozen=True)
+class RowKind:
+    """What the rows of a file are; one of the columns is ``key``."""
+
+    columns: Sequence[str]
+    what: str
+    """What a message calls one of them."""
+    check: Callable[[Row], None]
+    """Raises a ValueError for values that cannot have been measured."""
+    order: Callable[[Row], tuple[Any, ...]]
+    """By which they are sorted in the file."""
+
+
+def read_rows(path: Path, kind: RowKind | None = None) -> list[Row]:
+    """Read a file of rows, of runs if not said; an invalid line is an error with its number."""
+    kind = kind or RUNS
     lines = csv.reader(io.StringIO(read_text(path)))
     rows: dict[str, Row] = {}
     try:
-        if tuple(next(lines, [])) != COLUMNS:
-            raise UserError(f"{path}: the first line must name the columns {', '.join(COLUMNS)}")
+        if next(lines, []) != [*kind.columns]:
+            named = ", ".join(kind.columns)
+            raise UserError(f"{path}: the first line must name the columns {named}")
         for line in lines:
-            row = dict(zip(COLUMNS, line, strict=True))
-            _check(row)
+            row = dict(zip(kind.columns, line, strict=True))
+            kind.check(row)
             if row["key"] in rows:
                 raise UserError(f"{path}: line {lines.line_num} repeats the run {row['key']}")
             rows[row["key"]] = row
     except UserError:
         raise
     except (ValueError, csv.Error):
-        raise UserError(f"{path}: line {lines.line_num} is not a measured run") from None
+        raise UserError(f"{path}: line {lines.line_num} is not {kind.what}") from None
     return list(rows.values())
 
 
@@ -187,19 +203,25 @@ def _check(row: Row) -> None:
     _order(row)  # raises where split or seed is no integer
     if not 0 <= float(row["accuracy"]) <= 1:
         raise ValueError("an accuracy outside of 0 to 1")
-    for name in METRICS:
+    check_finite(row, METRICS)
+
+
+def check_finite(row: Row, metrics: Iterable[str]) -> None:
+    """Raise a ValueError for a metric that is no number; it may be missing."""
+    for name in metrics:
         if row[name] and not math.isfinite(float(row[name])):
             raise ValueError(f"{name} is not a number")
 
 
-def merge_rows(path: Path, new: Iterable[Row]) -> list[Row]:
-    """Add rows to a results file, replacing those with the same key; returns all rows, sorted."""
+def merge_rows(path: Path, new: Iterable[Row], kind: RowKind | None = None) -> list[Row]:
+    """Add rows to a file, replacing those with the same key; returns all rows, sorted."""
+    kind = kind or RUNS
     with in_turn(path):
-        by_key = {row["key"]: row for row in read_rows(path)} if path.exists() else {}
+        by_key = {row["key"]: row for row in read_rows(path, kind)} if path.exists() else {}
         by_key |= {row["key"]: row for row in new}
-        rows = sorted(by_key.values(), key=_order)
+        rows = sorted(by_key.values(), key=kind.order)
         buffer = io.StringIO()
-        writer = csv.DictWriter(buffer, COLUMNS, lineterminator="\n")
+        writer = csv.DictWriter(buffer, kind.columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
         write_atomically(path, buffer.getvalue().encode())
@@ -209,6 +231,9 @@ def merge_rows(path: Path, new: Iterable[Row]) -> list[Row]:
 def _order(row: Row) -> tuple[Any, ...]:
     names = (row["conv"], row["preset"], row["dataset"], row["model"])
     return (*names, int(row["split"]), int(row["seed"]), row["key"])
+
+
+RUNS = RowKind(COLUMNS, "a measured run", _check, _order)
 
 
 def spread(rows: Iterable[Row], metric: str, **where: str) -> Spread | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+from torch.optim import Optimizer
 from torch_geometric.data import Batch
 
 from cores.config import TrainingConfig
@@ -20,8 +21,8 @@ from cores.models.network import GraphModel, Network
 from cores.models.scaler import FeatureScaler
 from cores.training.balance import class_mean, shuffled_batches, shuffled_chunks
 from cores.training.journal import Journal, Stateful
-from cores.training.optimizer import adam, rates
-from cores.training.schedule import plateau
+from cores.training.optimizer import adam, rates, set_rate
+from cores.training.schedule import Schedule, plateau
 from cores.training.stacked import stacked_fit
 from cores.training.state import RandomState
 from cores.training.step import Step
@@ -103,9 +104,7 @@ def train(
     its checkpoints from those of other runs.
     """
     optimizer = adam(model.parameters(), config.learning_rate, config.weight_decay)
-    schedule = plateau(
-        optimizer, config.schedule_factor, config.schedule_patience, config.min_learning_rate
-    )
+    schedule = _schedule(optimizer, config)
     stopping = EarlyStopping(model, config.patience)
     state: dict[str, Stateful] = {
         "model": model,
@@ -125,7 +124,10 @@ def train(
     for epoch in journal.epochs(config.epochs):
         if stopping.exhausted:
             break
+        phase = model.phase
         model.begin_epoch(epoch / config.epochs)
+        if model.phase != phase:
+            _begin_anew(optimizer, schedule, config)
         drawn = train_graphs, config.batch_size, random.batches, config.balanced
         if stacked is None:
             loss = fit_epoch(step, shuffled_batches(*drawn))
@@ -163,6 +165,19 @@ def train(
     if config.weights == "best":
         stopping.restore_best()
     return journal, stopping
+
+
+def _schedule(optimizer: Optimizer, config: TrainingConfig) -> Schedule:
+    return plateau(
+        optimizer, config.schedule_factor, config.schedule_patience, config.min_learning_rate
+    )
+
+
+def _begin_anew(optimizer: Optimizer, schedule: Schedule, config: TrainingConfig) -> None:
+    """Take learning rate and schedule back to where they began; what was learnt stays."""
+    for group in optimizer.param_groups:
+        set_rate(group, config.learning_rate)
+    schedule.load_state_dict(_schedule(optimizer, config).state_dict())
 
 
 def inverse_frequencies(labels: Tensor, num_classes: int) -> Tensor:

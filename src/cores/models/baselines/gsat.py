@@ -68,7 +68,7 @@ class GSAT(GraphModel):
             hidden = hidden[first] + hidden[second]  # [P, 2H]
             owner = owner[first]
         hidden = torch.relu(self.norm(hidden, owner, batch.num_graphs))
-        hidden = F.dropout(hidden, self.gsat.dropout, self.training)
+        hidden = F.dropout(hidden, self.gsat.dropout, self.extractor.training)
         return self.attention(hidden).squeeze(-1)
 
     def logits(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
@@ -83,6 +83,11 @@ class GSAT(GraphModel):
         classes = self._classify(batch, self._attention(logits))
         loss = F.cross_entropy(classes, batch.y, weight=class_weights)
         return loss + self.gsat.information_weight * information_loss(logits.sigmoid(), self.r)
+
+    @property
+    def scores_edges(self) -> bool:
+        """Whether edges are weighed."""
+        return self.gsat.attention == "edge"
 
     def prediction(self, batch: Batch) -> Prediction:
         """Class probabilities, and the attention as scores."""
@@ -99,27 +104,36 @@ class GSAT(GraphModel):
     def _attention(self, logits: Tensor) -> Tensor:
         if not self.training:
             return logits.sigmoid()
-        uniform = torch.rand_like(logits).clamp(MARGIN, 1 - MARGIN)
-        noise = uniform.log() - torch.log1p(-uniform)
-        return ((logits + noise) / self.gsat.temperature).sigmoid()
+        return relaxed_draws(logits, self.gsat.temperature)
 
     def _edge_attention(self, batch: Batch, attention: Tensor) -> Tensor:
         """Of every directed edge; with attention on nodes, the product of both ends."""
         if self.gsat.attention == "edge":
-            return attention[batch.edge_pair]
-        return attention[batch.edge_index].prod(dim=0)
+            return attention[..., batch.edge_pair]
+        return attention[..., batch.edge_index].prod(dim=-2)
 
     def _classify(self, batch: Batch, attention: Tensor) -> Tensor:
-        set_masks(
-            self.classifier,
-            self._edge_attention(batch, attention),
-            batch.edge_index,
-            apply_sigmoid=False,
-        )
-        try:
-            return self.classifier.logits(batch)
-        finally:
-            clear_masks(self.classifier)
+        return weighed_logits(self.classifier, batch, self._edge_attention(batch, attention))
+
+
+def weighed_logits(
+    classifier: Classifier, batch: Batch, weights: Float[Tensor, " edges"]
+) -> Float[Tensor, "graphs classes"]:
+    """Class logits of a classifier whose messages are weighed, as PyG's explainers do it."""
+    set_masks(classifier, weights, batch.edge_index, apply_sigmoid=False)
+    try:
+        return classifier.logits(batch)
+    finally:
+        clear_masks(classifier)
+
+
+def relaxed_draws(
+    logits: Float[Tensor, "*samples elements"], temperature: float
+) -> Float[Tensor, "*samples elements"]:
+    """Relaxed Bernoulli draws (binary concrete): in (0, 1), above a half with the probability."""
+    uniform = torch.rand_like(logits).clamp(MARGIN, 1 - MARGIN)
+    noise = uniform.log() - torch.log1p(-uniform)
+    return ((logits + noise) / temperature).sigmoid()
 
 
 def information_loss(

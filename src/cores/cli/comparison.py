@@ -1,0 +1,140 @@
+"""What the commands that compare have in common: their options, and what becomes of the runs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jsonargparse import Namespace
+
+from cores.cli.command import CommandParser, add_data_root, add_import
+from cores.cli.inputs import add_columns, own_file
+from cores.cli.settings import BRIEF, settings_file
+from cores.cli.values import check_workers, named_path, numbers, path_or_none
+from cores.config import merged
+from cores.config.models import CONVS, conv_spec
+from cores.data.catalogue import canonical_name
+from cores.errors import failed
+
+
+def add_comparison(parser: CommandParser, folder: str) -> None:
+    """Options for many runs on one dataset, by default in ``runs/FOLDER-DATASET``."""
+    parser.add_argument(
+        "--dataset",
+        type=str,
+        required=True,
+        metavar="NAME",
+        help=f"{BRIEF['dataset']}.",
+    )
+    parser.add_argument(
+        "--conv",
+        type=str,
+        default="gin",
+        metavar="NAME",
+        help=f"Message-passing layer: {', '.join(CONVS)} (default: gin).",
+    )
+    parser.add_argument(
+        "--splits",
+        type=str,
+        default="1-3",
+        metavar="NUMBERS",
+        help="For example 1-5 or 1,3 (default: 1-3).",
+    )
+    parser.add_argument(
+        "--epochs",
+        type=int,
+        default=None,
+        metavar="N",
+        help="Most epochs (default: 240; for own data, by size).",
+    )
+    parser.add_argument(
+        "--settings",
+        type=str,
+        default=None,
+        metavar="FILE",
+        help="Settings of all models from a TOML, YAML or JSON file.",
+    )
+    parser.add_argument(
+        "--workers", type=int, default=1, metavar="N", help="Processes (default: 1)."
+    )
+    parser.add_argument(
+        "--out",
+        type=named_path,
+        default=None,
+        metavar="FOLDER",
+        help=f"Folder of the run folders (default: runs/{folder}-DATASET).",
+    )
+    add_columns(parser, split=True)
+    add_data_root(parser)
+    add_import(parser)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What was asked for, checked before the first run."""
+
+    dataset: str
+    out: Path
+    options: dict[str, Any]
+    """As the library takes them."""
+
+    @classmethod
+    def of(cls, options: Namespace, folder: str = "compare") -> "Comparison":
+        """Check the options; what is wrong with all runs is told once."""
+        from cores.data.datasets import load_dataset
+        from cores.runs.device import choose_device
+
+        check_workers(options.workers)
+        conv_spec(options.conv)
+        splits = numbers(options.splits, "--splits", first=1)
+        settings: dict[str, Any] = {}
+        if options.settings is not None:
+            settings = settings_file(Path(options.settings))
+        if options.epochs is not None:
+            settings = merged(settings, {"training": {"epochs": options.epochs}})
+        dataset = canonical_name(options.dataset)
+        choose_device(options.device)
+        own = own_file(dataset, options)
+        if own is None:
+            load_dataset(dataset, options.data_root)
+        else:
+            settings = merged(own.settings, settings)
+            own.note_unusable()
+        named = {
+            "conv": options.conv,
+            "splits": splits,
+            "settings": settings,
+            "workers": options.workers,
+            "device": options.device,
+            "data_root": path_or_none(options.data_root),
+            "columns": None if own is None else own.named,
+        }
+        return cls(dataset, Path(options.out or f"runs/{folder}-{Path(dataset).stem}"), named)
+
+
+@dataclass(frozen=True)
+class Failures:
+    """The runs that failed while the rest went on."""
+
+    found: dict[Path, str] = field(default_factory=dict)
+
+    def noted(self, advance: Callable[[str, str | None], None]) -> Callable[[Any], None]:
+        """What to call with every run as it ends."""
+
+        def done(outcome: Any) -> None:
+            if outcome.failure is not None:
+                self.found[outcome.folder] = outcome.failure
+            advance(outcome.folder.name, outcome.failure)
+
+        return done
+
+    def check(self) -> None:
+        """Raise what tells of them, if there are any."""
+        from cores.runs.runner import has_fault
+
+        if self.found:
+            folder, reason = next(iter(self.found.items()))
+            raise failed(
+                f"{len(self.found)} runs failed, the first {folder.name}: {reason}",
+                ours=any(has_fault(path) for path in self.found),
+            )
