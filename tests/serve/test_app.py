@@ -15,6 +15,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from cores.__main__ import main
+from cores.runs.predict import PredictOptions
 from cores.serve import app as app_module
 from cores.serve import explorer, limits
 from cores.serve.guard import NAMES
@@ -362,8 +363,8 @@ def test_drawings_for_which_there_is_no_time_are_left_out(
         assert graph["prediction"]
 
 
-def test_a_slow_body_is_given_up(molecules: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app_module, "BODY_SECONDS", 0.05)
+def sent_by(client: Client, receive: Any) -> tuple[int, str]:
+    """Status and error of the answer to a body that comes as ``receive`` says."""
     headers = {"host": f"localhost:{PORT}", "content-type": "application/octet-stream"}
     scope = {
         "type": "http", "method": "POST", "path": "/api/graphs", "query_string": b"name=a.smi",
@@ -371,15 +372,29 @@ def test_a_slow_body_is_given_up(molecules: Client, monkeypatch: pytest.MonkeyPa
     }  # fmt: skip
     sent: list[Any] = []
 
-    async def receive() -> Any:
-        await asyncio.sleep(5)
-
     async def send(message: Any) -> None:
         sent.append(message)
 
-    asyncio.run(molecules.app(scope, receive, send))
-    assert sent[0]["status"] == 408
-    assert b"the body took more than 0.05 s" in sent[1]["body"]
+    asyncio.run(client.app(scope, receive, send))
+    return sent[0]["status"], json.loads(sent[1]["body"])["error"]
+
+
+def test_a_slow_body_is_given_up(molecules: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app_module, "BODY_SECONDS", 0.05)
+
+    async def receive() -> Any:
+        await asyncio.sleep(5)
+
+    assert sent_by(molecules, receive) == (408, "the body took more than 0.05 s")
+
+
+def test_a_client_that_goes_away_leaves_no_traceback(molecules: Client) -> None:
+    parts = iter([{"type": "http.request", "body": b"CC", "more_body": True}])
+
+    async def receive() -> Any:
+        return next(parts, {"type": "http.disconnect"})
+
+    assert sent_by(molecules, receive) == (400, "the body was not sent to its end")
 
 
 def test_a_full_queue_is_told(molecules: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -396,6 +411,18 @@ def test_a_lack_of_memory_is_told(molecules: Client, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(explorer.Explorer, "of_file", greedy)
     answer = molecules.post("/api/graphs", content=PASTED, params={"name": "a.smi"})
     assert "out of memory: 9.00 GiB" in refused(answer, 413)
+
+
+def test_nothing_is_told_to_others_whatever_the_environment_says(
+    molecule_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FastAPI would refuse this setting, if it were to send anything."""
+    monkeypatch.setenv("FASTAPI_OTEL_AUTO_CONFIGURE", "true")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+    app = app_module.create_app(explorer.Explorer(molecule_run, PredictOptions(), "cpu"))
+    with TestClient(app) as client:
+        assert client.get("/").status_code == 200
 
 
 def test_nothing_is_left_behind(

@@ -13,6 +13,7 @@ from fastapi import FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from cores.errors import UserError, out_of_memory
 from cores.files.escape import brief, json_text
@@ -96,8 +97,12 @@ def create_app(explorer: Explorer, tell: Tell = str) -> FastAPI:
         yield
         desk.close()
 
-    # Without FastAPI's own pages: they load scripts from other sites.
-    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
+    # Without FastAPI's own pages, which load scripts from other sites, and without telemetry, which
+    # variables of the environment could turn on.
+    quiet: Any = dict.fromkeys(("tracing", "metrics", "logs", "auto_configure"), False)
+    app = FastAPI(
+        docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan, telemetry=quiet
+    )
     _add_errors(app, tell)
     _add_page(app, explorer)
     _add_questions(app, desk)
@@ -209,6 +214,8 @@ async def _receive(request: Request, path: Path) -> None:
                     file.write(block)
     except TimeoutError:
         raise HTTPException(408, f"the body took more than {BODY_SECONDS} s") from None
+    except ClientDisconnect:  # nobody reads the answer
+        raise HTTPException(400, "the body was not sent to its end") from None
 
 
 def _json(value: Any) -> Response:

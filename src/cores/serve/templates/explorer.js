@@ -85,7 +85,7 @@ function factsOf(graph) {
       { className: graph.correct ? "right" : "wrong" }));
   }
   if (graph.set !== null) {
-    add("set", element("span", `{${graph.set.join(", ")}}`, { className: "labels" }), ` ${graph.promise}`);
+    add("set", element("span", `{${graph.set.join(", ")}}`, { className: "labels" }), `: ${graph.promise}`);
   }
   add("kept", `${percent(graph.node_ratio)} of ${graph.nodes} ${facts.atoms}, `
     + `${percent(graph.edge_ratio)} of ${graph.edges} edges`);
