@@ -352,6 +352,15 @@ def test_a_graph_that_takes_too_long_is_given_up(
     assert "took more than 20 s" in refused(answer, 413)
 
 
+def test_a_server_that_stops_gives_up_its_work(molecule_run: Path) -> None:
+    app = app_module.create_app(explorer.Explorer(molecule_run, PredictOptions(), "cpu"))
+    headers = {"content-type": "application/octet-stream"}
+    with TestClient(app, headers=headers) as client:
+        app.state.desk.stop()
+        answer = client.post("/api/graphs", content=PASTED, params={"name": "a.smi"})
+        assert refused(answer, 503) == "the server is stopping"
+
+
 def test_drawings_for_which_there_is_no_time_are_left_out(
     molecules: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

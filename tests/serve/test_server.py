@@ -6,9 +6,12 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
@@ -17,6 +20,15 @@ from cores.__main__ import main
 from cores.errors import UserError
 from cores.runs.predict import PredictOptions
 from cores.serve import server
+
+
+def status_of(request: Request) -> int:
+    try:
+        with urlopen(request, timeout=60) as answer:
+            return int(answer.status)
+    except HTTPError as error:
+        error.close()
+        return int(error.code)
 
 
 def test_ctrl_c_ends_it_without_a_word(molecule_run: Path) -> None:
@@ -31,8 +43,16 @@ def test_ctrl_c_ends_it_without_a_word(molecule_run: Path) -> None:
     asked = Request(f"{told['url']}api/graphs?name=a.smi", b"CCO ethanol\n", headers)
     with urlopen(asked, timeout=60) as answer:
         assert json.load(answer)["graphs"][0]["name"] == "ethanol"
-    started.send_signal(signal.SIGINT)
+    slow = Request(f"{told['url']}api/graphs?name=a.smi", ("C1CC1" * 900 + "\n").encode() * 99)
+    slow.add_header("Content-Type", "application/octet-stream")
+    with ThreadPoolExecutor(1) as waiting:
+        answered = waiting.submit(status_of, slow)
+        time.sleep(1)
+        begin = time.monotonic()
+        started.send_signal(signal.SIGINT)
+        assert answered.result() == 503, "work at hand is given up"
     printed, errors = started.communicate(timeout=30)
+    assert time.monotonic() - begin < 15
     assert (started.returncode, printed, errors) == (0, "", "")
 
 

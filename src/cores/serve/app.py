@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Event
 from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Query, Request
@@ -25,6 +26,7 @@ from cores.serve.limits import (
     MOST_GRAPHS,
     MOST_WAITING,
     Deadline,
+    StoppingError,
     TooMuchError,
     check_bytes,
 )
@@ -50,6 +52,11 @@ class Desk:
         self.explorer, self.tell = explorer, tell
         self._thread = ThreadPoolExecutor(1, "model")
         self._waiting = 0
+        self._stopping = Event()
+
+    def stop(self) -> None:
+        """Let the work at hand be the last, and end soon."""
+        self._stopping.set()
 
     def close(self) -> None:
         """Forget those who wait."""
@@ -68,8 +75,18 @@ class Desk:
 
     async def does(self, work: Callable[[Deadline], Response]) -> Response:
         """Work in the model's thread, where its time begins."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, lambda: work(Deadline()))
+
+        def timed() -> Response:
+            deadline = Deadline(self._stopping)
+            deadline.check()
+            return work(deadline)
+
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, timed)
+        except asyncio.CancelledError:
+            if not self._stopping.is_set():
+                raise
+            raise StoppingError("the server is stopping") from None
 
     async def does_with_file(
         self, request: Request, name: str, work: Callable[[Path, Deadline], Response]
@@ -103,6 +120,7 @@ def create_app(explorer: Explorer, tell: Tell = str) -> FastAPI:
     app = FastAPI(
         docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan, telemetry=quiet
     )
+    app.state.desk = desk
     _add_errors(app, tell)
     _add_page(app, explorer)
     _add_questions(app, desk)
@@ -175,7 +193,8 @@ def _add_errors(app: FastAPI, tell: Tell) -> None:
 
     @app.exception_handler(UserError)
     async def user_error(_: Request, error: UserError) -> Response:
-        return told(413 if isinstance(error, TooMuchError) else 422, str(error))
+        statuses = {TooMuchError: 413, StoppingError: 503}
+        return told(statuses.get(type(error), 422), str(error))
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> Response:

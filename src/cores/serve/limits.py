@@ -1,5 +1,6 @@
 """How much a request may ask for."""
 
+from threading import Event
 from time import monotonic
 
 from cores.errors import UserError
@@ -25,20 +26,27 @@ class TooMuchError(UserError):
     """A request that asks for more than it may."""
 
 
-class Deadline:
-    """When the work on a request must be over."""
+class StoppingError(UserError):
+    """A request that is given up because the server is."""
 
-    def __init__(self, seconds: float = SECONDS) -> None:
+
+class Deadline:
+    """When the work on a request must be over: after some time, or when the server is stopped."""
+
+    def __init__(self, stopping: Event, seconds: float = SECONDS) -> None:
+        self._stopping = stopping
         self._seconds = seconds
         self._end = monotonic() + seconds
 
     @property
     def passed(self) -> bool:
         """Whether the time is over."""
-        return monotonic() > self._end
+        return self._stopping.is_set() or monotonic() > self._end
 
     def check(self) -> None:
         """Stop where it is."""
+        if self._stopping.is_set():
+            raise StoppingError("the server is stopping")
         if self.passed:
             raise TooMuchError(f"took more than {self._seconds:g} s; send fewer or smaller graphs")
 

@@ -68,9 +68,18 @@ def _server(explorer: Any, port: int, tell: Callable[[str], str]) -> Any:
     from cores.serve.app import create_app
     from cores.serve.guard import Guard
 
-    return uvicorn.Server(
+    app = create_app(explorer, tell)
+
+    class Stoppable(uvicorn.Server):
+        """Gives up the work at hand, too, when it is asked to end."""
+
+        def handle_exit(self, sig: int, frame: Any) -> None:
+            app.state.desk.stop()
+            super().handle_exit(sig, frame)
+
+    return Stoppable(
         uvicorn.Config(
-            Guard(create_app(explorer, tell), port),
+            Guard(app, port),
             http="h11",
             ws="none",
             log_config=None,
