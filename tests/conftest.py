@@ -5,8 +5,9 @@ import os
 import shutil
 import signal
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -97,6 +98,19 @@ def recorded_run(molecule_run: Path, tmp_path: Path) -> Path:
     epochs = [{"epoch": 1, "loss": 0.7, **shown}, {"epoch": 2, "reward": 0.1, **shown}]
     (run / "history.jsonl").write_text("".join(json.dumps(epoch) + "\n" for epoch in epochs))
     return run
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Debian's chromium, without the sandbox: a container has no room for it, pages are our own."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
+        yield started
+        started.close()
 
 
 @pytest.fixture

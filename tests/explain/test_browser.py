@@ -17,17 +17,6 @@ HOSTILE = '</script><script>window.hacked=1</script><img src="http://example.inv
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Without the sandbox, which a container has no room for; pages here are our own."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield started
-        started.close()
-
-
-@pytest.fixture(scope="module")
 def report(
     molecule_run: Path,
     molecule_table: Callable[..., str],

@@ -33,6 +33,20 @@ def test_a_limit_is_raised_by_its_variable(monkeypatch: pytest.MonkeyPatch) -> N
             MEMORY.check(1, "it")
 
 
+def test_a_default_can_be_lowered_for_a_while_but_not_what_the_user_has_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with MEMORY.by_default("1K"):
+        assert MEMORY.value == 1024
+        with pytest.raises(UserError, match="raise CORES_MAX_MEMORY"):
+            MEMORY.check(2000, "it needs 2 KB")
+    assert MEMORY.value == 2 * 2**30
+    monkeypatch.setenv("CORES_MAX_MEMORY", "3G")
+    with MEMORY.by_default("1K"):
+        assert MEMORY.value == 3 * 2**30
+    assert os.environ["CORES_MAX_MEMORY"] == "3G"
+
+
 def test_of_a_long_line_no_more_is_read_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(LINE.variable, "10")
     file = StringIO("short\n" + "x" * 1000)

@@ -28,7 +28,7 @@ def main(arguments: Sequence[str], commands: Sequence["Command"]) -> int:
         command, options = parse(arguments, commands)
         flags, after_interrupt = options.flags, command.after_interrupt
         result = command.run(options)
-        if options.json:
+        if options.json and result is not None:
             print(json.dumps(result), flush=True)
     except (ProgramError, UserError) as error:
         _tell(with_flags(str(error), flags))

@@ -120,8 +120,8 @@ class Command:
     """Its line in ``cores --help``."""
     parser: Callable[[], CommandParser]
     """Builds the parser of its options."""
-    run: Callable[[Namespace], dict[str, Any]]
-    """Does it; returns what ``--json`` prints."""
+    run: Callable[[Namespace], dict[str, Any] | None]
+    """Does it; returns what ``--json`` prints, or None if it has printed that before its end."""
     after_interrupt: str = "nothing is lost"
     """What to do after Ctrl-C."""
     takes_scripts: bool = False

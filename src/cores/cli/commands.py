@@ -10,9 +10,10 @@ from cores.cli.export import EXPORT
 from cores.cli.plot import PLOT
 from cores.cli.predict import PREDICT
 from cores.cli.search import SEARCH
+from cores.cli.serve import SERVE
 from cores.cli.train import TRAIN
 
 COMMANDS = (
-    *(LIST_DATASETS, TRAIN, PREDICT, EXPLAIN, EVALUATE, PLOT, EXPORT, COMPARE),
+    *(LIST_DATASETS, TRAIN, PREDICT, EXPLAIN, SERVE, EVALUATE, PLOT, EXPORT, COMPARE),
     *(COMPARE_EXPLANATIONS, SEARCH, BENCHMARK),
 )

@@ -14,16 +14,16 @@ from cores import __version__
 from cores.errors import UserError
 from cores.explain.curves import shares_chart, training_charts
 from cores.explain.explained import ExplainedGraph
+from cores.explain.page import TEMPLATES, environment, graph_details, page_style, template_text
 from cores.explain.survey import Choice, Survey
-from cores.explain.svg import STYLE, Picture, picture
+from cores.explain.svg import picture
 from cores.files import make_folder, write_atomically
-from cores.files.escape import html, html_json, json_text
+from cores.files.escape import html_json, json_text
 from cores.runs.card import description
 from cores.runs.folder import METRICS
 from cores.runs.rows import read_metrics, shown_metrics
 from cores.runs.trained import TrainedModel
 
-TEMPLATES = Path(__file__).parent / "templates"
 REPORT = "report.html"
 """In a run folder."""
 
@@ -44,11 +44,11 @@ def report_page(
     from markupsafe import Markup
 
     metrics = read_metrics(run / METRICS) if (run / METRICS).exists() else {}
-    script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
+    script = template_text("details.js") + template_text("report.js")
     what = "edges" if survey.removes_edges else "nodes"
     drawn = [(graph, picture(graph)) for graph in survey.shown]
     charts = training_charts(run, trained.config)
-    page = _environment().get_template("report.html.j2")
+    page = environment(TEMPLATES).get_template("report.html.j2")
     return page.render(
         version=__version__,
         run=run.absolute().name,
@@ -63,13 +63,14 @@ def report_page(
         source=source,
         alpha=f"{alpha:g}",
         what=what,
+        molecules=survey.chemistry is not None,
         atoms="atoms" if survey.chemistry is not None else "nodes",
         calibrated=bool(len(trained.calibration)),
         labelled=survey.right + survey.wrong,
         truth=any(graph.truth is not None for graph in survey.shown),
         cards=[(graph, drawing, Markup(drawing.inline())) for graph, drawing in drawn],
-        details=Markup(html_json([_details(*each) for each in drawn])),
-        style=Markup((TEMPLATES / "report.css").read_text(encoding="utf-8") + STYLE),
+        details=Markup(html_json([graph_details(*each) for each in drawn])),
+        style=Markup(page_style()),
         script=Markup(script),
         script_hash=b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
@@ -79,45 +80,6 @@ def _marked_up(chart: Any) -> tuple[str, Any]:
     from markupsafe import Markup
 
     return chart.title, Markup(chart.svg)
-
-
-def _environment() -> Any:
-    """Templates in which every text goes through :func:`cores.files.escape.html`."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    from markupsafe import Markup
-
-    def escaped(value: Any) -> Any:
-        return value if isinstance(value, Markup) else Markup(html(value))
-
-    return Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=escaped,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
-def _details(graph: ExplainedGraph, drawing: Picture) -> dict[str, Any]:
-    """What the page shows of a graph when it is asked for: nodes, and edges where they differ."""
-
-    def short(scores: Sequence[float] | None, at: int) -> float | None:
-        return None if scores is None else round(scores[at], 3)
-
-    details: dict[str, Any] = {
-        "nodes": [
-            [number, name, short(graph.node_scores, at), int(graph.kept_nodes[at])]
-            for at, (number, name) in enumerate(zip(graph.numbers, graph.nodes, strict=True))
-        ],
-        "points": drawing.points,
-    }
-    if graph.removes_edges:
-        details["edges"] = [
-            [*sorted((graph.numbers[a], graph.numbers[b])), short(graph.edge_scores, at), int(kept)]
-            for at, ((a, b), kept) in enumerate(zip(graph.edges, graph.kept_edges, strict=True))
-        ]
-    return details
 
 
 def json_lines(graphs: Sequence[ExplainedGraph]) -> bytes:

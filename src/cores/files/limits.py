@@ -7,6 +7,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -32,6 +33,18 @@ class Limit:
         if found is None:
             raise UserError(f"{self.variable} must be a number such as {self.default}, got {text}")
         return int(found[1]) * _UNITS[found[2]]
+
+    @contextmanager
+    def by_default(self, default: str) -> Iterator[None]:
+        """Another default for a while; what the environment says goes before it, as ever."""
+        if os.environ.get(self.variable):
+            yield
+            return
+        os.environ[self.variable] = default
+        try:
+            yield
+        finally:
+            del os.environ[self.variable]
 
     def check(self, asked: int, what: str) -> None:
         """Refuse more than the limit; ``what`` ends in what it has or needs."""

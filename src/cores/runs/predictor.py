@@ -1,6 +1,7 @@
 """A trained model that turns rows of a file into records, with what it kept of each graph."""
 
 from collections.abc import Collection, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -61,10 +62,14 @@ class Predictor:
         self.device = choose_device(device)
         self.trained.model.to(self.device)
         config = self.trained.config
-        self.alpha = config.alpha if options.alpha is None else options.alpha
-        if not 0 < self.alpha < 1:
-            raise UserError(f"`alpha` must lie in (0, 1), got {self.alpha}")
+        self.alpha = _checked(config.alpha if options.alpha is None else options.alpha)
         self.sets: SetsConfig = config.sets.changed(options.score, options.per_class)
+
+    def at(self, alpha: float) -> "Predictor":
+        """The same model, whose prediction sets have another error rate."""
+        other = copy(self)
+        other.alpha = _checked(alpha)
+        return other
 
     @property
     def reads_molecules(self) -> bool:
@@ -150,6 +155,12 @@ class Predictor:
             calibration.sets(predictions.probs, self.alpha, self.sets),
             calibration.p_values(predictions.probs, self.sets),
         )
+
+
+def _checked(alpha: float) -> float:
+    if not 0 < alpha < 1:
+        raise UserError(f"`alpha` must lie in (0, 1), got {alpha}")
+    return alpha
 
 
 @dataclass(frozen=True)

@@ -177,17 +177,26 @@ class RecordFormat:
         content = text.encode()
         return gzip.compress(content, compresslevel=6, mtime=0) if self.packed else content
 
+    def whole(self, records: Sequence[Record]) -> bytes:
+        """Records as a whole file."""
+        return self._header() + self.encoded(records)
+
     def join(self, pieces: Sequence[Path], file: IO[bytes]) -> None:
         """Write a whole file from its pieces."""
         if self.kind == "parquet":
             self._join_parquet(pieces, file)
             return
-        if self.kind == "csv":
-            header = ",".join(self.fields) + "\n"
-            file.write(gzip.compress(header.encode(), mtime=0) if self.packed else header.encode())
+        file.write(self._header())
         for piece in pieces:
             with piece.open("rb") as source:
                 shutil.copyfileobj(source, file)
+
+    def _header(self) -> bytes:
+        """What comes before the first piece."""
+        if self.kind != "csv":
+            return b""
+        header = f"{','.join(self.fields)}\n".encode()
+        return gzip.compress(header, mtime=0) if self.packed else header
 
     def _csv(self, records: Iterable[Record]) -> str:
         buffer = io.StringIO()

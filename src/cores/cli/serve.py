@@ -1,0 +1,71 @@
+"""`cores serve`: a page on this machine on which a trained model can be asked."""
+
+import json
+from functools import partial
+from pathlib import Path
+
+from jsonargparse import Namespace
+
+from cores.cli import display
+from cores.cli.command import Command, CommandParser, add_data_root, add_import
+from cores.cli.inputs import add_columns, add_unknown, column_names
+from cores.cli.sets import add_sets
+from cores.cli.values import path_or_none
+from cores.cli.words import with_flags
+
+
+def _parser() -> CommandParser:
+    parser = CommandParser(
+        "Show a page on which a trained model can be asked: paste or upload graphs, see what is "
+        "kept and predicted, change the error rate of the sets, download the records. Only this "
+        "machine can reach it. Ctrl-C ends it.",
+    )
+    parser.add_argument("run", metavar="RUN", help="Run folder that `cores train` made.")
+    parser.add_argument(
+        "--port",
+        type=int,
+        default=8765,
+        metavar="N",
+        help="Port of 127.0.0.1; 0 for any that is free (default: 8765).",
+    )
+    parser.add_argument("--open", action="store_true", help="Open the page in a browser.")
+    add_sets(parser)
+    add_unknown(parser)
+    add_columns(parser)
+    add_data_root(parser)
+    add_import(parser)
+    return parser
+
+
+def _serve(options: Namespace) -> None:
+    from cores.runs.predictor import PredictOptions
+    from cores.serve.server import serve_run
+
+    def started(url: str) -> None:
+        if options.json:
+            print(json.dumps({"url": url, "run": options.run}), flush=True)
+        else:
+            display.print_lines([f"{options.run}: {url} (Ctrl-C ends it)"])
+
+    serve_run(
+        Path(options.run),
+        PredictOptions(
+            alpha=options.alpha,
+            score=options.score,
+            per_class=options.per_class,
+            columns=column_names(options),
+            on_error=options.on_error,
+            on_unknown=options.on_unknown,
+        ),
+        port=options.port,
+        device=options.device,
+        data_root=path_or_none(options.data_root),
+        open_browser=options.open,
+        started=started,
+        tell=partial(with_flags, flags=options.flags),
+    )
+
+
+SERVE = Command(
+    "serve", "ask a model on a page of this machine", _parser, _serve, takes_scripts=True
+)

@@ -1,0 +1,254 @@
+"""The requests that the server answers; each mistake is told in one line of JSON."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event
+from typing import Annotated, Any, Literal
+
+from fastapi import FastAPI, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+
+from cores.errors import UserError, out_of_memory
+from cores.files.escape import brief, json_text
+from cores.runs.records import RecordFormat
+from cores.serve.cards import answer
+from cores.serve.explorer import Explorer, Found
+from cores.serve.limits import (
+    BODY_SECONDS,
+    MOST_GRAPHS,
+    MOST_WAITING,
+    Deadline,
+    StoppingError,
+    TooMuchError,
+    check_bytes,
+)
+from cores.serve.page import FILES, explorer_page
+
+BODY = "application/octet-stream"
+"""The kind of every body: a form of a foreign page cannot send it."""
+Alpha = Annotated[float | None, Query(gt=0, lt=1, allow_inf_nan=False)]
+First = Annotated[int, Query(ge=0, le=10**9)]
+Count = Annotated[int, Query(ge=1, le=MOST_GRAPHS)]
+Format = Literal["jsonl", "csv"]
+Tell = Callable[[str], str]
+
+
+class Desk:
+    """Where requests wait for the one thread in which the model works.
+
+    torch computes with one thread, and its settings belong to the process; more would only wait
+    for each other.
+    """
+
+    def __init__(self, explorer: Explorer, tell: Tell) -> None:
+        self.explorer, self.tell = explorer, tell
+        self._thread = ThreadPoolExecutor(1, "model")
+        self._waiting = 0
+        self._stopping = Event()
+
+    def stop(self) -> None:
+        """Let the work at hand be the last, and end soon."""
+        self._stopping.set()
+
+    def close(self) -> None:
+        """Forget those who wait."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    @asynccontextmanager
+    async def place(self) -> AsyncIterator[None]:
+        """A place in the queue; refused where it is full."""
+        if self._waiting >= MOST_WAITING:
+            raise HTTPException(429, "too many requests at once; try again", {"Retry-After": "1"})
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+
+    async def does(self, work: Callable[[Deadline], Response]) -> Response:
+        """Work in the model's thread, where its time begins."""
+
+        def timed() -> Response:
+            deadline = Deadline(self._stopping)
+            deadline.check()
+            return work(deadline)
+
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, timed)
+        except asyncio.CancelledError:
+            if not self._stopping.is_set():
+                raise
+            raise StoppingError("the server is stopping") from None
+
+    async def does_with_file(
+        self, request: Request, name: str, work: Callable[[Path, Deadline], Response]
+    ) -> Response:
+        """The same with the body in a file, which is deleted afterwards."""
+        if request.headers.get("content-type", "").partition(";")[0].strip() != BODY:
+            raise HTTPException(415, f"the body must be {BODY}")
+        check_bytes(_announced(request))
+        async with self.place():
+            with TemporaryDirectory(prefix="cores-serve-") as folder:
+                path = Path(folder, self.explorer.file_name(name))
+                await _receive(request, path)
+                try:
+                    return await self.does(lambda deadline: work(path, deadline))
+                except UserError as error:  # no path of this machine is told
+                    raise type(error)(str(error).replace(f"{folder}/", "")) from None
+
+
+def create_app(explorer: Explorer, tell: Tell = str) -> FastAPI:
+    """The application of a run; ``tell`` puts an error into the words of who reads it."""
+    desk = Desk(explorer, tell)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        desk.close()
+
+    # Without FastAPI's own pages, which load scripts from other sites, and without telemetry, which
+    # variables of the environment could turn on.
+    quiet: Any = dict.fromkeys(("tracing", "metrics", "logs", "auto_configure"), False)
+    app = FastAPI(
+        docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan, telemetry=quiet
+    )
+    app.state.desk = desk
+    _add_errors(app, tell)
+    _add_page(app, explorer)
+    _add_questions(app, desk)
+    return app
+
+
+def _add_page(app: FastAPI, explorer: Explorer) -> None:
+    page = explorer_page(explorer)
+
+    @app.get("/")
+    async def root() -> Response:
+        return Response(page, media_type="text/html")
+
+    def add(name: str, kind: str, content: str) -> None:
+        @app.get(f"/{name}")
+        async def file() -> Response:
+            return Response(content, media_type=kind)
+
+    for name, (kind, content) in FILES.items():
+        add(name, kind, content())
+
+
+def _add_questions(app: FastAPI, desk: Desk) -> None:
+    explorer = desk.explorer
+    usual = explorer.predictor.alpha
+
+    @app.post("/api/graphs")
+    async def graphs(
+        request: Request, name: str, alpha: Alpha = None, drawings: bool = True
+    ) -> Response:
+        def work(path: Path, deadline: Deadline) -> Response:
+            found = explorer.of_file(path, alpha or usual, deadline)
+            return _json(answer(found, deadline, drawings=drawings))
+
+        return await desk.does_with_file(request, name, work)
+
+    @app.post("/api/records")
+    async def records(request: Request, name: str, format: Format, alpha: Alpha = None) -> Response:
+        def work(path: Path, deadline: Deadline) -> Response:
+            return _records(explorer.of_file(path, alpha or usual, deadline), format)
+
+        return await desk.does_with_file(request, name, work)
+
+    @app.get("/api/test")
+    async def test(
+        first: First = 0, count: Count = MOST_GRAPHS, alpha: Alpha = None, drawings: bool = True
+    ) -> Response:
+        def work(deadline: Deadline) -> Response:
+            found = explorer.of_test_part(first, count, alpha or usual)
+            return _json(answer(found, deadline, drawings=drawings))
+
+        async with desk.place():
+            return await desk.does(work)
+
+    @app.get("/api/test/records")
+    async def test_records(
+        format: Format, first: First = 0, count: Count = MOST_GRAPHS, alpha: Alpha = None
+    ) -> Response:
+        def work(_: Deadline) -> Response:
+            return _records(explorer.of_test_part(first, count, alpha or usual), format)
+
+        async with desk.place():
+            return await desk.does(work)
+
+
+def _add_errors(app: FastAPI, tell: Tell) -> None:
+    def told(status: int, message: str, headers: Any = None) -> Response:
+        line = brief(" ".join(tell(message).split()))
+        return JSONResponse({"error": line}, status, headers)
+
+    @app.exception_handler(UserError)
+    async def user_error(_: Request, error: UserError) -> Response:
+        statuses = {TooMuchError: 413, StoppingError: 503}
+        return told(statuses.get(type(error), 422), str(error))
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        return told(422, f"{first['loc'][-1]}: {first['msg']}")
+
+    @app.exception_handler(HTTPException)
+    async def refused(_: Request, error: HTTPException) -> Response:
+        return told(error.status_code, str(error.detail), error.headers)
+
+    async def no_memory(_: Request, error: Exception) -> Response:
+        message = out_of_memory(error)
+        if message is None:
+            raise error
+        return told(413, message)
+
+    for kind in (MemoryError, RuntimeError):
+        app.add_exception_handler(kind, no_memory)
+
+
+def _announced(request: Request) -> int:
+    """How long the body says that it is; the server counts itself, too."""
+    said = request.headers.get("content-length", "")
+    return int(said) if said.isascii() and said.isdigit() else 0
+
+
+async def _receive(request: Request, path: Path) -> None:
+    """Write the body into a file, as it comes."""
+    count = 0
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            with path.open("wb") as file:
+                async for block in request.stream():
+                    count += len(block)
+                    check_bytes(count)
+                    file.write(block)
+    except TimeoutError:
+        raise HTTPException(408, f"the body took more than {BODY_SECONDS} s") from None
+    except ClientDisconnect:  # nobody reads the answer
+        raise HTTPException(400, "the body was not sent to its end") from None
+
+
+def _json(value: Any) -> Response:
+    text = json_text(json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
+    return Response(text, media_type="application/json")
+
+
+def _records(found: Found, kind: Format) -> Response:
+    """The records as a file, as `cores predict --out` writes it."""
+    predictor = found.predictor
+    name = Path(f"predictions.{kind}")
+    form = RecordFormat.of(name, predictor.reads_molecules, predictor.trained.schema.labels)
+    return Response(
+        form.whole(found.records),
+        media_type="text/csv" if kind == "csv" else "application/x-ndjson",
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )

@@ -1,0 +1,79 @@
+"""What the page is told of graphs, as plain data: every text can be shown as it is."""
+
+from typing import Any
+
+from cores.explain.explained import ExplainedGraph
+from cores.explain.page import graph_details
+from cores.explain.svg import picture
+from cores.files.escape import brief
+from cores.runs.records import Record
+from cores.serve.explorer import Found
+from cores.serve.limits import MOST_GRAPHS, Deadline
+from cores.serve.promise import Promise
+
+
+def answer(found: Found, deadline: Deadline, *, drawings: bool) -> dict[str, Any]:
+    """All that was found; without drawings where only the sets may have changed.
+
+    Drawing some graphs takes a second each: those that come after the deadline have none.
+    """
+    promise = Promise.of(found.predictor)
+    return {
+        "alpha": found.predictor.alpha,
+        "promise": str(promise),
+        "first": found.first,
+        "total": found.total,
+        "most": MOST_GRAPHS,
+        "graphs": [
+            _card(graph, promise) | (_drawing(graph, deadline) if drawings else {})
+            for graph in found.graphs
+        ],
+        "failed": [_problem(record) for record in found.failed.values()],
+    }
+
+
+def _card(graph: ExplainedGraph, promise: Promise) -> dict[str, Any]:
+    record = graph.record
+    labels = record["prediction_set"]
+    inside = set() if labels is None else {str(label) for label in labels}
+    unusual = record["p_values"] or {}
+    by_probability = sorted(record["probabilities"].items(), key=lambda item: -item[1])
+    return {
+        "position": graph.position,
+        "name": brief(graph.id),
+        "prediction": brief(graph.prediction),
+        "probability": record["probability"],
+        "label": None if graph.label is None else brief(graph.label),
+        "correct": graph.correct,
+        "set": None if labels is None else [brief(label) for label in labels],
+        "promise": promise.of_set(labels),
+        "classes": [
+            {
+                "name": brief(name),
+                "probability": probability,
+                "p_value": unusual.get(name),
+                "in_set": name in inside,
+            }
+            for name, probability in by_probability
+        ],
+        "node_ratio": record["node_ratio"],
+        "edge_ratio": record["edge_ratio"],
+        "nodes": len(graph.nodes),
+        "edges": len(graph.edges),
+        "truth": graph.truth is not None,
+        "kept_smiles": brief(record["kept_smiles"]) if record.get("kept_smiles") else None,
+    }
+
+
+def _drawing(graph: ExplainedGraph, deadline: Deadline) -> dict[str, Any]:
+    if deadline.passed:
+        return {"drawing": None, "note": "not drawn: there was no time left", "details": None}
+    drawn = picture(graph)
+    details = graph_details(graph, drawn)
+    for node in details["nodes"]:
+        node[1] = brief(node[1])
+    return {"drawing": drawn.inline(), "note": drawn.note, "details": details}
+
+
+def _problem(record: Record) -> str:
+    return brief(f"{record['id']}: {record['error']}")

@@ -1,0 +1,238 @@
+"use strict";
+const by = (id) => document.getElementById(id);
+const facts = document.body.dataset;
+const perPage = () => Number(facts.perPage); // of the run's test graphs
+const MOST_CLASSES = 6; // in the table of a card
+
+let source = null; // what is asked about: {file, name} or {first}
+let shown = []; // the cards, in order
+
+function element(name, text, options = {}) {
+  const made = document.createElement(name);
+  if (text !== undefined) made.textContent = text;
+  return Object.assign(made, options);
+}
+
+const percent = (share) => `${Math.round(100 * share)} %`;
+const digits = (value) => (value === null ? "–" : value.toFixed(3));
+
+// Asks the server; an answer that is an error becomes one with its line.
+async function request(path, parameters) {
+  const query = new URLSearchParams(parameters);
+  const alpha = by("alpha");
+  if (alpha) query.set("alpha", alpha.value);
+  let answer;
+  try {
+    if (source.file) {
+      query.set("name", source.name);
+      const headers = { "Content-Type": "application/octet-stream" };
+      answer = await fetch(`/api/${path}?${query}`, { method: "POST", headers, body: source.file });
+    } else {
+      query.set("first", source.first);
+      query.set("count", perPage());
+      answer = await fetch(`/api/${path === "graphs" ? "test" : "test/records"}?${query}`);
+    }
+  } catch {
+    throw new Error("The server does not answer; is cores serve still running?");
+  }
+  if (!answer.ok) {
+    const told = await answer.json().catch(() => ({ error: `status ${answer.status}` }));
+    throw new Error(told.error);
+  }
+  return answer;
+}
+
+function tell(message) {
+  by("error").textContent = message;
+  by("error").hidden = !message;
+}
+
+function classesTable(graph) {
+  const frame = element("div", undefined, { className: "scroll" });
+  const table = element("table");
+  const head = table.createTHead().insertRow();
+  for (const [name, kind] of [["label", ""], ["probability", "n"], ["p-value", "n"], ["set", ""]]) {
+    head.append(element("th", name, { scope: "col", className: kind }));
+  }
+  const body = table.createTBody();
+  for (const each of graph.classes.slice(0, MOST_CLASSES)) {
+    const row = body.insertRow();
+    row.className = each.in_set ? "in" : "";
+    row.append(element("th", each.name, { scope: "row" }));
+    const probability = element("td", digits(each.probability), { className: "n" });
+    const bar = element("span", undefined, { className: "bar" });
+    bar.style.setProperty("--share", `${100 * each.probability}%`);
+    probability.append(bar);
+    row.append(probability, element("td", digits(each.p_value), { className: "n" }),
+      element("td", each.in_set ? "✓ in" : "–"));
+  }
+  frame.append(table);
+  const more = graph.classes.length - MOST_CLASSES;
+  if (more > 0) frame.append(element("p", `and ${more} less likely labels`, { className: "soft" }));
+  return frame;
+}
+
+function factsOf(graph) {
+  const list = element("dl");
+  const add = (name, ...values) => {
+    const value = element("dd");
+    value.append(...values);
+    list.append(element("dt", name), value);
+  };
+  add("predicted", `${graph.prediction}, probability ${graph.probability.toFixed(2)}`);
+  if (graph.label !== null) {
+    add("true", `${graph.label} `, element("span", graph.correct ? "✓ right" : "✗ wrong",
+      { className: graph.correct ? "right" : "wrong" }));
+  }
+  if (graph.set !== null) {
+    add("set", element("span", `{${graph.set.join(", ")}}`, { className: "labels" }), `: ${graph.promise}`);
+  }
+  add("kept", `${percent(graph.node_ratio)} of ${graph.nodes} ${facts.atoms}, `
+    + `${percent(graph.edge_ratio)} of ${graph.edges} edges`);
+  if (graph.kept_smiles) add("SMILES", element("code", graph.kept_smiles));
+  return list;
+}
+
+// The part of a card that changes with the error rate.
+function answerPart(graph) {
+  const part = element("div", undefined, { className: "answer" });
+  part.append(factsOf(graph), classesTable(graph));
+  return part;
+}
+
+function cardOf(graph) {
+  const card = element("li", undefined, { className: "card" });
+  card.append(element("h3", graph.name));
+  const holder = element("template");
+  holder.innerHTML = graph.drawing ?? ""; // made by the server, its texts escaped
+  card.append(holder.content, answerPart(graph));
+  if (graph.note) card.append(element("p", graph.note, { className: "soft" }));
+  if (graph.details) {
+    const button = element("button", "Details", { type: "button" });
+    button.setAttribute("aria-label", `Details of ${graph.name}`);
+    button.addEventListener("click", () => {
+      openDetails(graph.name, card.querySelector("svg").cloneNode(true), graph.details);
+    });
+    card.append(button);
+  }
+  return card;
+}
+
+function summary(answer) {
+  const count = answer.graphs.length;
+  const graphs = `${count} graph${count === 1 ? "" : "s"}`;
+  if (source.file) {
+    const all = answer.total === null ? `; only the first ${answer.most} rows were read` : "";
+    return `${source.title}: ${graphs}${all}.`;
+  }
+  const last = answer.first + count - 1;
+  return `Test graphs ${answer.first} to ${last} of ${answer.total}.`;
+}
+
+function show(answer) {
+  const drawn = answer.graphs.length === 0 || "drawing" in answer.graphs[0];
+  by("promise").textContent = answer.promise;
+  by("status").textContent = summary(answer);
+  if (!drawn) {
+    answer.graphs.forEach((graph, at) => shown[at].querySelector(".answer").replaceWith(answerPart(graph)));
+    return;
+  }
+  shown = answer.graphs.map(cardOf);
+  by("gallery").replaceChildren(...shown);
+  const failed = by("failed");
+  failed.hidden = answer.failed.length === 0;
+  const rows = answer.failed.length === 1 ? "row" : "rows";
+  failed.querySelector("summary").textContent = `${answer.failed.length} ${rows} could not be used`;
+  failed.querySelector("ul").replaceChildren(...answer.failed.map((line) => element("li", line)));
+  document.querySelector(".legend .truth").hidden = !answer.graphs.some((graph) => graph.truth);
+  by("pages").hidden = Boolean(source.file);
+  const [previous, next] = by("pages").children;
+  previous.disabled = answer.first === 0;
+  next.disabled = answer.first + perPage() >= (answer.total ?? 0);
+  by("found").hidden = false;
+}
+
+// One request at a time; what is asked meanwhile comes after it, once.
+let wanted = null;
+let busy = false;
+async function ask(drawings) {
+  if (!source) return;
+  wanted = { drawings: drawings || Boolean(wanted?.drawings) };
+  if (busy) return;
+  busy = true;
+  by("found").setAttribute("aria-busy", "true");
+  if (drawings) by("status").textContent = "Asking the model …";
+  while (wanted) {
+    const now = wanted;
+    const about = source;
+    wanted = null;
+    try {
+      const answer = await (await request("graphs", { drawings: now.drawings })).json();
+      if (about === source) {
+        tell("");
+        show(answer);
+      }
+    } catch (error) {
+      tell(error.message);
+      if (now.drawings) {
+        by("status").textContent = "No answer.";
+        by("found").hidden = true;
+      }
+    }
+  }
+  busy = false;
+  by("found").removeAttribute("aria-busy");
+}
+
+function askAbout(next) {
+  source = next;
+  return ask(true);
+}
+
+by("paste").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const text = new FormData(event.target).get("text");
+  askAbout({ file: new Blob([text]), name: facts.pasted, title: "Pasted" });
+});
+by("file").addEventListener("change", (event) => {
+  const [file] = event.target.files;
+  if (!file) return;
+  if (file.size > Number(facts.mostBytes)) {
+    tell(`The file has more than ${facts.size}; cores predict takes files of any size.`);
+    return;
+  }
+  askAbout({ file, name: file.name, title: file.name });
+});
+by("test").addEventListener("click", () => askAbout({ first: 0 }));
+for (const button of by("pages").children) {
+  button.addEventListener("click", async () => {
+    await askAbout({ first: Math.max(0, source.first + perPage() * Number(button.dataset.step)) });
+    by("results").focus(); // the button may be disabled now, and the cards are others
+  });
+}
+
+for (const button of by("downloads").children) {
+  button.addEventListener("click", async () => {
+    const format = button.dataset.format;
+    try {
+      const records = await (await request("records", { format })).blob();
+      const address = URL.createObjectURL(records);
+      element("a", undefined, { href: address, download: `predictions.${format}` }).click();
+      setTimeout(() => URL.revokeObjectURL(address), 60_000);
+    } catch (error) {
+      tell(error.message);
+    }
+  });
+}
+
+if (by("alpha")) {
+  let timer;
+  const changed = (from, to) => from.addEventListener("input", () => {
+    if (!from.checkValidity() || from.value === "") return;
+    to.value = from.value;
+    clearTimeout(timer);
+    timer = setTimeout(() => ask(false), 150);
+  });
+  changed(by("alpha-range"), by("alpha"));
+  changed(by("alpha"), by("alpha-range"));
+}
