@@ -14,7 +14,18 @@ import cores
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "cores"
 ORDER = (
-    *("errors", "files", "conformal", "reward", "config", "graphs", "data", "models", "ppo"),
+    *(
+        "errors",
+        "files",
+        "conformal",
+        "reward",
+        "ranks",
+        "config",
+        "graphs",
+        "data",
+        "models",
+        "ppo",
+    ),
     *("evaluation", "training", "runs", "explain", "estimator", "cli", "paper"),
 )
 """A module imports only from its left, or from its own package."""

@@ -134,6 +134,33 @@ def cut(batch: Batch, size: int) -> Iterator[Batch]:
         yield new_batch(ptr=ptr - ptr[0], **dict(zip(parts, chosen, strict=True)))
 
 
+def between(batch: Batch, first: int, last: int) -> Batch:
+    """The graphs of a batch from one place up to another, maybe none.
+
+    >>> edge = Data(x=torch.ones(2, 1), edge_index=torch.tensor([[0, 1], [1, 0]]))
+    >>> some = between(Batch.from_data_list([edge, edge, edge]), 1, 3)
+    >>> some.ptr.tolist(), some.edge_index[0].tolist()
+    ([0, 2, 4], [0, 1, 2, 3])
+    """
+    ends = torch.tensor([first, last], device=batch.ptr.device)
+    nodes = slice(*batch.ptr[ends].tolist())
+    edges = slice(*torch.searchsorted(batch.batch[batch.edge_index[0]], ends).tolist())
+    chosen = {
+        "edge_index": batch.edge_index[:, edges] - nodes.start,
+        "batch": batch.batch[nodes] - first,
+        "ptr": batch.ptr[first : last + 1] - nodes.start,
+        **{name: batch[name][nodes] for name in _OF_NODES if name in batch},
+        **{name: batch[name][edges] for name in _OF_EDGES if name in batch},
+        **{name: batch[name][first:last] for name in _OF_GRAPHS if name in batch},
+    }
+    if "pair_index" in batch:
+        owner = batch.batch[batch.pair_index[0]]  # [P]
+        pairs = slice(*torch.searchsorted(owner, ends).tolist())
+        chosen["pair_index"] = batch.pair_index[:, pairs] - nodes.start
+        chosen["edge_pair"] = batch.edge_pair[edges] - pairs.start
+    return new_batch(**chosen)
+
+
 @dataclass(frozen=True)
 class Cuts:
     """Where a large batch is cut into batches of so many graphs: what is the first of each one.

@@ -12,6 +12,7 @@ from cores import ppo
 from cores.config import PPOConfig, RewardConfig
 from cores.conformal import aps_scores, conformal_quantile, lac_scores, prediction_sets
 from cores.evaluation.predictions import EVALUATION_BATCH, true_scores
+from cores.graphs.shares import of_graphs
 from cores.graphs.subgraphs import Elements
 from cores.models.policy import Critic
 from cores.models.sparse import SparseClassifier
@@ -74,7 +75,7 @@ def _outcomes(
         removed, restored = rollout.elements.restored(rollout.removed)
         copies = Elements.of(graphs.batch(index.repeat(config.samples)), model.policy.removal)
         subgraph = copies.subgraph(rollout.elements.flattened(removed))
-        logits = referee.classifier(subgraph.batch)  # [S * B, K]
+        logits = of_graphs(referee.classifier, subgraph.batch)  # [S * B, K]
         yield Outcome(
             rollout,
             logits.softmax(dim=-1).unflatten(0, restored.shape),
@@ -101,7 +102,9 @@ def reward_quantile(
     if student in referees:
         pairs = [
             (
-                student.classifier(model.choose(batch, sample=True).subgraph.batch).softmax(-1),
+                of_graphs(
+                    student.classifier, model.choose(batch, sample=True).subgraph.batch
+                ).softmax(-1),
                 batch.y,
             )
             for batch in student.train_graphs.batches(EVALUATION_BATCH)
