@@ -2,8 +2,7 @@
 
 import json
 import os
-import socket
-import subprocess
+import signal
 import sys
 import traceback
 import warnings
@@ -16,13 +15,16 @@ from typing import Any
 
 import pytest
 import torch
+from torch.distributed import TCPStore
 from torch.optim import Adam
 
 from cores import ranks
+from cores.__main__ import main
 from cores.config import RunConfig
 from cores.data.dataset import Dataset
 from cores.data.datasets import load_dataset
 from cores.errors import UserError
+from cores.evaluation.predictions import predict_proba
 from cores.models.build import build_model
 from cores.models.encoder import NodeNorm
 from cores.runs.fit import PreparedData, fit, training_graphs
@@ -34,16 +36,12 @@ from cores.training.state import RandomState, load_state, save_state
 CPU = torch.device("cpu")
 
 
-def free_port() -> int:
-    with socket.socket() as place:
-        place.bind(("127.0.0.1", 0))
-        return int(place.getsockname()[1])
-
-
 def launched(rank: int, size: int, port: int) -> dict[str, str]:
     """What torchrun tells a process."""
     return {
         "TORCHELASTIC_RUN_ID": "test",
+        "TORCHELASTIC_USE_AGENT_STORE": "True",
+        "TORCHELASTIC_RESTART_COUNT": "0",
         "RANK": str(rank),
         "LOCAL_RANK": str(rank),
         "WORLD_SIZE": str(size),
@@ -65,27 +63,38 @@ def in_ranks(size: int, action: Callable[[], object], meet: bool = True) -> None
     A copy has imported everything already: that takes most of the time of a new process. Where
     they do not meet at the end, one may end before the others.
     """
-    port, children = free_port(), []
-    for rank in range(size):
+
+    def together() -> int:
+        with ranks.joined(CPU):
+            action()
+            if not meet:
+                os._exit(0)
+        return 0
+
+    assert statuses(size, together) == [0] * size
+
+
+def statuses(size: int, action: Callable[[], int]) -> list[int]:
+    """Does something in so many copies of this process; returns what each of them ended with."""
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)  # torchrun has one
+    children = []
+    for number in range(size):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of threads; the copy needs none
             child = os.fork()
         if child == 0:
             status = 1
             try:
-                os.environ.update(launched(rank, size, port))
-                with ranks.joined(CPU):
-                    action()
-                    if not meet:
-                        os._exit(0)
-                status = 0
+                os.environ.update(launched(number, size, store.port))
+                status = action()
             except BaseException:
                 traceback.print_exc()
             finally:
+                sys.stdout.flush()
                 sys.stderr.flush()
                 os._exit(status)
         children.append(child)
-    assert [os.waitpid(child, 0)[1] for child in children] == [0] * size
+    return [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
 
 
 def settings(model: str, **changes: Any) -> RunConfig:
@@ -124,8 +133,8 @@ def steady(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def double_precision() -> Iterator[None]:
-    torch.set_default_dtype(torch.float64)
+def default_precision(precision: torch.dtype) -> Iterator[None]:
+    torch.set_default_dtype(precision)
     try:
         yield
     finally:
@@ -133,7 +142,11 @@ def double_precision() -> Iterator[None]:
 
 
 def trained(
-    config: RunConfig, dataset: Dataset, folder: Path | None = None, stop_after: int = 0
+    config: RunConfig,
+    dataset: Dataset,
+    folder: Path | None = None,
+    stop_after: int = 0,
+    precision: torch.dtype = torch.float64,
 ) -> dict[str, Any]:
     """The weights after a training, and its metrics by epoch."""
     history: list[dict[str, float]] = []
@@ -143,16 +156,19 @@ def trained(
         if epoch == stop_after:
             raise KeyboardInterrupt
 
-    with double_precision():
-        data = PreparedData.of(dataset, config, CPU)
+    graphs = replace(dataset.graphs, x=dataset.graphs.x.to(precision))
+    with default_precision(precision):
+        data = PreparedData.of(replace(dataset, graphs=graphs), config, CPU)
         random = RandomState(config.seed, CPU)
         model = build_model(config, dataset.dims)
         fit(model, config, data, random, folder, report)
     return {"weights": model.state_dict(), "history": history}
 
 
-def save_trained(config: RunConfig, dataset: Dataset, folder: Path) -> None:
-    save_state(folder / str(rank()), trained(config, dataset))
+def save_trained(
+    config: RunConfig, dataset: Dataset, folder: Path, precision: torch.dtype = torch.float64
+) -> None:
+    save_state(folder / str(rank()), trained(config, dataset, precision=precision))
 
 
 def assert_same(one: dict[str, Any], other: dict[str, Any], tolerance: float = 1e-8) -> None:
@@ -220,7 +236,7 @@ def test_the_judge_is_the_one_that_a_process_trains_alone(
     config = settings("cores-edge")
 
     def train() -> dict[str, Any]:
-        with double_precision():
+        with default_precision(torch.float64):
             parts = judge.judge_parts(motifs, config)
             cache = tmp_path / "judge"
             found = judge.train_judge(motifs, parts, config, CPU, cache=cache)
@@ -235,18 +251,17 @@ def test_the_judge_is_the_one_that_a_process_trains_alone(
     assert_same(alone, {"weights": kept, "history": []})
 
 
-@pytest.mark.usefixtures("steady")
 @pytest.mark.parametrize("model", ["gnn", "cores-edge"])
 def test_processes_go_on_from_the_checkpoint_of_the_first(
     model: str, motifs: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = settings(model)
-    in_ranks(2, lambda: save_trained(config, motifs, tmp_path))
+    in_ranks(2, lambda: save_trained(config, motifs, tmp_path, torch.float32))
     (tmp_path / "run").mkdir()
 
     def stopped() -> None:
         with pytest.raises(KeyboardInterrupt):
-            trained(config, motifs, tmp_path / "run", stop_after=3)
+            trained(config, motifs, tmp_path / "run", 3, torch.float32)
 
     monkeypatch.setattr("cores.training.journal.Journal.OVERHEAD", 1e9)
     in_ranks(2, stopped)
@@ -255,7 +270,7 @@ def test_processes_go_on_from_the_checkpoint_of_the_first(
     def resumed() -> None:
         # Only the first process has the folder.
         folder = tmp_path / "run" if ranks.leads() else tmp_path / "elsewhere"
-        found = trained(config, motifs, folder)
+        found = trained(config, motifs, folder, precision=torch.float32)
         assert len(found["history"]) == 1
         save_state(tmp_path / f"resumed{rank()}", found)
 
@@ -333,3 +348,71 @@ def test_without_torchrun_there_is_no_group(monkeypatch: pytest.MonkeyPatch) -> 
     for name, value in launched(0, 1, 1).items():
         monkeypatch.setenv(name, value)
     assert ranks.launch() is None  # alone
+
+
+def command(out: Path, *more: str) -> list[str]:
+    tiny = ("--model", "gnn", "--epochs", "2", "--network.hidden_dim", "8", "--device", "cpu")
+    return ["train", "--dataset", "motifs", *tiny, "--out", str(out), *more]
+
+
+def test_the_first_process_alone_prints_and_writes(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    arguments = command(tmp_path / "run")
+    assert statuses(2, lambda: main(arguments)) == [0, 0]
+    shown = capfd.readouterr()
+    assert shown.out.count("Run folder:") == 1
+    assert len([line for line in shown.err.splitlines() if "training 2/2" in line]) == 1
+    assert json.loads((tmp_path / "run" / "metrics.json").read_text())["epochs"] == 2
+    # A finished run is told again, by the first process, from what it reads.
+    assert statuses(2, lambda: main([*arguments, "--resume", "--json"])) == [0, 0]
+    assert json.loads(capfd.readouterr().out)["epochs"] == 2
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+def test_an_error_in_one_process_ends_all_with_its_line_and_status_2(
+    failing: int, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load(*_: Any, **__: Any) -> Dataset:
+        if int(os.environ["RANK"]) == failing:
+            raise UserError("cannot read its graphs")
+        return load_dataset("motifs", None)
+
+    monkeypatch.setattr("cores.runs.run.load_dataset", load)
+    assert statuses(2, lambda: main(command(tmp_path / "run"))) == [2, 2]
+    assert capfd.readouterr().err == "cores: cannot read its graphs\n"
+
+
+def test_an_error_in_all_processes_is_told_once(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert statuses(2, lambda: main(command(tmp_path / "run", "--seed", "-1"))) == [2, 2]
+    assert capfd.readouterr().err == "cores: --seed must lie in [0, 2^63), got -1\n"
+    assert statuses(2, lambda: main(["datasets"])) == [2, 2]
+    assert capfd.readouterr().err == (
+        "cores: torchrun is for `cores train`; start `cores datasets` without it\n"
+    )
+
+
+def test_a_fault_of_the_program_is_shown_once(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cores.runs.run.load_dataset", lambda *_, **__: 1 / 0)
+    assert statuses(2, lambda: main(command(tmp_path / "run"))) == [1, 1]
+    assert capfd.readouterr().err.count("ZeroDivisionError") == 1
+
+
+def test_a_killed_process_ends_the_others_which_say_how_to_go_on(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def predict(*arguments: Any) -> Any:
+        if rank() == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return predict_proba(*arguments)
+
+    monkeypatch.setattr("cores.training.supervised.predict_proba", predict)
+    assert statuses(2, lambda: main(command(tmp_path / "run"))) == [2, -signal.SIGKILL]
+    assert capfd.readouterr().err == (
+        "cores: another process of this training has ended; the same command with --resume "
+        "continues\n"
+    )

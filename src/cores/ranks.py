@@ -8,10 +8,10 @@ so they decide alike.
 import json
 import os
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch.distributed import Store  # type: ignore[attr-defined]
 
-YIELDING, TELLING = timedelta(seconds=2), timedelta(seconds=10)
-"""How long a process lets the first one tell of an error, and waits while another one does."""
+YIELDING, TELLING, LOOKING = 2.0, 10.0, 0.05
+"""Seconds in which a process lets the first one tell of an error, waits while another one does, and
+between two looks."""
 
 
 class LostRankError(UserError):
@@ -212,10 +213,10 @@ def one_tells() -> Iterator[bool]:
     try:
         store = _store()
         if here.rank > 0:
-            _waited(store, "failed", YIELDING)
+            _wait_for(store, "failed", YIELDING)
         mine = store.add("failed", 1) == 1
         if not mine:
-            _waited(store, "told", TELLING)
+            _wait_for(store, "told", TELLING)
     except RuntimeError:  # the first process, which held the store, has ended and told
         store = None
     yield mine
@@ -223,14 +224,11 @@ def one_tells() -> Iterator[bool]:
         store.set("told", "1")
 
 
-def _waited(store: "Store", key: str, time: timedelta) -> bool:
-    from torch.distributed import DistStoreError
-
-    try:
-        store.wait([key], time)
-    except DistStoreError:
-        return False
-    return True
+def _wait_for(store: "Store", note: str, seconds: float) -> None:
+    """Look for a note again and again: torch's own way of waiting prints warnings."""
+    until = time.monotonic() + seconds
+    while not store.check([note]) and time.monotonic() < until:
+        time.sleep(LOOKING)
 
 
 @cache
