@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,42 +11,39 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-ALONE = [sys.executable]
-TOGETHER = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+from cores.__main__ import main
+
+TORCHRUN = ("torch.distributed.run", "--standalone", "--nproc-per-node", "2")
 
 
-@pytest.fixture
-def train(molecule_file: Path, tmp_path: Path) -> Callable[..., Path]:
-    """Trains a tiny model; returns the run folder.
+def arguments(data: Path, model: str, out: Path) -> list[str]:
+    """Of a tiny training.
 
     Without batch norm: the gradients of the biases before it are rounding, along which Adam makes
     steps, and results of single precision differ by more than rounding after a few of them.
     """
-    tiny = ("--epochs", "4", "--device", "cpu", "--network.batch_norm", "false")
-    small = ("--network.hidden_dim", "8", "--network.num_layers", "1")
-
-    def run(launcher: list[str], model: str) -> Path:
-        out = tmp_path / f"{len(launcher)}-{model}"
-        data = ("--dataset", str(molecule_file), "--model", model, "--out", str(out), "--json")
-        ran = subprocess.run(
-            [*launcher, "-m", "cores", "train", *data, *tiny, *small],
-            env=os.environ | {"OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": str(out.with_suffix(".c"))},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert ran.returncode == 0, ran.stderr
-        assert json.loads(ran.stdout) == json.loads((out / "metrics.json").read_text())
-        return out
-
-    return run
+    small = ("--network.hidden_dim", "8", "--network.num_layers", "1", "--device", "cpu")
+    tiny = ("--epochs", "4", *small, "--network.batch_norm", "false")
+    return ["train", "--dataset", str(data), "--model", model, "--out", str(out), *tiny, "--json"]
 
 
 @pytest.mark.parametrize("model", ["gnn", pytest.param("cores-node", marks=pytest.mark.slow)])
 def test_torchrun_leaves_the_run_folder_of_one_process(
-    model: str, train: Callable[..., Path]
+    model: str, molecule_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, two = train(ALONE, model), train(TOGETHER, model)
+    one, two = tmp_path / "one", tmp_path / "two"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert main(arguments(molecule_file, model, one)) == 0
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))  # another judge
+    ran = subprocess.run(
+        [sys.executable, "-m", *TORCHRUN, "-m", "cores", *arguments(molecule_file, model, two)],
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout) == json.loads((two / "metrics.json").read_text())
     assert {path.name for path in one.iterdir()} == {path.name for path in two.iterdir()}
     assert read(one)["config"] == read(two)["config"]
     for here, there in zip(history(one), history(two), strict=True):
