@@ -128,7 +128,7 @@ def train_judge(
         torch.manual_seed(SEED)
         classifier = Classifier(dataset.dims, _network(config), config.conv).to(device)
         judge = Judge(classifier, _removal(config))
-        with ranks.copied(cache) as kept:
+        with ranks.copied(_readable(cache)) as kept:
             restored = kept is not None and _restored(judge, kept)
         if not restored:
             _train(judge, dataset, _learnt(parts), report)
@@ -171,6 +171,16 @@ def _cached(dataset: Dataset, config: RunConfig, device: torch.device) -> Path:
     }
     key = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:16]
     return cache_folder() / "judges" / f"{Path(dataset.name).stem}-{removal}-{key}.safetensors"
+
+
+def _readable(path: Path | None) -> Path | None:
+    """A file that can be read, None otherwise."""
+    try:
+        if path is not None:
+            path.open("rb").close()
+    except OSError:
+        return None
+    return path
 
 
 def _restored(judge: Judge, path: Path) -> bool:
