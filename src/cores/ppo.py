@@ -6,6 +6,7 @@ Knows the policy and a reward tensor; where rewards come from is not its busines
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import pairwise
 
 import torch
 from jaxtyping import Bool, Float
@@ -16,7 +17,8 @@ from torch.optim import Optimizer
 from torch_geometric.data import Batch
 
 from cores.config import PPOConfig
-from cores.graphs.batches import cut
+from cores.graphs.batches import between, cut
+from cores.graphs.shares import of_elements, of_graphs
 from cores.graphs.subgraphs import Elements
 from cores.models.policy import Critic, Policy
 
@@ -69,7 +71,7 @@ class Rollout:
         if critic is None:
             advantage = leave_one_out(rewards)
         else:
-            advantage = rewards - critic(self.elements.batch)
+            advantage = rewards - of_graphs(critic, self.elements.batch)
         return RewardedRollout(self.elements, self.removed, self.log_probs, rewards, advantage)
 
     def of_actions(self, values: Float[Tensor, "2 elements"]) -> Float[Tensor, "samples elements"]:
@@ -102,6 +104,19 @@ class RewardedRollout(Rollout):
         ):
             yield RewardedRollout(elements, *parts)
 
+    def between(self, first: int, last: int) -> "RewardedRollout":
+        """The graphs from one place up to another, maybe none."""
+        batch, removal = self.elements.batch, self.elements.removal
+        ends = pairwise([0, first, last, batch.num_graphs])
+        pieces = [Elements.of(between(batch, *each), removal) for each in ends]
+        return RewardedRollout(
+            pieces[1],
+            self.elements.split(self.removed, pieces)[1],
+            self.elements.split(self.log_probs, pieces)[1],
+            self.rewards[:, first:last],
+            self.advantage[:, first:last],
+        )
+
     @cached_property
     def experience(self) -> "Experience":
         """What an objective per element needs of it."""
@@ -129,7 +144,7 @@ class Experience:
 def collect(policy: Policy, batch: Batch, samples: int) -> Rollout:
     """Sample actions for every graph of a batch."""
     elements = Elements.of(batch, policy.removal)
-    logits = policy(elements.batch)  # [M]
+    logits = of_elements(policy, elements)  # [M]
     uniform = torch.rand(samples, len(logits), device=logits.device)
     removed = uniform < policy.probabilities(logits)  # [S, M]
     return Rollout(elements, removed, policy.log_probs(logits))
@@ -201,23 +216,41 @@ class Updates:
 
         Returns the number of gradient steps.
         """
-        buffer = [batch for rollout in rollouts for batch in rollout.cut(config.batch_size)]
+        buffer = self.batches(rollouts, config)
         steps = 0
         for _ in range(config.ppo_epochs):
             for batch in buffer:
-                loss, divergence = ppo_loss(self.policy, self.critic, batch, config)
-                self.backward(loss, config)
+                divergence = self.gradients(batch, config)
                 if config.max_kl and float(divergence) > config.max_kl:
                     return steps
                 self.optimizer.step()
                 steps += 1
         return steps
 
+    def batches(
+        self, rollouts: Sequence[RewardedRollout], config: PPOConfig
+    ) -> list[RewardedRollout]:
+        """The rollouts in mini-batches."""
+        return [batch for rollout in rollouts for batch in rollout.cut(config.batch_size)]
+
+    def gradients(self, batch: RewardedRollout, config: PPOConfig) -> Float[Tensor, ""]:
+        """Those of a mini-batch; returns its KL divergence."""
+        loss, divergence = ppo_loss(self.policy, self.critic, batch, config)
+        self.backward(loss, config)
+        return divergence
+
     def backward(self, loss: Tensor, config: PPOConfig) -> None:
         """The gradients of a loss, no longer than they may be."""
         self.optimizer.zero_grad()
         loss.backward()
+        self.clip(config)
+
+    def clip(self, config: PPOConfig) -> None:
+        """Shorten the gradients to the length that they may have."""
         if config.max_grad_norm:
-            groups = self.optimizer.param_groups
-            weights = [each for group in groups for each in group["params"]]
-            clip_grad_norm_(weights, config.max_grad_norm)
+            clip_grad_norm_(self.weights, config.max_grad_norm)
+
+    @property
+    def weights(self) -> list[Tensor]:
+        """Of the policy, and of the critic if there is one."""
+        return [each for group in self.optimizer.param_groups for each in group["params"]]

@@ -4,9 +4,13 @@ import io
 import json
 import os
 import sys
-from collections.abc import Sequence
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cores import ranks
 from cores.errors import ProgramError, UserError, out_of_memory
 from cores.files.escape import brief
 
@@ -25,11 +29,13 @@ def main(arguments: Sequence[str], commands: Sequence["Command"]) -> int:
     flags: dict[str, str] = {}
     after_interrupt = "nothing is lost"
     try:
-        command, options = parse(arguments, commands)
-        flags, after_interrupt = options.flags, command.after_interrupt
-        result = command.run(options)
-        if options.json and result is not None:
-            print(json.dumps(result), flush=True)
+        with _first_alone_prints():
+            command, options = parse(arguments, commands)
+            flags, after_interrupt = options.flags, command.after_interrupt
+            _check_ranks(command)
+            result = command.run(options)
+            if options.json and result is not None:
+                print(json.dumps(result), flush=True)
     except (ProgramError, UserError) as error:
         _tell(with_flags(str(error), flags))
         return 1 if isinstance(error, ProgramError) else 2
@@ -47,12 +53,46 @@ def main(arguments: Sequence[str], commands: Sequence["Command"]) -> int:
     except (MemoryError, RuntimeError) as error:
         told = out_of_memory(error)
         if told is None:
-            raise
+            return _failed()
         _tell(told)
         return 2
+    except Exception:
+        return _failed()
     return 0
 
 
+def _failed() -> int:
+    """A fault of the program: raise it, for its traceback; several processes show it once."""
+    if ranks.launch() is None:
+        raise
+    with ranks.one_tells() as mine:
+        if mine:
+            traceback.print_exc()
+    return 1
+
+
+def _check_ranks(command: "Command") -> None:
+    if ranks.launch() is not None and not command.takes_ranks:
+        raise UserError(f"torchrun is for `cores train`; start `cores {command.name}` without it")
+
+
+@contextmanager
+def _first_alone_prints() -> Iterator[None]:
+    """Of the processes that torchrun started, the others stay silent."""
+    here = ranks.launch()
+    if here is None or here.rank == 0:
+        yield
+        return
+    with (
+        Path(os.devnull).open("w") as nowhere,
+        redirect_stdout(nowhere),
+        redirect_stderr(nowhere),
+    ):
+        yield
+
+
 def _tell(message: str) -> None:
-    """One line on standard error."""
-    print(f"cores: {brief(' '.join(message.split()))}", file=sys.stderr)
+    """One line on standard error, by one of the processes that torchrun started."""
+    with ranks.one_tells() as mine:
+        if mine:
+            print(f"cores: {brief(' '.join(message.split()))}", file=sys.stderr, flush=True)

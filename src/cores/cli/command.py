@@ -126,6 +126,8 @@ class Command:
     """What to do after Ctrl-C."""
     takes_scripts: bool = False
     """Whether it has ``--import``: scripts are imported before the options are known."""
+    takes_ranks: bool = False
+    """Whether torchrun may start it in several processes."""
 
 
 def add_data_root(parser: CommandParser) -> None:

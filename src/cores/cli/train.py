@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from jsonargparse import Namespace
 
+from cores import ranks
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
 from cores.cli.inputs import OwnFile, add_columns, own_file
@@ -67,11 +68,12 @@ def _train(options: Namespace) -> dict[str, Any]:
         from cores.runs.folder import is_finished
 
         # A mistake is told alone, without the note.
-        is_finished(folder, config, options.resume, asdict(own.columns))
+        if _writes():
+            is_finished(folder, config, options.resume, asdict(own.columns))
         split_dataset(own.dataset, config.split, config.parts)
         _note_data(own, config)
     metrics = _train_one(options, config, folder, own)
-    if options.pictures:
+    if options.pictures and _writes():
         from cores.explain.pictures import draw_subgraphs
         from cores.explain.run import explain_test_graphs
 
@@ -94,11 +96,15 @@ def _configured(options: Namespace) -> tuple[RunConfig, OwnFile | None]:
 def _train_one(
     options: Namespace, config: RunConfig, folder: Path, own: OwnFile | None
 ) -> dict[str, Any]:
+    from cores.runs.device import choose_device
     from cores.runs.progress import training_progress
     from cores.runs.run import train_run
 
     title = f"{config.model} on {config.dataset}"
-    with training_progress(title, _phases(config, own)) as reports:
+    with (
+        ranks.joined(choose_device(options.device)),
+        training_progress(title, _phases(config, own)) as reports,
+    ):
         return train_run(
             config,
             folder,
@@ -110,6 +116,12 @@ def _train_one(
             report=reports.training,
             judge_report=reports.judge,
         )
+
+
+def _writes() -> bool:
+    """Whether this process is alone, or the first of those that torchrun started."""
+    here = ranks.launch()
+    return here is None or here.rank == 0
 
 
 def _note_data(own: OwnFile, config: RunConfig) -> None:
@@ -133,6 +145,7 @@ def _phases(config: RunConfig, own: OwnFile | None) -> "list[Phase]":
 
 
 def _train_folds(options: Namespace, config: RunConfig, own: OwnFile | None) -> dict[str, Any]:
+    from cores.runs.device import choose_device
     from cores.runs.folds import folds_table, train_folds
     from cores.runs.progress import training_progress
 
@@ -144,16 +157,19 @@ def _train_folds(options: Namespace, config: RunConfig, own: OwnFile | None) -> 
         _note_data(own, config)
     folder = Path(options.out) if options.out else _default_folder(config, options.folds)
     title = f"{config.model} on {config.dataset}, {options.folds} folds"
-    found = train_folds(
-        config,
-        options.folds,
-        folder,
-        data_root=path_or_none(options.data_root),
-        columns=None if own is None else own.columns,
-        dataset=None if own is None else own.dataset,
-        device=options.device,
-        progress=lambda fold: training_progress(f"{title}: fold {fold.split}", _phases(fold, own)),
-    )
+    with ranks.joined(choose_device(options.device)):
+        found = train_folds(
+            config,
+            options.folds,
+            folder,
+            data_root=path_or_none(options.data_root),
+            columns=None if own is None else own.columns,
+            dataset=None if own is None else own.dataset,
+            device=options.device,
+            progress=lambda fold: training_progress(
+                f"{title}: fold {fold.split}", _phases(fold, own)
+            ),
+        )
     if not options.json:
         display.print_table(f"{title}, in percent", folds_table(found).markdown())
         display.print_lines([f"Run folders: {folder}"])
@@ -173,4 +189,5 @@ TRAIN = Command(
     _train,
     after_interrupt="the same command with --resume continues",
     takes_scripts=True,
+    takes_ranks=True,
 )

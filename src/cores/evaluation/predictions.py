@@ -10,6 +10,7 @@ from torch_geometric.data import Batch
 
 from cores.config import Removal
 from cores.errors import UserError
+from cores.graphs.shares import of_graphs
 from cores.graphs.store import GraphStore
 from cores.graphs.subgraphs import Subgraph, edge_ratio, node_ratio
 from cores.models.network import GraphModel, Prediction
@@ -69,7 +70,7 @@ def predict_proba(
     """Softmax of the classifier's logits, with dropout off; restores the classifier's mode."""
     was_training = classifier.training
     classifier.eval()
-    probs = [classifier(batch).softmax(dim=-1) for batch in batches]
+    probs = [of_graphs(classifier, batch).softmax(dim=-1) for batch in batches]
     classifier.train(was_training)
     found = torch.cat(probs)
     check_predicted(classifier, found)

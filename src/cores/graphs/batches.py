@@ -168,6 +168,18 @@ def batch_sizes(graphs: int, size: int) -> list[int]:
     return [size] * full + [rest] * (rest > 0)
 
 
+def between(batch: Batch, first: int, last: int) -> Batch:
+    """The graphs of a batch from one place up to another, maybe none.
+
+    >>> edge = Data(x=torch.ones(2, 1), edge_index=torch.tensor([[0, 1], [1, 0]]))
+    >>> some = between(Batch.from_data_list([edge, edge, edge]), 1, 3)
+    >>> some.ptr.tolist(), some.edge_index[0].tolist()
+    ([0, 2, 4], [0, 1, 2, 3])
+    """
+    _, chosen, _ = cut(batch, [first, last - first, batch.num_graphs - last])
+    return chosen
+
+
 @dataclass(frozen=True)
 class Cuts:
     """Where a large batch is cut into batches of some sizes: what is the first of each one.

@@ -8,9 +8,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.nn import GATConv, GCNConv, GINConv, GINEConv
 
+from cores import ranks
 from cores.config import NetworkConfig
 from cores.config.models import NO_MESSAGES, conv_spec
 from cores.data.dataset import Dims
+from cores.models.whole_batch import dropped, normalised
 
 
 class SumOfMessages(GINConv):
@@ -113,7 +115,10 @@ class NodeNorm(nn.BatchNorm1d):
     """Batch norm over nodes; a batch of a single node is normalised by what was seen before."""
 
     def forward(self, h: Tensor) -> Tensor:
-        """Normalise every unit."""
+        """Normalise every unit; by the nodes of all processes that train together."""
+        group = ranks.current()
+        if self.training and group is not None:
+            return normalised(self, h, group)
         if self.training and h.size(0) == 1:
             mean, var = self.running_mean, self.running_var
             return F.batch_norm(h, mean, var, self.weight, self.bias, eps=self.eps)
@@ -180,7 +185,11 @@ class Encoder(nn.Module):
 
     def _activated(self, h: Tensor) -> Tensor:
         # In place: what a layer has made is read by nobody else, nor by its own backward pass.
-        return F.dropout(torch.relu_(h), self.dropout, self.training)
+        h = torch.relu_(h)
+        group = ranks.current()
+        if group is not None and self.training and self.dropout:
+            return dropped(h, self.dropout, group)
+        return F.dropout(h, self.dropout, self.training)
 
 
 def _xavier(module: nn.Module) -> None:

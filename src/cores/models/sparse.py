@@ -8,6 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from cores.data.dataset import Dims
+from cores.graphs.shares import of_elements
 from cores.graphs.subgraphs import Elements, Subgraph
 from cores.models.classifier import Classifier
 from cores.models.network import GraphModel, Prediction
@@ -43,7 +44,7 @@ class SparseClassifier(GraphModel):
         Or a sample, in which a graph that lost everything is restored.
         """
         elements = Elements.of(batch, self.policy.removal)
-        logits = self.policy(elements.batch)  # [M]
+        logits = of_elements(self.policy, elements)  # [M]
         probability = self.policy.probabilities(logits)  # [M]
         if sample:
             removed, _ = elements.restored(probability > torch.rand_like(probability))

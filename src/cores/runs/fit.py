@@ -7,7 +7,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
 
+from cores import ranks
 from cores.config import RunConfig, TrainingConfig
 from cores.data.dataset import Dataset
 from cores.data.splits import Split, split_dataset
@@ -27,6 +30,8 @@ from cores.evaluation.sets import coverage_and_size
 from cores.graphs.masks import RECIPE
 from cores.graphs.store import GraphStore
 from cores.models.build import build_classifier, build_critic, build_model
+from cores.models.classifier import BlindClassifier, Classifier
+from cores.models.encoder import NodeNorm
 from cores.models.network import GraphModel
 from cores.models.sparse import SparseClassifier
 from cores.runs.trained import DataSchema, TrainedModel, calibrate
@@ -129,6 +134,8 @@ def fit(
     warm_ups: Path | None = None,
 ) -> tuple[Journal, EarlyStopping]:
     """Train a model: by Algorithm 1 if it has a policy, else supervised."""
+    if ranks.current() is not None:
+        check_shareable(model, config)
     index = training_graphs(config, data.split)
     key = "" if folder is None else f"{config.key}-{data.dataset.fingerprint}"
     asked, config = config, replace(config, training=training_settings(config, data))
@@ -142,6 +149,23 @@ def fit(
     journal = Journal(folder, state.parts, _shared_warm_up(asked, data, warm_ups), key)
     bilevel.train(state, journal, report)
     return journal, state.stopping
+
+
+def check_shareable(model: GraphModel, config: RunConfig) -> None:
+    """Refuse a model that several processes cannot train together.
+
+    A loss must be a mean over graphs, and what is drawn or averaged over a batch must be so over
+    those of all processes.
+    """
+    known = Classifier, BlindClassifier, SparseClassifier
+    if type(model) not in known or any(
+        isinstance(layer, _BatchNorm | _DropoutNd) and not isinstance(layer, NodeNorm)
+        for layer in model.modules()
+    ):
+        raise UserError(
+            f"{config.model} with {config.conv} learns from whole batches; train it in one "
+            "process, without torchrun"
+        )
 
 
 def bilevel_state(

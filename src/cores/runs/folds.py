@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+from cores import ranks
 from cores.config import RunConfig
 from cores.data.dataset import Dataset
 from cores.data.datasets import load_dataset
@@ -83,7 +84,8 @@ def train_folds(
         dataset = load_dataset(config.dataset, data_root, columns=columns)
     for fold in configs:  # what is wrong with one fold is told before the first is trained
         split_dataset(dataset, fold.split, fold.parts)
-    make_folder(out)
+    if ranks.leads():
+        make_folder(out)
     measured = []
     for fold in configs:
         with progress(fold) as reports:
@@ -100,7 +102,8 @@ def train_folds(
             )
         measured.append(metrics)
     found = {"folds": measured, **spread_of(measured)}
-    write_json(out / FOLDS, found)
+    if ranks.leads():
+        write_json(out / FOLDS, found)
     return found
 
 

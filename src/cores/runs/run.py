@@ -1,12 +1,14 @@
 """One configuration, one run folder: data, split, training, weights, metrics."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from cores import ranks
 from cores.config import RunConfig
 from cores.data.catalogue import DATASETS, REGISTERED
 from cores.data.dataset import Dataset
@@ -64,10 +66,15 @@ def train_run(
     training that does not depend on it. ``columns`` names the columns of a file, and ``dataset``
     is what was read from it, if that was done already. ``report`` is called after every epoch of
     the training, ``judge_report`` after every one of the judge's; if the judge is in the cache,
-    once, with its last epoch, before the training.
+    once, with its last epoch, before the training. Of processes that train together
+    (:func:`cores.ranks.joined`), the first one alone reads and writes the folder.
     """
     known = None if columns is None else asdict(columns)
-    if is_finished(out, config, resume, known):
+
+    def finished() -> bool:
+        return bool(ranks.of_first(lambda: is_finished(out, config, resume, known)))
+
+    if finished():
         return _metrics(out)
     chosen_device = choose_device(device)
     if dataset is None:
@@ -78,12 +85,16 @@ def train_run(
             judge_report(judges.EPOCHS, {})
     data = PreparedData.of(dataset, config, chosen_device)
 
-    with locked(out):
-        if is_finished(out, config, resume, known):  # another process may have come first
+    with locked(out) if ranks.leads() else nullcontext():
+        if finished():  # another process may have come first
             return _metrics(out)
-        check_data(out, dataset)
+        if ranks.leads():
+            check_data(out, dataset)
+        _check_alike(config, dataset)
 
         def begin(schema: DataSchema) -> None:
+            if not ranks.leads():
+                return
             named = config.dataset in (*DATASETS, *REGISTERED)
             source = None if named else Path(config.dataset).absolute()
             write_identity(
@@ -91,7 +102,8 @@ def train_run(
             )
 
         fitted = fit_model(config, data, folder=out, report=report, warm_ups=warm_ups, begin=begin)
-        fitted.trained.save(out)
+        if ranks.leads():
+            fitted.trained.save(out)
         judge = _judge(config, dataset, chosen_device, judge_report)
         metrics = {
             "dataset": dataset.name,
@@ -106,8 +118,9 @@ def train_run(
             "seconds": round(fitted.seconds, 3),
         }
         metrics["verdicts"] = sentences(metrics, config, fitted.trained.calibration.class_counts)
-        write_card(out, model_card(config, metrics, DataFacts.of(data), names_data=True))
-        write_json(out / METRICS, metrics)
+        if ranks.leads():
+            write_card(out, model_card(config, metrics, DataFacts.of(data), names_data=True))
+            write_json(out / METRICS, metrics)
     return metrics
 
 
@@ -224,8 +237,18 @@ def _judge(
     return None if config.spec.removes is None else judge_of(dataset, config, device, report)
 
 
+def _check_alike(config: RunConfig, dataset: Dataset) -> None:
+    """Processes that train together may run on machines with other files."""
+    mine = f"{config.key}-{dataset.fingerprint}-{dataset.division}"
+    if ranks.of_first(lambda: mine) != mine:
+        raise UserError(
+            f"{dataset.name} is not the same for all processes of this training; give all "
+            "machines the same data"
+        )
+
+
 def _metrics(out: Path) -> dict[str, Any]:
-    metrics = read_metrics(out / METRICS)
+    metrics = ranks.of_first(lambda: dict(read_metrics(out / METRICS)))
     if metrics.get("accuracy") is None:
         raise UserError(f"{out / METRICS} is damaged; delete it and go on with resume=True")
     return metrics

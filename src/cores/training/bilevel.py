@@ -14,6 +14,7 @@ from torch_geometric.data import Batch
 from cores.config import PPOConfig, RewardConfig, RunConfig
 from cores.evaluation.metrics import accuracy, balanced_accuracy
 from cores.evaluation.predictions import check_predicted, evaluation_batch
+from cores.graphs.shares import of_graphs
 from cores.graphs.store import GraphStore
 from cores.models.policy import Critic, Policy
 from cores.models.sparse import SparseClassifier
@@ -230,7 +231,8 @@ def selection_metrics(
     """
     model.eval()
     choices = [model.choose(batch) for batch in batches]
-    probs = torch.cat([model.classifier(choice.subgraph.batch) for choice in choices]).softmax(-1)
+    logits = [of_graphs(model.classifier, choice.subgraph.batch) for choice in choices]
+    probs = torch.cat(logits).softmax(-1)
     ratio = torch.cat([choice.elements.kept_ratio(choice.removed) for choice in choices])
     labels = torch.cat([batch.y for batch in batches])
     check_predicted(model, probs)

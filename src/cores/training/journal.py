@@ -10,9 +10,17 @@ from typing import Any, Protocol, runtime_checkable
 
 from torch.optim import Adam
 
+from cores import ranks
 from cores.errors import UserError
 from cores.files import make_folder, open_unlinked, unlinked, write_atomically
-from cores.training.state import RandomState, check_fits, load_state, restore_adam, save_state
+from cores.training.state import (
+    RandomState,
+    check_fits,
+    fingerprint,
+    load_state,
+    restore_adam,
+    save_state,
+)
 
 HISTORY = "history.jsonl"
 CHECKPOINT = "checkpoint.safetensors"
@@ -47,12 +55,13 @@ class Journal:
 
     On a CPU a run is a deterministic function of its checkpoint, so it does not matter how old that
     is: epochs after it are repeated, to the same numbers, and their lines are cut from the history.
+    Of processes that train together, the first one writes, and all resume from what it reads.
 
     Args:
         folder: Where to write; None keeps nothing.
         state: Everything the training changes, by name; restored if the folder has a checkpoint.
         shared: A state that runs have in common; the first of them writes it, and a run without a
-            checkpoint of its own begins with it.
+            checkpoint of its own begins with it. Not for processes that train together.
         key: Names the settings and data of the run; a checkpoint of another run is refused.
     """
 
@@ -66,7 +75,7 @@ class Journal:
         shared: "SharedState | None" = None,
         key: str = "",
     ) -> None:
-        self.folder = folder
+        self.folder = folder if ranks.leads() else None
         self.state = state
         self.shared = shared
         self.key = key
@@ -74,14 +83,15 @@ class Journal:
         self._seconds_before = 0.0
         self._saving_seconds = 0.0
         self._started = self._saved_at = time.perf_counter()
-        if folder is not None and (folder / CHECKPOINT).exists():
-            self._restore(folder / CHECKPOINT, key)
-        elif folder is not None and shared is not None and shared.path.exists():
-            history = self._restore(shared.path, shared.key)
-            write_atomically(folder / HISTORY, history.encode())
-            self._save(folder / CHECKPOINT, key)
-        if folder is not None:
-            _cut(folder / HISTORY, lines=self.epoch)
+        with ranks.copied(None if folder is None else folder / CHECKPOINT) as checkpoint:
+            if checkpoint is not None:
+                self._restore(checkpoint, key)
+            elif folder is not None and shared is not None and shared.path.exists():
+                history = self._restore(shared.path, shared.key)
+                write_atomically(folder / HISTORY, history.encode())
+                self._save(folder / CHECKPOINT, key)
+        if self.folder is not None:
+            _cut(self.folder / HISTORY, lines=self.epoch)
 
     @property
     def seconds(self) -> float:
@@ -96,6 +106,8 @@ class Journal:
     def record(self, **metrics: float) -> None:
         """Close an epoch: append its line, and save the state if it is time."""
         self.epoch += 1
+        if ranks.current() is not None:
+            self._check_alike()
         if self.folder is None:
             return
         line = json.dumps({"epoch": self.epoch, **metrics}) + "\n"
@@ -111,6 +123,15 @@ class Journal:
             make_folder(self.shared.path.parent)
             history = (self.folder / HISTORY).read_text(encoding="utf-8")
             self._save(self.shared.path, self.shared.key, history)
+
+    def _check_alike(self) -> None:
+        """Refuse to go on where processes that train together have come apart."""
+        mine = fingerprint({name: part.state_dict() for name, part in self.state.items()})
+        if ranks.of_first(lambda: mine) != mine:
+            raise UserError(
+                f"the processes of this training differ after epoch {self.epoch}; use machines "
+                "and versions of one kind, and layers that draw no random numbers of their own"
+            )
 
     def _save(self, path: Path, key: str, history: str = "") -> None:
         parts = {name: part.state_dict() for name, part in self.state.items()}

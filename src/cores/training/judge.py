@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch
 
+from cores import ranks
 from cores.config import NetworkConfig, PartsConfig, Removal, RunConfig, to_dict
 from cores.data.dataset import Dataset
 from cores.data.splits import Split, split_dataset
@@ -128,9 +129,11 @@ def train_judge(
         torch.manual_seed(SEED)
         classifier = Classifier(dataset.dims, _network(config), config.conv).to(device)
         judge = Judge(classifier, _removal(config))
-        if cache is None or not _restored(judge, cache):
+        with ranks.copied(_readable(cache)) as kept:
+            restored = kept is not None and _restored(judge, kept)
+        if not restored:
             _train(judge, dataset, _learnt(parts), report)
-            if cache is not None:
+            if cache is not None and ranks.leads():
                 _keep(judge, cache)
     return judge
 
@@ -169,6 +172,16 @@ def _cached(dataset: Dataset, config: RunConfig, device: torch.device) -> Path:
     }
     key = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:16]
     return cache_folder() / "judges" / f"{Path(dataset.name).stem}-{removal}-{key}.safetensors"
+
+
+def _readable(path: Path | None) -> Path | None:
+    """A file that can be read, None otherwise."""
+    try:
+        if path is not None:
+            path.open("rb").close()
+    except OSError:
+        return None
+    return path
 
 
 def _restored(judge: Judge, path: Path) -> bool:

@@ -15,6 +15,7 @@ from torch_geometric.data import Batch
 from cores.config import Removal, RunConfig
 from cores.graphs.batches import batch_sizes, cut
 from cores.graphs.masks import masked
+from cores.graphs.shares import of_graphs
 from cores.graphs.stacked import Chunk
 from cores.graphs.store import GraphView
 from cores.models.classifier import Classifier
@@ -102,7 +103,7 @@ class Teachers:
     def targets(self, batch: Batch, generator: torch.Generator) -> Float[Tensor, "graphs classes"]:
         """Of a batch, by one of the teachers, which is drawn."""
         number = int(torch.randint(len(self.classifiers), (), generator=generator))
-        teacher_probs = self.classifiers[number](batch).softmax(dim=-1)  # [B, K]
+        teacher_probs = of_graphs(self.classifiers[number], batch).softmax(dim=-1)  # [B, K]
         labels = one_hot(batch.y, teacher_probs.size(-1))
         return self.weight * teacher_probs + (1 - self.weight) * labels
 

@@ -13,6 +13,7 @@ from cores.config import PPOConfig, RewardConfig
 from cores.conformal import aps_scores, conformal_quantile, lac_scores, prediction_sets
 from cores.evaluation.predictions import EVALUATION_BATCH, true_scores
 from cores.graphs.batches import cut
+from cores.graphs.shares import of_graphs
 from cores.graphs.store import GraphView
 from cores.graphs.subgraphs import Elements
 from cores.models.policy import Critic
@@ -91,7 +92,7 @@ def _outcome(
     ):
         copies = Elements.of(store.batch(index.repeat(samples)), removal)
         subgraph = copies.subgraph(piece.flattened(gone))
-        logits = referee.classifier(subgraph.batch)  # [S * B, K]
+        logits = of_graphs(referee.classifier, subgraph.batch)  # [S * B, K]
         probs.append(logits.softmax(dim=-1).unflatten(0, (samples, len(index))))
     return Outcome(rollout, torch.cat(probs, dim=1), elements.kept_ratio(removed), restored)
 
@@ -114,7 +115,9 @@ def reward_quantile(
     if student in referees:
         pairs = [
             (
-                student.classifier(model.choose(batch, sample=True).subgraph.batch).softmax(-1),
+                of_graphs(
+                    student.classifier, model.choose(batch, sample=True).subgraph.batch
+                ).softmax(-1),
                 batch.y,
             )
             for batch in student.train_graphs.batches(EVALUATION_BATCH)

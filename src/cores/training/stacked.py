@@ -6,6 +6,7 @@ from functools import partial
 import torch
 from torch.nn.functional import one_hot
 
+from cores import ranks
 from cores.graphs.stacked import Chunk, StackedBatches, needed_capacity, with_room
 from cores.models.recording import Recording
 from cores.models.stack import Stack, stackable
@@ -88,7 +89,12 @@ class StackedFit:
 
 
 def stacked_fit(steps: Sequence[Step]) -> StackedFit | None:
-    """Of the steps of models that are on a GPU, if a stack can take them."""
+    """Of the steps of models that are on a GPU, if a stack can take them.
+
+    Where several processes train together, none: what is recorded cannot wait for the others.
+    """
+    if ranks.current() is not None:
+        return None
     models = [step.model for step in steps]
     on_gpu = next(models[0].parameters()).is_cuda
     return StackedFit(steps, Stack(models)) if on_gpu and stackable(models) else None

@@ -5,7 +5,10 @@ from torch import Tensor
 from torch.optim import Optimizer
 from torch_geometric.data import Batch
 
+from cores import ranks
+from cores.graphs.shares import own_share
 from cores.models.network import GraphModel
+from cores.ranks import Ranks
 
 
 class Step:
@@ -25,7 +28,29 @@ class Step:
     def __call__(self, batch: Batch) -> Float[Tensor, ""]:
         """Take it; returns the loss before."""
         self.optimizer.zero_grad()
-        loss = self.model.loss(batch, self.class_weights)
-        loss.backward()
+        group = ranks.current()
+        if group is None:
+            loss = self.model.loss(batch, self.class_weights)
+            loss.backward()
+        else:
+            loss = self._backward_of_share(batch, group)
         self.optimizer.step()
         return loss.detach()
+
+    def _backward_of_share(self, batch: Batch, group: Ranks) -> Float[Tensor, ""]:
+        """The gradients of the loss of a batch, of which every process has a share."""
+        with own_share(batch, group) as own:
+            if own.num_graphs:
+                weight = self._weight(own.y)
+                loss = self.model.loss(own, self.class_weights) * weight
+            else:  # the others wait for this process in every batch norm, in both directions
+                weight, loss = 0.0, self.model.logits(own).sum()
+            loss.backward()
+        (mean,) = group.mean_gradients(self.model.parameters(), weight, loss.detach())
+        return mean
+
+    def _weight(self, labels: Tensor) -> float | Tensor:
+        """What torch divides the sum over graphs by."""
+        if self.class_weights is None or labels.is_floating_point():
+            return float(len(labels))
+        return self.class_weights[labels].sum()

@@ -187,4 +187,4 @@ def inverse_frequencies(labels: Tensor, num_classes: int) -> Tensor:
     tensor([0.6667, 2.0000])
     """
     counts = torch.bincount(labels, minlength=num_classes)
-    return len(labels) / (num_classes * counts.clamp(min=1).float())
+    return len(labels) / (num_classes * counts.clamp(min=1))

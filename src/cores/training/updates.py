@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.optim import Adam
 from torch_geometric.data import Batch
 
+from cores import ranks
 from cores.config import PPOConfig
 from cores.graphs.stacked import (
     NODE_VALUES,
@@ -21,7 +22,15 @@ from cores.graphs.stacked import (
 from cores.graphs.subgraphs import Elements
 from cores.models.policy import Critic, Policy
 from cores.models.recording import Recording
-from cores.ppo import Experience, RewardedRollout, Updates, element_objective, policy_loss
+from cores.ppo import (
+    Experience,
+    RewardedRollout,
+    Updates,
+    element_objective,
+    policy_loss,
+    ppo_loss,
+)
+from cores.ranks import Ranks
 from cores.training.optimizer import skip_steps
 
 
@@ -87,6 +96,44 @@ class RecordedUpdates(Updates):
         self._steps += 1 - self._stopped
 
 
+class SharedUpdates(Updates):
+    """Gradient steps of a policy on mini-batches of which every process has a share.
+
+    Args:
+        policy: The policy.
+        critic: Its critic, if there is one.
+        optimizer: Of their weights.
+        group: The processes.
+    """
+
+    def __init__(
+        self, policy: Policy, critic: Critic | None, optimizer: Adam, group: Ranks
+    ) -> None:
+        super().__init__(policy, critic, optimizer)
+        self.group = group
+
+    def batches(
+        self, rollouts: Sequence[RewardedRollout], config: PPOConfig
+    ) -> list[RewardedRollout]:
+        """The share of this process in every mini-batch."""
+        return [
+            batch.between(*self.group.bounds(batch.elements.batch.num_graphs))
+            for batch in super().batches(rollouts, config)
+        ]
+
+    def gradients(self, batch: RewardedRollout, config: PPOConfig) -> Tensor:
+        """Those of the whole mini-batch; returns its KL divergence."""
+        graphs = batch.elements.batch.num_graphs
+        divergence = torch.zeros(())
+        self.optimizer.zero_grad()
+        if graphs:
+            loss, divergence = ppo_loss(self.policy, self.critic, batch, config)
+            (loss * graphs).backward()
+        (mean,) = self.group.mean_gradients(self.weights, graphs, divergence * graphs)
+        self.clip(config)
+        return mean
+
+
 def _packed(experience: Experience) -> Batch:
     """An experience as a batch, whose elements have its values."""
     parts = experience.log_probs, experience.frequency, experience.advantages.flatten(0, 1)
@@ -108,6 +155,9 @@ def policy_updates(
     policy: Policy, critic: Critic | None, optimizer: Adam, config: PPOConfig
 ) -> Updates:
     """The quickest way to train a policy where it is."""
+    group = ranks.current()
+    if group is not None:
+        return SharedUpdates(policy, critic, optimizer, group)
     on_gpu = next(policy.parameters()).is_cuda
     if on_gpu and recordable(policy, critic, config):
         return RecordedUpdates(policy, optimizer, config)
