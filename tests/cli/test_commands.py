@@ -387,6 +387,9 @@ def test_folds_train_a_run_each_and_tell_their_mean(ask: Ask, tmp_path: Path) ->
     assert ask("train", *QUICK, "--folds", 1)[2] == (
         "cores: --folds must be 0 or lie in [2, 1000], got 1\n"
     )
+    assert ask("train", *QUICK, "--workers", 2)[2] == (
+        "cores: --workers is for --folds; one run has one process\n"
+    )
 
 
 def test_short_options_choose_the_split_and_the_balance(ask: Ask, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ColumnNames
 from cores.data.splits import split_dataset
 from cores.errors import UserError
+from cores.runs import folds
 from cores.runs.folder import read_identity
 from cores.runs.folds import SHOWN, folds_table, spread_of, train_folds
 from cores.runs.progress import Reports
@@ -45,12 +46,53 @@ def test_every_graph_is_tested_once_and_finished_folds_are_not_repeated(tmp_path
     assert again == found
 
 
+@pytest.mark.slow
+def test_folds_in_processes_are_those_of_one_process(tmp_path: Path) -> None:
+    ended: list[str] = []
+    found = train_folds(
+        QUICK,
+        2,
+        tmp_path / "both",
+        device="cpu",
+        workers=2,
+        done=lambda outcome: ended.append(outcome.folder.name),
+    )
+    assert sorted(ended) == ["fold1", "fold2"]
+    alone = train_folds(QUICK, 2, tmp_path / "alone", device="cpu")
+    for fold in (*found["folds"], *alone["folds"]):
+        del fold["seconds"]
+    assert found["folds"] == alone["folds"]
+    assert (tmp_path / "both" / "folds.json").exists()
+
+
+def test_folds_that_fail_are_told_after_the_others_have_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def in_turns(
+        runs: list[RunConfig], job: object, workers: int
+    ) -> Iterator[tuple[RunConfig, str | None]]:
+        yield from zip(runs, (None, "the disk is full", "out of memory"), strict=True)
+
+    monkeypatch.setattr(folds, "in_processes", in_turns)
+    ended: list[str | None] = []
+    with pytest.raises(UserError, match="2 folds failed, the first fold2: the disk is full"):
+        train_folds(
+            QUICK,
+            3,
+            tmp_path,
+            device="cpu",
+            workers=2,
+            done=lambda outcome: ended.append(outcome.failure),
+        )
+    assert len(ended) == 3
+
+
 def test_the_table_has_a_line_per_fold_and_their_spread() -> None:
-    folds = [
+    measured = [
         {"accuracy": 0.5, "roc_auc": None, "judge_accuracy": None},
         {"accuracy": 1.0, "roc_auc": 0.75, "judge_accuracy": None},
     ]
-    found = {"folds": folds, **spread_of(folds)}
+    found = {"folds": measured, **spread_of(measured)}
     assert found["mean"] == {"accuracy": 0.75, "roc_auc": 0.75, "judge_accuracy": None}
     assert found["std"]["accuracy"] == pytest.approx(0.5**0.5 / 2)
     table = folds_table(found)

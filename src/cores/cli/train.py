@@ -1,6 +1,7 @@
 """`cores train`: one run folder."""
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
 from cores.cli.inputs import OwnFile, add_columns, own_file
 from cores.cli.settings import add_settings, run_config
-from cores.cli.values import named_path, path_or_none
+from cores.cli.values import check_workers, named_path, path_or_none
 from cores.config import RunConfig
 from cores.errors import UserError
 
@@ -49,6 +50,13 @@ def _parser() -> CommandParser:
         metavar="K",
         help="Cross-validate: K runs, in RUN/fold1 and so on.",
     )
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=1,
+        metavar="N",
+        help="Processes for the folds (default: 1).",
+    )
     add_columns(parser, split=True)
     add_data_root(parser)
     add_import(parser)
@@ -60,8 +68,11 @@ def _train(options: Namespace) -> dict[str, Any]:
     config, own = _configured(options)
     if not 0 <= options.pictures <= 100:
         raise UserError(f"--pictures must lie in [0, 100], got {options.pictures}")
+    check_workers(options.workers)
     if options.folds:
         return _train_folds(options, config, own)
+    if options.workers > 1:
+        raise UserError("--workers is for --folds; one run has one process")
     folder = Path(options.out) if options.out else _default_folder(config)
     if own is not None:
         from cores.data.splits import split_dataset
@@ -157,19 +168,31 @@ def _train_folds(options: Namespace, config: RunConfig, own: OwnFile | None) -> 
         _note_data(own, config)
     folder = Path(options.out) if options.out else _default_folder(config, options.folds)
     title = f"{config.model} on {config.dataset}, {options.folds} folds"
-    with ranks.joined(choose_device(options.device)):
-        found = train_folds(
-            config,
-            options.folds,
-            folder,
-            data_root=path_or_none(options.data_root),
-            columns=None if own is None else own.columns,
-            dataset=None if own is None else own.dataset,
-            device=options.device,
-            progress=lambda fold: training_progress(
-                f"{title}: fold {fold.split}", _phases(fold, own)
-            ),
-        )
+    train = partial(
+        train_folds,
+        config,
+        options.folds,
+        folder,
+        data_root=path_or_none(options.data_root),
+        columns=None if own is None else own.columns,
+        dataset=None if own is None else own.dataset,
+        device=options.device,
+    )
+    if options.workers > 1:
+        if ranks.launch() is not None:
+            raise UserError("--workers starts processes of its own; leave torchrun out")
+        with display.runs_progress(options.folds, options.flags, "folds") as advance:
+            found = train(
+                workers=options.workers,
+                done=lambda outcome: advance(outcome.folder.name, outcome.failure),
+            )
+    else:
+        with ranks.joined(choose_device(options.device)):
+            found = train(
+                progress=lambda fold: training_progress(
+                    f"{title}: fold {fold.split}", _phases(fold, own)
+                )
+            )
     if not options.json:
         display.print_table(f"{title}, in percent", folds_table(found).markdown())
         display.print_lines([f"Run folders: {folder}"])

@@ -1,7 +1,7 @@
 """Cross-validation: a run per fold, in folders of their own, and their mean and deviation."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean, stdev
@@ -13,11 +13,14 @@ from cores.data.dataset import Dataset
 from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ColumnNames
 from cores.data.splits import split_dataset
-from cores.errors import UserError
+from cores.errors import UserError, failed
 from cores.files import make_folder, unlinked, write_json
-from cores.runs.folder import CONFIG
+from cores.runs.folder import CONFIG, METRICS
 from cores.runs.progress import Reports
+from cores.runs.rows import read_metrics
 from cores.runs.run import train_run
+from cores.runs.runner import Outcome, has_fault, in_processes, train_in_worker
+from cores.runs.sharing import shared_gpu
 from cores.runs.table import Table
 
 FOLDS = "folds.json"
@@ -61,8 +64,10 @@ def train_folds(
     progress: Callable[[RunConfig], AbstractContextManager[Reports]] = lambda fold: nullcontext(
         Reports()
     ),
+    workers: int = 1,
+    done: Callable[[Outcome], None] = lambda outcome: None,
 ) -> dict[str, Any]:
-    """Train a run per fold into ``fold1``, ``fold2``, … of a folder, one after the other.
+    """Train a run per fold into ``fold1``, ``fold2``, … of a folder.
 
     Runs that are there already are not repeated, and interrupted ones go on. The metrics of all,
     and their means and deviations, are returned and written to ``folds.json``.
@@ -75,7 +80,9 @@ def train_folds(
         columns: Of a file, which hold what.
         dataset: What was read from it, if that was done already.
         device: Of the runs.
-        progress: Shows the progress of a fold.
+        progress: Shows the progress of a fold, where there is one at a time.
+        workers: Processes; with several, so many folds are trained at a time.
+        done: Called with every fold that a process has ended.
     """
     configs = fold_configs(config, folds)
     if (out / CONFIG).exists():
@@ -86,25 +93,59 @@ def train_folds(
         split_dataset(dataset, fold.split, fold.parts)
     if ranks.leads():
         make_folder(out)
-    measured = []
-    for fold in configs:
-        with progress(fold) as reports:
-            metrics = train_run(
-                fold,
-                unlinked(out / f"fold{fold.split}"),
-                data_root=data_root,
-                columns=columns,
-                dataset=dataset,
-                device=device,
-                resume=True,
-                report=reports.training,
-                judge_report=reports.judge,
-            )
-        measured.append(metrics)
+    if workers > 1:
+        measured = _at_once(configs, out, device, data_root, columns, workers, done)
+    else:
+        measured = []
+        for fold in configs:
+            with progress(fold) as reports:
+                metrics = train_run(
+                    fold,
+                    fold_folder(out, fold),
+                    data_root=data_root,
+                    columns=columns,
+                    dataset=dataset,
+                    device=device,
+                    resume=True,
+                    report=reports.training,
+                    judge_report=reports.judge,
+                )
+            measured.append(metrics)
     found = {"folds": measured, **spread_of(measured)}
     if ranks.leads():
         write_json(out / FOLDS, found)
     return found
+
+
+def fold_folder(out: Path, fold: RunConfig) -> Path:
+    """Where the run of a fold is."""
+    return unlinked(out / f"fold{fold.split}")
+
+
+def _at_once(
+    configs: Sequence[RunConfig],
+    out: Path,
+    device: str,
+    data_root: Path | None,
+    columns: ColumnNames | None,
+    workers: int,
+    done: Callable[[Outcome], None],
+) -> list[dict[str, Any]]:
+    """Train the folds in processes; returns their metrics."""
+    job = train_in_worker(out, device, data_root, columns, fold_folder)
+    failures: list[Outcome] = []
+    with shared_gpu(device, workers), closing(in_processes(configs, job, workers)) as ended:
+        for fold, failure in ended:
+            outcome = Outcome(fold, fold_folder(out, fold), failure)
+            failures += [outcome] if failure is not None else []
+            done(outcome)
+    if failures:
+        first = failures[0]
+        raise failed(
+            f"{len(failures)} folds failed, the first {first.folder.name}: {first.failure}",
+            ours=any(has_fault(outcome.folder) for outcome in failures),
+        )
+    return [read_metrics(fold_folder(out, fold) / METRICS) for fold in configs]
 
 
 def spread_of(measured: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float | None]]:

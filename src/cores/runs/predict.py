@@ -35,6 +35,7 @@ from cores.runs.pieces import (
 from cores.runs.predictor import PredictOptions, Predictor, run_columns
 from cores.runs.records import Record, RecordFormat
 from cores.runs.runner import in_processes
+from cores.runs.sharing import shared_gpu
 
 Advance = Callable[[int], None]
 """Called with the number of rows that are done."""
@@ -82,7 +83,8 @@ def predict_file(
         job = partial(_predict_piece, run.absolute(), options, device, pieces.absolute(), kind)
         try:
             chunks = enumerate(input_rows(source, run_columns(run, options), data_root, CHUNK))
-            _predict_pieces(pieces, chunks, job, workers, advance)
+            with shared_gpu(device, workers):
+                _predict_pieces(pieces, chunks, job, workers, advance)
             summary = pieces_summary(pieces)
             if not summary.records and summarise is None:
                 raise UserError(f"{source} holds no graphs")
@@ -221,11 +223,11 @@ def predict_folder(
             raise UserError(f"{file} has changed since {output} was written; delete that")
     advance(len(outputs) - len(waiting))
     job = partial(_predict_partition, run.absolute(), options, device)
-    with closing(
-        _each(waiting, job, workers)
-        if scheduler is None
-        else on_cluster(waiting, job, scheduler, certificates)
-    ) as ended:
+    if scheduler is None:
+        predicted, sharing = _each(waiting, job, workers), workers
+    else:
+        predicted, sharing = on_cluster(waiting, job, scheduler, certificates), 1
+    with shared_gpu(device, sharing), closing(predicted) as ended:
         for (file, _), failure in ended:
             if failure is not None:
                 raise UserError(f"{file.name}: {failure}")

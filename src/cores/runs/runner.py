@@ -192,10 +192,21 @@ def _die_with_parent() -> None:
 
 
 def train_in_worker(
-    root: Path, device: str, data_root: Path | None, columns: ColumnNames | None = None
+    root: Path,
+    device: str,
+    data_root: Path | None,
+    columns: ColumnNames | None = None,
+    folder: Callable[[Path, RunConfig], Path] = run_folder,
 ) -> Job:
-    """What a worker does with a run under ``root``."""
-    return partial(_run, root=root.absolute(), device=device, data_root=data_root, columns=columns)
+    """What a worker does with a run, in its folder under ``root``."""
+    return partial(
+        _run,
+        root=root.absolute(),
+        device=device,
+        data_root=data_root,
+        columns=columns,
+        folder_of=folder,
+    )
 
 
 _alone = threading.Lock()
@@ -208,11 +219,12 @@ def _run(
     device: str,
     data_root: Path | None,
     columns: ColumnNames | None,
+    folder_of: Callable[[Path, RunConfig], Path],
 ) -> str | None:
     """Train in a worker process; returns why it failed, in one line."""
     from cores.runs.run import train_run
 
-    folder = run_folder(root, config)
+    folder = folder_of(root, config)
     report = folder / ERROR
     try:
         unlinked(folder)
