@@ -9,7 +9,7 @@ from torch_geometric.data import Batch
 
 from cores.evaluation.metrics import accuracy, balanced_accuracy
 from cores.evaluation.predictions import evaluation_batch
-from cores.graphs.store import GraphStore
+from cores.graphs.store import GraphStore, GraphView
 from cores.models.sparse import SparseClassifier
 from cores.training.learner import Learner
 
@@ -47,7 +47,7 @@ def sparsest_setting(
     """
     measure = balanced_accuracy if balanced else accuracy
     share = -(-MOST_GRAPHS // len(referees))
-    parts = [(referee, referee.policy_graphs.order()[:share]) for referee in referees]
+    parts = [(referee, _spread(referee.policy_graphs, share)) for referee in referees]
     full = measure(*_predicted(model, parts, None)[:2])
     kept_least, chosen = 1.0, 1.0
     for lam in settings(SETTINGS, torch.device("cpu")).tolist():
@@ -55,6 +55,12 @@ def sparsest_setting(
         if measure(probs, labels) >= full - max_loss and float(kept.mean()) < kept_least:
             kept_least, chosen = float(kept.mean()), lam
     return chosen
+
+
+def _spread(graphs: GraphView, most: int) -> Int[Tensor, " chosen"]:
+    """So many of the graphs at most, evenly: they lie class by class."""
+    places = torch.linspace(0, len(graphs) - 1, min(most, len(graphs))).round().long()
+    return graphs.index[places]
 
 
 @torch.no_grad()
