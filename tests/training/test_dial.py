@@ -165,16 +165,23 @@ def test_where_every_setting_loses_too_much_all_is_asked_for(
     assert sparsest_setting(model, referees, 0.1, False) == 1.0
 
 
-def test_only_so_many_graphs_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[int] = []
-    monkeypatch.setattr(dial, "MOST_GRAPHS", 6)
-    monkeypatch.setattr(
-        dial, "accuracy", lambda probs, labels: float(seen.append(len(labels)) or 1)
-    )
+def test_only_so_many_graphs_are_asked_of_all_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[list[int]] = []
+    monkeypatch.setattr(dial, "MOST_GRAPHS", 8)
+
+    def counted(probs: Tensor, labels: Tensor) -> float:
+        seen.append(labels.tolist())
+        return 1.0
+
+    monkeypatch.setattr(dial, "accuracy", counted)
     config = run_config()
     model = dialled_model(config)
-    sparsest_setting(model, [learner_of(model, config) for _ in range(2)], 0.1, False)
-    assert set(seen) == {6}
+    referees = [learner_of(model, config) for _ in range(2)]
+    for referee in referees:  # as in a run: class by class
+        referee.policy_graphs = GRAPHS.view(GRAPHS.y.argsort(stable=True))
+    sparsest_setting(model, referees, 0.1, False)
+    assert seen[0] == [0, 0, 1, 1] * 2
+    assert all(labels == seen[0] for labels in seen)
 
 
 @pytest.mark.parametrize("name", ["cores-node", "cores-edge"])
