@@ -38,6 +38,7 @@ RESUMED = (f"{_INTERRUPTED}[default-5]", f"{_INTERRUPTED}[paper-3]")
 TESTS: dict[str, tuple[str, ...]] = {
     "conformal": ("tests/test_conformal.py", "tests/evaluation/test_sets.py"),
     "reward": ("tests/test_reward.py", "tests/training/test_bilevel.py"),
+    "graphs/ahead": ("tests/graphs/test_ahead.py",),
     "graphs/batches": ("tests/graphs/test_batches.py", *GRAPHS),
     "graphs/masks": ("tests/graphs/test_masks.py", *GRAPHS),
     "graphs/segments": ("tests/graphs/test_segments.py", *GRAPHS),
@@ -53,7 +54,8 @@ TESTS: dict[str, tuple[str, ...]] = {
     "training/judge": ("tests/training/test_judge.py", ROLES),
     "training/learner": (*ALGORITHM, ROLES, *RESUMED),
     "training/optimizer": ("tests/training/test_optimizer.py",),
-    "training/rollouts": (*ALGORITHM, ROLES),
+    "training/dial": ("tests/training/test_dial.py",),
+    "training/rollouts": ("tests/training/test_rollouts.py", *ALGORITHM, ROLES),
     "training/schedule": ("tests/training/test_schedule.py", *RESUMED),
     "training/state": ("tests/training/test_state.py", "tests/training/test_journal.py"),
     "training/stopping": ("tests/training/test_stopping.py", *RESUMED),
