@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import TypeGuard, cast
+from typing import Any, TypeGuard, cast
 
 import torch
 from jaxtyping import Float
@@ -103,21 +103,49 @@ class StackedNodeNorm(nn.Module):
         """
         models = self.weight.size(0)
         h, unpadded = h.unflatten(0, (models, -1)), unpadded.unflatten(0, (models, -1))  # [M, N, .]
-        count = unpadded.sum(dim=1, keepdim=True)  # [M, 1, 1]
-        several = count > 1
-        mean = (h * unpadded).sum(dim=1, keepdim=True) / count.clamp(min=1)  # [M, 1, H]
-        mean = torch.where(several, mean, self.running_mean[:, None])
-        centred = (h - mean) * unpadded
-        var = centred.square().sum(dim=1, keepdim=True) / count.clamp(min=1)
-        var = torch.where(several, var, self.running_var[:, None])
         with torch.no_grad():
+            count = unpadded.sum(dim=1, keepdim=True)  # [M, 1, 1]
+            several = count > 1
+            mean = torch.bmm(unpadded.mT, h) / count.clamp(min=1)  # [M, 1, H]
+            mean = torch.where(several, mean, self.running_mean[:, None])
+            centred = (h - mean).mul_(unpadded)
+            var = centred.square().sum(dim=1, keepdim=True) / count.clamp(min=1)
+            var = torch.where(several, var, self.running_var[:, None])
             learning = several[:, 0] * self.momentum  # [M, 1], how much to learn from this
             unbiased = var * (count / (count - 1).clamp(min=1))
             self.running_mean.lerp_(mean[:, 0], learning)
             self.running_var.lerp_(unbiased[:, 0], learning)
             self.num_batches_tracked.add_(several[:, 0, 0])
-        scale = (var + self.eps).rsqrt() * self.weight[:, None]
-        return torch.addcmul(self.bias[:, None], centred, scale).flatten(0, 1)
+            scale = (var + self.eps).rsqrt()
+            standard = centred.mul_(scale)
+            # Over how many nodes mean and variance were taken; over none if they were known before.
+            share = several / count.clamp(min=1)
+        standard = _Standardised.apply(h, standard, scale, share, unpadded)
+        return torch.addcmul(self.bias[:, None], standard, self.weight[:, None]).flatten(0, 1)
+
+
+class _Standardised(torch.autograd.Function):
+    """(h - mean) * scale, of nodes that are not padding; mean and scale depend on h.
+
+    By hand: autograd would launch thrice as many kernels.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, h: Tensor, standard: Tensor, scale: Tensor, share: Tensor, unpadded: Tensor
+    ) -> Tensor:
+        """The values as they were computed."""
+        ctx.save_for_backward(standard, scale, share, unpadded)
+        return standard
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        """Padding has no gradient, nor any part in those of others."""
+        standard, scale, share, unpadded = ctx.saved_tensors
+        level = torch.bmm(unpadded.mT, gradient) * share  # [M, 1, H]
+        slope = (gradient * standard).sum(dim=1, keepdim=True) * share
+        moved = (gradient - level).addcmul_(standard, slope, value=-1)
+        return moved.mul_(scale).mul_(unpadded), None, None, None, None
 
 
 def stackable(models: Sequence[nn.Module]) -> TypeGuard[Sequence[Classifier]]:
