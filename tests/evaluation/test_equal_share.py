@@ -41,7 +41,7 @@ def test_a_policy_at_its_own_share_is_the_policy(removal: str) -> None:
     else:
         scores = Scores.of_nodes(graphs, found.node_scores)
     metrics = share.metrics(scores, model)
-    expected = faithfulness_metrics(model, graphs)
+    expected = faithfulness_metrics(model, graphs, found)
     for name in ("sufficiency", "comprehensiveness"):
         assert metrics[name] == pytest.approx(expected[name], abs=1e-6)
     own = predict_proba(model.classifier, found.subgraphs(graphs)).argmax(dim=-1)

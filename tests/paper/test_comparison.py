@@ -177,7 +177,7 @@ def test_a_registered_model_stands_in_every_table_by_its_title(registered_model:
 def test_a_registered_model_is_compared_by_default(registered_model: ModelSpec) -> None:
     default = models_of("comparison-gin", "default")
     assert default == (
-        *("gnn", "mlp", "sagpool", "diffpool", "gsat", "gmt", "sugar", "gpool", "random"),
+        *("gnn", "mlp", "sagpool", "diffpool", "gsat", "sugar", "gpool", "random"),
         *("cores-node", "cores-edge", registered_model.name),
     )
     assert models_of("time-train", "default") == default

@@ -190,7 +190,7 @@ BASELINES = (
         published="diffpool.toml",
     ),
     ModelSpec("gsat", "GSAT", f"{_FOLDER}.gsat:GSAT", group="gsat", settings=GSATConfig),
-    ModelSpec("gmt", "GMT", f"{_FOLDER}.gmt:GMT", group="gmt", settings=GMTConfig),
+    ModelSpec("gmt", "GMT", f"{_FOLDER}.gmt:GMT", group="gmt", settings=GMTConfig, compared=False),
     ModelSpec(
         "sugar",
         "SUGAR",

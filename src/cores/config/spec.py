@@ -29,6 +29,8 @@ class ModelSpec:
     """Whether its layers depend on the conv; if not, one run serves the tables of every conv."""
     in_paper: bool = False
     """Whether the paper's comparisons have it."""
+    compared: bool = True
+    """Whether comparisons beyond the paper's have it unless models are named."""
     published: str = ""
     """File of its published settings and of what the paper reports."""
     search: Mapping[str, Sequence[Any]] = field(default_factory=dict, hash=False)

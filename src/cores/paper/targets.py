@@ -103,7 +103,8 @@ def models_of(target: str, preset: str) -> tuple[str, ...]:
     """The default models of a table or figure.
 
     A comparison has all models, those registered by a script included, except policies that the
-    paper lacks; at the ``paper`` preset, those that the paper has settings for.
+    paper lacks and GMT, a peer in explaining; at the ``paper`` preset, those that the paper has
+    settings for.
     """
     if target in ABLATIONS:
         return paper_policies()
@@ -115,6 +116,7 @@ def models_of(target: str, preset: str) -> tuple[str, ...]:
         name
         for name, spec in MODELS.items()
         if (spec.in_paper or not spec.has_policy)  # a policy takes much longer than a baseline
+        and spec.compared
         and (preset == "default" or has_published_settings(name))
     )
 

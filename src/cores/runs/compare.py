@@ -12,6 +12,7 @@ from cores.data.inputs.columns import ColumnNames
 from cores.files import make_folder
 from cores.runs.rows import Row, Spread, kept_metric, matching, run_row, spread
 from cores.runs.runner import Outcome, run_all
+from cores.runs.table import Table
 
 COLUMNS = ("model", "runs", "accuracy", "balanced", "kept", "judge", "random", "seconds")
 LEGEND = (
@@ -96,6 +97,11 @@ def comparison_lines(rows: Sequence[Row]) -> list[list[str]]:
             ]
         )
     return lines
+
+
+def comparison_table(rows: Sequence[Row]) -> Table:
+    """The same as a table."""
+    return Table(COLUMNS, comparison_lines(rows))
 
 
 def _percent(value: Spread | None) -> str:
