@@ -1,4 +1,4 @@
-"""Options of prediction sets, for commands on a trained model."""
+"""Options of prediction sets and of the dial, for commands on a trained model."""
 
 from typing import get_args, get_type_hints
 
@@ -6,6 +6,7 @@ from jsonargparse import ActionYesNo
 
 from cores.cli.command import CommandParser
 from cores.config import SetsConfig
+from cores.config.policy import SETTINGS
 
 SCORE = get_type_hints(SetsConfig)["score"]
 
@@ -31,4 +32,16 @@ def add_sets(parser: CommandParser) -> None:
         action=ActionYesNo(no_prefix="no-"),
         default=None,
         help="One quantile per class instead of one for all (default: the run's).",
+    )
+
+
+def add_lam(parser: CommandParser) -> None:
+    """The setting of a model that was trained for all of them."""
+    parser.add_argument(
+        "--lam",
+        type=float,
+        default=None,
+        metavar="X",
+        help=f"Setting of a model with a dial, from 0, which keeps least, to 1 in steps of "
+        f"{SETTINGS[1]:g} (default: the run's).",
     )

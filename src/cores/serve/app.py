@@ -18,7 +18,6 @@ from starlette.requests import ClientDisconnect
 
 from cores.errors import UserError, out_of_memory
 from cores.files.escape import brief, json_text
-from cores.runs.records import RecordFormat
 from cores.serve.cards import answer
 from cores.serve.explorer import Explorer, Found
 from cores.serve.limits import (
@@ -244,11 +243,9 @@ def _json(value: Any) -> Response:
 
 def _records(found: Found, kind: Format) -> Response:
     """The records as a file, as `cores predict --out` writes it."""
-    predictor = found.predictor
     name = Path(f"predictions.{kind}")
-    form = RecordFormat.of(name, predictor.reads_molecules, predictor.trained.schema.labels)
     return Response(
-        form.whole(found.records),
+        found.predictor.format_of(name).whole(found.records),
         media_type="text/csv" if kind == "csv" else "application/x-ndjson",
         headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )
