@@ -57,6 +57,8 @@ Labels = Any
 """A label per graph: a list, an array or a tensor."""
 Whole = int | np.integer[Any]
 Real = float | np.floating[Any]
+Setting = Whole | Real
+"""Of a dial: from 0, which keeps least, to 1, in steps of 0.05."""
 
 
 class Cores:
@@ -177,7 +179,7 @@ class Cores:
         self._card = model_card(config, self.metrics_, DataFacts.of(data))
         return self._take(fitted.trained)
 
-    def predict(self, graphs: Graphs, lam: Real | None = None) -> NDArray[Any]:
+    def predict(self, graphs: Graphs, lam: Setting | None = None) -> NDArray[Any]:
         """The predicted label of every graph.
 
         Args:
@@ -188,7 +190,7 @@ class Cores:
         chosen = self.predict_proba(graphs, lam).argmax(axis=1)
         return self.classes_[chosen]
 
-    def predict_proba(self, graphs: Graphs, lam: Real | None = None) -> NDArray[np.float32]:
+    def predict_proba(self, graphs: Graphs, lam: Setting | None = None) -> NDArray[np.float32]:
         """Probability of every class, in the order of ``classes_``; [graphs, classes]."""
         return _predictions(self._trained.at(lam), graphs)[1].probs.numpy()
 
@@ -198,7 +200,7 @@ class Cores:
         alpha: float = 0.1,
         score: str | None = None,
         per_class: bool | None = None,
-        lam: Real | None = None,
+        lam: Setting | None = None,
     ) -> list[list[Any]]:
         """A set of labels per graph that misses the true one at most a share ``alpha`` of the time.
 
@@ -223,7 +225,7 @@ class Cores:
         ]
 
     def explain(
-        self, graphs: Graphs, alpha: float = 0.1, lam: Real | None = None
+        self, graphs: Graphs, alpha: float = 0.1, lam: Setting | None = None
     ) -> list[Explanation]:
         """What the model kept of every graph, as PyG explanations, with prediction and set."""
         trained = self._trained.at(lam)
@@ -231,7 +233,7 @@ class Cores:
         sets = _sets(trained, predictions, alpha, None, None)
         return list(explanations(store, predictions, self._labels, sets))
 
-    def score(self, graphs: Graphs, y: Labels = None, lam: Real | None = None) -> float:
+    def score(self, graphs: Graphs, y: Labels = None, lam: Setting | None = None) -> float:
         """Accuracy on labelled graphs."""
         if isinstance(graphs, str | Path):
             graphs = labelled_graphs(str(graphs), self._trained.schema, ColumnNames())
