@@ -8,8 +8,8 @@ from cores.explain.plotting import COLOURS, pyplot, save_figure
 from cores.files.escape import figure as figure_text
 from cores.runs.curve import Curve, Point
 
-_LINES = {
-    "accuracy": ("model", {"color": COLOURS[0], "marker": "o"}),
+_LINES: dict[str, tuple[str, dict[str, Any]]] = {
+    "accuracy": ("model", {"color": COLOURS[0], "marker": "o", "zorder": 4}),
     "judge_accuracy": ("judge", {"color": COLOURS[1], "marker": "s"}),
     "judge_random_accuracy": (
         "judge, random parts",
@@ -17,7 +17,7 @@ _LINES = {
     ),
 }
 """Name in the legend and style of what is drawn over the kept share."""
-_LEVELS = {
+_LEVELS: dict[str, tuple[str, dict[str, Any]]] = {
     "full_accuracy": ("model, full graphs", {"color": COLOURS[0], "linestyle": "--"}),
     "plain_accuracy": ("plain network", {"color": COLOURS[2], "linestyle": "-."}),
     "majority_rate": ("largest class", {"color": "0.45", "linestyle": "--"}),
