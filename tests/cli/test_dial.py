@@ -119,5 +119,7 @@ def test_the_picture_marks_the_setting_of_the_run(
     assert drawn["model"] == [60, 80, 90]
     assert drawn["plain network"] == [95, 95]
     assert ("judge" in drawn) == (judged is not None)
-    assert [text.get_text() for text in axis.texts] == ["0.5", "0", "1"]
+    (above,) = axis.child_axes
+    named = {text.get_text(): text.get_position()[0] for text in above.get_xticklabels()}
+    assert named == {"0.5": 30, "0": 10, "1": 90}
     assert axis.get_title(loc="left") == r"my \$run\$"

@@ -6,7 +6,6 @@ from jsonargparse import ActionYesNo
 
 from cores.cli.command import CommandParser
 from cores.config import SetsConfig
-from cores.config.policy import SETTINGS
 
 SCORE = get_type_hints(SetsConfig)["score"]
 
@@ -42,6 +41,5 @@ def add_lam(parser: CommandParser) -> None:
         type=float,
         default=None,
         metavar="X",
-        help=f"Setting of a model with a dial, from 0, which keeps least, to 1 in steps of "
-        f"{SETTINGS[1]:g} (default: the run's).",
+        help="Where a dial stands, 0 to 1 (default: the run's).",
     )

@@ -52,7 +52,7 @@ def dial_figure(curve: Curve, title: str, stem: Path) -> list[Path]:
     _name_settings(axis, curve.points, own)
     axis.set_xlim(-2, 104)
     low, high = axis.get_ylim()
-    axis.set_ylim(max(low, -2), min(high + 0.04 * (high - low), 103))
+    axis.set_ylim(max(low, -2), min(high, 102))
     axis.ticklabel_format(useOffset=False)
     axis.set(xlabel="kept share, %", ylabel="test accuracy, %")
     axis.set_title(figure_text(title), loc="left", fontsize=11)
@@ -89,22 +89,16 @@ def _marked(axis: Any, own: Point) -> Any:
 
 
 def _name_settings(axis: Any, points: Sequence[Point], own: Point) -> None:
-    """Write lambda at the first, the last and those between that are far enough apart."""
-    shown: list[float] = []
+    """Write lambda above the first, the last and those between that are far enough apart."""
+    shown: dict[float, str] = {}
     for point in (own, points[0], points[-1], *points):
         kept = _percent(point, "kept_ratio")
-        if any(abs(kept - other) < _APART for other in shown):
-            continue
-        shown.append(kept)
-        axis.annotate(
-            f"{point['lam']:g}",
-            (kept, _percent(point, "accuracy")),
-            xytext=(0, 9),
-            textcoords="offset points",
-            ha="center",
-            fontsize=8,
-            color=COLOURS[0],
-        )
+        if all(abs(kept - other) >= _APART for other in shown):
+            shown[kept] = f"{point['lam']:g}"
+    above = axis.secondary_xaxis("top")
+    above.set_xticks(list(shown), labels=list(shown.values()), fontsize=8)
+    above.set_xlabel("λ", fontsize=9)
+    above.spines["top"].set_visible(False)
 
 
 def _percent(point: Point, name: str) -> float:
