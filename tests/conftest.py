@@ -90,6 +90,52 @@ def molecule_run(train_tiny: Callable[..., Path], molecule_file: Path) -> Path:
     return train_tiny(molecule_file)
 
 
+@pytest.fixture(scope="session")
+def dial_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a model with a dial, on generated motifs; it removes less at a larger lambda.
+
+    Its weights are drawn: two epochs of training would leave a policy that keeps everything.
+    """
+    from dataclasses import asdict
+
+    from cores import load_dataset
+    from cores.config.presets import preset_config
+    from cores.models.build import build_model
+    from cores.models.sparse import SparseClassifier
+    from cores.runs.fit import PreparedData
+    from cores.runs.folder import write_identity
+    from cores.runs.trained import DataSchema, TrainedModel, calibrate, calibrate_dial
+
+    small = {"network": {"hidden_dim": 8, "num_layers": 1}, "reward": {"dial": True}}
+    config = preset_config("motifs", "cores-node", "gin", "default", small)
+    device = torch.device("cpu")
+    data = PreparedData.of(load_dataset("motifs"), config, device)
+    schema = DataSchema.of(data.dataset)
+    torch.manual_seed(0)
+    model = build_model(config, schema.dims)
+    assert isinstance(model, SparseClassifier)
+    part, policy = data.part("calibration"), model.policy
+    with torch.no_grad():
+        policy.encoder.input.weight[:, -1] = 0.0  # lambda, which the head alone shall see
+        policy.node_head.weight.normal_()
+        policy.node_head.weight[0, -1] = 0.0
+        policy.node_head.bias.zero_()
+        (batch,) = part.batches(len(part))
+        logits = policy(batch)
+        policy.node_head.weight /= logits.std()
+        policy.node_head.weight[0, -1] = -3.0
+        policy.node_head.bias.fill_(1.5 - float((logits / logits.std()).median()))
+    trained = TrainedModel(
+        *(config, schema, model, calibrate(model, part), data.split.test),
+        calibrate_dial(model, part),
+    )
+    run = tmp_path_factory.mktemp("dial") / "run"
+    run.mkdir()
+    write_identity(run, config, asdict(schema), device)
+    trained.save(run)
+    return run
+
+
 @pytest.fixture
 def recorded_run(molecule_run: Path, tmp_path: Path) -> Path:
     """The same with a history of two epochs; its name looks like a formula."""

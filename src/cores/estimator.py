@@ -57,6 +57,8 @@ Labels = Any
 """A label per graph: a list, an array or a tensor."""
 Whole = int | np.integer[Any]
 Real = float | np.floating[Any]
+Setting = Whole | Real
+"""Of a dial: from 0, which keeps least, to 1, in steps of 0.05."""
 
 
 class Cores:
@@ -177,14 +179,20 @@ class Cores:
         self._card = model_card(config, self.metrics_, DataFacts.of(data))
         return self._take(fitted.trained)
 
-    def predict(self, graphs: Graphs) -> NDArray[Any]:
-        """The predicted label of every graph."""
-        chosen = self.predict_proba(graphs).argmax(axis=1)
+    def predict(self, graphs: Graphs, lam: Setting | None = None) -> NDArray[Any]:
+        """The predicted label of every graph.
+
+        Args:
+            graphs: The graphs to predict.
+            lam: Setting of a model with a dial, from 0, which keeps least, to 1, in steps of 0.05;
+                None takes the one that was chosen when it was trained.
+        """
+        chosen = self.predict_proba(graphs, lam).argmax(axis=1)
         return self.classes_[chosen]
 
-    def predict_proba(self, graphs: Graphs) -> NDArray[np.float32]:
+    def predict_proba(self, graphs: Graphs, lam: Setting | None = None) -> NDArray[np.float32]:
         """Probability of every class, in the order of ``classes_``; [graphs, classes]."""
-        return self._predictions(graphs)[1].probs.numpy()
+        return _predictions(self._trained.at(lam), graphs)[1].probs.numpy()
 
     def predict_set(
         self,
@@ -192,6 +200,7 @@ class Cores:
         alpha: float = 0.1,
         score: str | None = None,
         per_class: bool | None = None,
+        lam: Setting | None = None,
     ) -> list[list[Any]]:
         """A set of labels per graph that misses the true one at most a share ``alpha`` of the time.
 
@@ -203,9 +212,11 @@ class Cores:
             alpha: Error rate.
             score: Conformal score: ``"lac"``, ``"aps"``, ``"raps"`` or ``"randomised-aps"``.
             per_class: Whether every class is covered as often.
+            lam: Setting of a model with a dial; the promise holds at every one.
         """
-        _, predictions = self._predictions(graphs)
-        sets = self._sets(predictions, alpha, score, per_class)
+        trained = self._trained.at(lam)
+        _, predictions = _predictions(trained, graphs)
+        sets = _sets(trained, predictions, alpha, score, per_class)
         if sets is None:
             raise UserError("the model has no calibration part; fit it with parts.calibration > 0")
         return [
@@ -213,20 +224,23 @@ class Cores:
             for row in sets.tolist()
         ]
 
-    def explain(self, graphs: Graphs, alpha: float = 0.1) -> list[Explanation]:
+    def explain(
+        self, graphs: Graphs, alpha: float = 0.1, lam: Setting | None = None
+    ) -> list[Explanation]:
         """What the model kept of every graph, as PyG explanations, with prediction and set."""
-        store, predictions = self._predictions(graphs)
-        sets = self._sets(predictions, alpha, None, None)
+        trained = self._trained.at(lam)
+        store, predictions = _predictions(trained, graphs)
+        sets = _sets(trained, predictions, alpha, None, None)
         return list(explanations(store, predictions, self._labels, sets))
 
-    def score(self, graphs: Graphs, y: Labels = None) -> float:
+    def score(self, graphs: Graphs, y: Labels = None, lam: Setting | None = None) -> float:
         """Accuracy on labelled graphs."""
         if isinstance(graphs, str | Path):
             graphs = labelled_graphs(str(graphs), self._trained.schema, ColumnNames())
         elif not isinstance(graphs, Dataset):
             graphs = listed(graphs)  # they are read twice
         labels = plain_labels(graphs) if y is None else given_labels(y)
-        predicted = self.predict(graphs).tolist()
+        predicted = self.predict(graphs, lam).tolist()
         if len(labels) != len(predicted):
             raise UserError(f"`y` has {len(labels)} labels for {len(predicted)} graphs")
         for label in labels:
@@ -374,23 +388,27 @@ class Cores:
     def _labels(self) -> tuple[Any, ...]:
         return self._trained.schema.labels
 
-    def _predictions(self, graphs: Graphs) -> tuple[GraphStore, Predictions]:
-        trained = self._trained
-        store = _unlabelled(graphs, trained)
-        device = next(trained.model.parameters()).device
-        with tuned_cpu():
-            return store, predict(trained.model, store.placed(device)).cpu()
 
-    def _sets(
-        self, predictions: Predictions, alpha: float, score: str | None, per_class: bool | None
-    ) -> torch.Tensor | None:
-        trained = self._trained
-        if not isinstance(alpha, float) or not 0 < alpha < 1:
-            raise UserError(f"`alpha` must lie in (0, 1), got {alpha!r}")
-        if not len(trained.calibration):
-            return None
-        sets = trained.config.sets.changed(score, per_class)
-        return trained.calibration.sets(predictions.probs, alpha, sets)
+def _predictions(trained: TrainedModel, graphs: Graphs) -> tuple[GraphStore, Predictions]:
+    store = _unlabelled(graphs, trained)
+    device = next(trained.model.parameters()).device
+    with tuned_cpu():
+        return store, predict(trained.model, store.placed(device)).cpu()
+
+
+def _sets(
+    trained: TrainedModel,
+    predictions: Predictions,
+    alpha: float,
+    score: str | None,
+    per_class: bool | None,
+) -> torch.Tensor | None:
+    if not isinstance(alpha, float) or not 0 < alpha < 1:
+        raise UserError(f"`alpha` must lie in (0, 1), got {alpha!r}")
+    if not len(trained.calibration):
+        return None
+    sets = trained.config.sets.changed(score, per_class)
+    return trained.calibration.sets(predictions.probs, alpha, sets)
 
 
 def _python_number(value: Any) -> Any:

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +88,22 @@ def test_the_file_decides_as_the_model(
     assert len(content) == exported.bytes
     others = [random_batch(trained, sizes, seed=7) for sizes in ((1,), (2, 1, 40), (9,) * 12)]
     assert max_difference(content, tensor_model(trained), others) <= TOLERANCE
+
+
+def test_a_model_with_a_dial_is_exported_at_its_setting(tmp_path: Path) -> None:
+    trained = untrained("cores-node", "gin", reward={"dial": True})
+    assert isinstance(trained.model, SparseClassifier)
+    trained.model.policy.node_head.weight.data[0, -1] = -20  # the column of lambda
+    trained = replace(trained, model=trained.model.at(0.35))
+    run = saved(trained, tmp_path / "run")
+    assert export_run(run).max_difference <= TOLERANCE
+    content = (run / "model.onnx").read_bytes()
+    known = {entry.key: entry.value for entry in onnx.load(run / "model.onnx").metadata_props}
+    assert json.loads(known["lam"]) == 0.35
+    elsewhere = replace(trained, model=trained.model.at(0.9))
+    batches = [random_batch(trained, (9,) * 12, seed=7)]
+    assert max_difference(content, tensor_model(trained), batches) <= TOLERANCE
+    assert max_difference(content, tensor_model(elsewhere), batches) > 0.1
 
 
 def test_removal_is_in_the_file_and_leaves_something_of_every_graph(node_run: Path) -> None:

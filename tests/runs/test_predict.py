@@ -133,7 +133,7 @@ def test_every_format_has_the_same_content(
 
 
 def test_truth_values_are_truth_values_in_parquet() -> None:
-    kind = records.RecordFormat.of(Path("o.parquet"), False, (False, True))
+    kind = records.RecordFormat.of(Path("o.parquet"), records.record_fields(False), (False, True))
     content = kind.encoded([{"id": "a", "prediction": True, "prediction_set": [False, True]}])
     (found,) = parquet.read_table(io.BytesIO(content)).to_pylist()
     assert (found["prediction"], found["prediction_set"]) == (True, [False, True])

@@ -456,3 +456,29 @@ def test_hostile_names_are_escaped_in_drawings(molecules: Client) -> None:
     (graph,) = asked(molecules, f"CCO {hostile}\n")["graphs"]
     assert "<script" not in graph["drawing"]
     assert graph["name"] == "<script>alert(1)</script>\\u202e"
+
+
+def test_a_model_with_a_dial_is_asked_at_any_setting(
+    served: Callable[[Path], Client], dial_run: Path, molecules: Client
+) -> None:
+    client = served(dial_run)
+    page = client.get("/").text
+    assert 'id="lam" min="0" max="1" step="0.05" value="0.5"' in page
+    assert 'id="lam"' not in molecules.get("/").text
+    kept = {}
+    for lam in (0.0, 0.5, 1.0):
+        query = {"count": 8, "lam": lam, "drawings": False}
+        answer = client.get("/api/test", params=query).json()
+        assert answer["lam"] == lam
+        kept[lam] = sum(graph["node_ratio"] for graph in answer["graphs"])
+    assert kept[0.0] < kept[0.5] < kept[1.0]
+    usual = client.get("/api/test", params={"count": 8, "drawings": False}).json()
+    assert usual["lam"] == 0.5
+    lines = client.get("/api/test/records", params={"format": "jsonl", "count": 2, "lam": 0.2}).text
+    assert [json.loads(line)["lam"] for line in lines.splitlines()] == [0.2, 0.2]
+    refused = client.get("/api/test", params={"lam": 0.33})
+    assert refused.status_code == 422
+    assert "in steps of 0.05, got 0.33" in refused.json()["error"]
+    one = molecules.post("/api/graphs", params={"name": "a.smi", "lam": 0.3}, content=b"CCO")
+    assert one.status_code == 422
+    assert one.json() == {"error": "this model was trained for one lambda; train with reward.dial"}

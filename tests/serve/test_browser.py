@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from cores import load_dataset
 from cores.runs.predictor import PredictOptions
 from cores.serve.explorer import Explorer
 from cores.serve.server import _listening, _server
@@ -129,6 +130,30 @@ def test_the_error_rate_changes_the_sets(opened: Callable[..., Opened]) -> None:
     page.locator("#promise", has_text="error rate 0.49").wait_for()
     assert page.get_by_label("Error rate, number").input_value() == "0.49"
     assert drawing.evaluate("drawing => drawing.isConnected"), "drawings stay as they are"
+    tab.check_quiet()
+
+
+def test_the_dial_changes_what_is_kept(opened: Callable[..., Opened], dial_run: Path) -> None:
+    lines = []
+    for at in range(2):
+        graph = load_dataset("motifs").graphs.graph(at)
+        edges = graph.edge_index[:, graph.edge_index[0] < graph.edge_index[1]].T.tolist()
+        lines.append(json.dumps({"nodes": graph.x.tolist(), "edges": edges}))
+    tab = opened(dial_run)
+    page = tab.page
+    tab.paste("\n".join(lines), cards=2)
+    slider = page.get_by_label("How much the model keeps")
+    assert slider.input_value() == "0.5"
+    before = page.locator(".card .answer").first.inner_text()
+    slider.focus()
+    with page.expect_response(lambda answer: "lam=0.55" in answer.url):
+        page.keyboard.press("ArrowRight")
+    assert page.locator("#lam-value").inner_text() == "0.55"
+    with page.expect_response(lambda answer: "lam=0&" in answer.url):
+        page.keyboard.press("Home")
+    page.wait_for_function(
+        "before => document.querySelector('.card .answer')?.innerText !== before", arg=before
+    )
     tab.check_quiet()
 
 

@@ -146,7 +146,7 @@ def test_the_sparsest_setting_that_loses_no_more_than_it_may(
         return probs, torch.zeros(100, dtype=torch.long), torch.full((100,), kept)
 
     monkeypatch.setattr(dial, "_predicted", predicted)
-    monkeypatch.setattr(dial, "SETTINGS", 5)
+    monkeypatch.setattr(dial, "SETTINGS", tuple(CURVE))
     config = run_config()
     model = dialled_model(config)
     assert sparsest_setting(model, [learner_of(model, config)], max_loss, False) == chosen
@@ -161,7 +161,7 @@ def test_where_every_setting_loses_too_much_all_is_asked_for(
     referees = [learner_of(model, config) for _ in range(2)]
     assert sparsest_setting(model, referees, 1.0, True) == 0.0
     monkeypatch.setattr(dial, "accuracy", lambda probs, labels: float(next(falling)))
-    falling = iter([1.0, *(0.5 for _ in range(dial.SETTINGS))])
+    falling = iter([1.0, *(0.5 for _ in dial.SETTINGS)])
     assert sparsest_setting(model, referees, 0.1, False) == 1.0
 
 
@@ -192,11 +192,13 @@ def test_a_run_keeps_its_setting(name: str, tmp_path: Path) -> None:
         ppo={"env_steps": 16, "samples": 2, "ppo_epochs": 1},
         reward={"dial": True, "max_loss": 0.3},
     )
-    train_run(config, tmp_path / "run", device="cpu")
-    model = TrainedModel.load(tmp_path / "run").model
-    assert isinstance(model, SparseClassifier)
-    assert model.policy.lam is not None
-    assert float(model.policy.lam) in torch.linspace(0, 1, dial.SETTINGS).tolist()
+    metrics = train_run(config, tmp_path / "run", device="cpu")
+    trained = TrainedModel.load(tmp_path / "run")
+    assert trained.lam in dial.SETTINGS
+    assert metrics["lam"] == trained.lam
+    assert trained.dial_probs is not None
+    own = trained.dial_probs[dial.SETTINGS.index(trained.lam)]
+    assert torch.equal(own, trained.calibration.probs)
 
 
 def test_a_dial_needs_referees_and_a_loss_that_is_a_share() -> None:

@@ -3,6 +3,7 @@
 from cores.cli.benchmark import BENCHMARK
 from cores.cli.compare import COMPARE
 from cores.cli.compare_explanations import COMPARE_EXPLANATIONS
+from cores.cli.curve import CURVE
 from cores.cli.datasets import LIST_DATASETS
 from cores.cli.evaluate import EVALUATE
 from cores.cli.explain import EXPLAIN
@@ -14,6 +15,6 @@ from cores.cli.serve import SERVE
 from cores.cli.train import TRAIN
 
 COMMANDS = (
-    *(LIST_DATASETS, TRAIN, PREDICT, EXPLAIN, SERVE, EVALUATE, PLOT, EXPORT, COMPARE),
+    *(LIST_DATASETS, TRAIN, PREDICT, EXPLAIN, SERVE, EVALUATE, CURVE, PLOT, EXPORT, COMPARE),
     *(COMPARE_EXPLANATIONS, SEARCH, BENCHMARK),
 )

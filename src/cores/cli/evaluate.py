@@ -8,7 +8,7 @@ from jsonargparse import Namespace
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
 from cores.cli.inputs import add_columns, add_run, add_unknown, column_names
-from cores.cli.sets import add_sets
+from cores.cli.sets import add_lam, add_sets
 from cores.cli.train import TRAIN
 from cores.cli.values import path_or_none
 from cores.data.inputs.columns import ColumnNames
@@ -26,6 +26,7 @@ def _parser() -> CommandParser:
         help="Another dataset by name or path, with the same labels; all its graphs are used.",
     )
     add_sets(parser)
+    add_lam(parser)
     parser.add_argument(
         "--sample",
         action="store_true",
@@ -66,6 +67,7 @@ def _evaluate(options: Namespace) -> dict[str, Any]:
         alpha=options.alpha,
         score=options.score,
         per_class=options.per_class,
+        lam=options.lam,
         sample=options.sample,
         explanations=options.explanations,
         others=[Path(run) for run in options.other],
@@ -77,7 +79,9 @@ def _evaluate(options: Namespace) -> dict[str, Any]:
         first = "; ".join(metrics["first_errors"])
         display.print_note(f"{errors:,} rows could not be used: {first}")
     if not options.json:
-        display.print_metrics(metrics, options.run, options.flags, TRAIN.parser().flags)
+        flags = dict(options.flags)
+        del flags["lam"]  # verdicts speak of that of the training
+        display.print_metrics(metrics, options.run, flags, TRAIN.parser().flags)
     return metrics
 
 

@@ -16,7 +16,7 @@ from cores.cli.inputs import (
     column_names,
     predict_options,
 )
-from cores.cli.sets import add_sets
+from cores.cli.sets import add_lam, add_sets
 from cores.cli.values import named_path, numbers, path_or_none
 from cores.data.inputs.columns import ColumnNames
 from cores.errors import UserError
@@ -73,6 +73,7 @@ def _parser() -> CommandParser:
         "--count", type=int, default=None, metavar="N", help="At most so many (default: 100)."
     )
     add_sets(parser)
+    add_lam(parser)
     add_unknown(parser)
     add_columns(parser)
     add_data_root(parser)

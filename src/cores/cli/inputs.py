@@ -44,6 +44,7 @@ def predict_options(options: Namespace) -> "PredictOptions":
         alpha=options.alpha,
         score=options.score,
         per_class=options.per_class,
+        lam=options.lam,
         columns=column_names(options),
         on_error=options.on_error,
         on_unknown=options.on_unknown,

@@ -11,7 +11,7 @@ from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
 from cores.cli.inputs import add_columns, add_input, add_run, add_unknown, predict_options
 from cores.cli.scheduler import add_scheduler, certificates
-from cores.cli.sets import add_sets
+from cores.cli.sets import add_lam, add_sets
 from cores.cli.values import check_workers, named_path, path_or_none
 from cores.errors import UserError
 
@@ -32,6 +32,7 @@ def _parser() -> CommandParser:
         "a folder (default: JSON lines on standard output).",
     )
     add_sets(parser)
+    add_lam(parser)
     add_unknown(parser)
     parser.add_argument(
         "--workers", type=int, default=1, metavar="N", help="Processes (default: 1)."

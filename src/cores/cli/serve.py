@@ -8,8 +8,8 @@ from jsonargparse import Namespace
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
-from cores.cli.inputs import add_columns, add_unknown, column_names
-from cores.cli.sets import add_sets
+from cores.cli.inputs import add_columns, add_unknown, predict_options
+from cores.cli.sets import add_lam, add_sets
 from cores.cli.values import path_or_none
 from cores.cli.words import with_flags
 
@@ -30,6 +30,7 @@ def _parser() -> CommandParser:
     )
     parser.add_argument("--open", action="store_true", help="Open the page in a browser.")
     add_sets(parser)
+    add_lam(parser)
     add_unknown(parser)
     add_columns(parser)
     add_data_root(parser)
@@ -38,7 +39,6 @@ def _parser() -> CommandParser:
 
 
 def _serve(options: Namespace) -> None:
-    from cores.runs.predictor import PredictOptions
     from cores.serve.server import serve_run
 
     def started(url: str) -> None:
@@ -49,14 +49,7 @@ def _serve(options: Namespace) -> None:
 
     serve_run(
         Path(options.run),
-        PredictOptions(
-            alpha=options.alpha,
-            score=options.score,
-            per_class=options.per_class,
-            columns=column_names(options),
-            on_error=options.on_error,
-            on_unknown=options.on_unknown,
-        ),
+        predict_options(options),
         port=options.port,
         device=options.device,
         data_root=path_or_none(options.data_root),

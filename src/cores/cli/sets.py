@@ -1,4 +1,4 @@
-"""Options of prediction sets, for commands on a trained model."""
+"""Options of prediction sets and of the dial, for commands on a trained model."""
 
 from typing import get_args, get_type_hints
 
@@ -31,4 +31,15 @@ def add_sets(parser: CommandParser) -> None:
         action=ActionYesNo(no_prefix="no-"),
         default=None,
         help="One quantile per class instead of one for all (default: the run's).",
+    )
+
+
+def add_lam(parser: CommandParser) -> None:
+    """The setting of a model that was trained for all of them."""
+    parser.add_argument(
+        "--lam",
+        type=float,
+        default=None,
+        metavar="X",
+        help="Where a dial stands, 0 to 1 (default: the run's).",
     )

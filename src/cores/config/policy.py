@@ -33,6 +33,10 @@ class ClassifierDataConfig:
         )
 
 
+SETTINGS = tuple(step / 20 for step in range(21))
+"""Values of lambda that a model with a dial can be asked for, from 0, the sparsest, to 1."""
+
+
 @dataclass(frozen=True)
 class RewardConfig:
     """The conformal-based reward (Eq. 7) and the classifiers that compute it."""

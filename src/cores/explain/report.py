@@ -62,6 +62,7 @@ def report_page(
         choice=choice,
         source=source,
         alpha=f"{alpha:g}",
+        lam=None if trained.lam is None else f"{trained.lam:g}",
         what=what,
         molecules=survey.chemistry is not None,
         atoms="atoms" if survey.chemistry is not None else "nodes",

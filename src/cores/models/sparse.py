@@ -1,5 +1,6 @@
 """A classifier that sees only the subgraph its policy chose."""
 
+from copy import deepcopy
 from dataclasses import dataclass
 
 import torch
@@ -37,6 +38,14 @@ class SparseClassifier(GraphModel):
         self.scaler = policy.scaler = classifier.scaler
         self.sampling = False
         """Whether predictions are made from samples of the policy in place of its mode."""
+
+    def at(self, lam: float) -> "SparseClassifier":
+        """A copy whose dial stands at another value of lambda."""
+        other = deepcopy(self)
+        if other.policy.lam is None:
+            raise ValueError("the policy does not see lambda")
+        other.policy.lam.fill_(lam)
+        return other
 
     def choose(self, batch: Batch, sample: bool = False) -> Choice:
         """The policy's mode, which leaves something of every graph.

@@ -116,6 +116,8 @@ def metadata(trained: TrainedModel) -> dict[str, str]:
         "feature_names": schema.feature_names,
         "edge_feature_names": schema.edge_feature_names,
     }
+    if trained.lam is not None:
+        known["lam"] = trained.lam
     if len(trained.calibration):
         lac = config.sets.changed("lac", None)
         q_hat = trained.calibration.q_hat(config.alpha, lac)

@@ -34,7 +34,7 @@ from cores.models.classifier import BlindClassifier, Classifier
 from cores.models.encoder import NodeNorm
 from cores.models.network import GraphModel
 from cores.models.sparse import SparseClassifier
-from cores.runs.trained import DataSchema, TrainedModel, calibrate
+from cores.runs.trained import DataSchema, TrainedModel, calibrate, calibrate_dial
 from cores.training import bilevel, supervised
 from cores.training.balance import settled
 from cores.training.bilevel import BilevelState
@@ -119,8 +119,9 @@ def fit_model(
     begin(schema)
     journal, stopping = fit(model, config, data, random, folder, report, warm_ups)
     seconds = journal.seconds  # what follows is not training
-    calibration = calibrate(model, data.part("calibration"), data.names("calibration"))
-    trained = TrainedModel(config, schema, model, calibration, data.split.test)
+    held_out = data.part("calibration"), data.names("calibration")
+    calibration, dial_probs = calibrate(model, *held_out), calibrate_dial(model, *held_out)
+    trained = TrainedModel(config, schema, model, calibration, data.split.test, dial_probs)
     return FittedModel(trained, journal.epoch, stopping.best_epoch, seconds)
 
 
@@ -284,6 +285,7 @@ def measure(
         "coverage": coverage,
         "set_size": set_size,
         "alpha": alpha,
+        **({} if trained.lam is None else {"lam": trained.lam}),
         **ground_truth_metrics(predictions, graphs),
         "test_graphs": len(labels),
     }

@@ -73,7 +73,7 @@ def predict_file(
     rows.
     """
     predictor = _predictor(run.absolute(), options, device, _changed(run / MODEL))
-    kind = RecordFormat.of(out, predictor.reads_molecules, predictor.trained.schema.labels)
+    kind = predictor.format_of(out)
     if out.exists():
         raise UserError(f"{out} exists already; delete it, or choose another `out`")
     make_folder(out.absolute().parent)
@@ -178,13 +178,16 @@ def _job(
     """
     path = Path(source)
     model = hashlib.sha256((run / MODEL).read_bytes()).hexdigest()
+    chosen = asdict(options)
+    if options.lam is None:  # pieces of before there was a dial still count
+        del chosen["lam"]
     return json.loads(
         json.dumps(
             {
                 "model": model,
                 "input": str(path.absolute()) if path.exists() else source,
                 "files": None if folder else file_states(path),
-                "options": asdict(options),
+                "options": chosen,
                 "rows": CHUNK,
                 "format": [kind.kind, kind.packed],
             }
@@ -214,7 +217,7 @@ def predict_folder(
     predictor = _predictor(run.absolute(), options, device, _changed(run / MODEL))
     outputs = _outputs(source, out)
     first = next(iter(outputs.values()))
-    kind = RecordFormat.of(first, predictor.reads_molecules, predictor.trained.schema.labels)
+    kind = predictor.format_of(first)
     make_folder(out)
     _check_outputs(out, outputs.values(), _job(run, str(source), options, kind, folder=True))
     waiting = [(file, output) for file, output in outputs.items() if not output.exists()]

@@ -21,6 +21,7 @@ from cores.runs.folder import read_columns
 from cores.runs.inputs import EncodedGraphs, OnUnknown, check_kind
 from cores.runs.records import (
     Record,
+    RecordFormat,
     add_molecules,
     failed_record,
     prediction_records,
@@ -41,6 +42,8 @@ class PredictOptions:
     """Conformal score; None: the run's."""
     per_class: bool | None = None
     """Whether every class is covered as often; None: the run's."""
+    lam: float | None = None
+    """Setting of the model's dial, where it has one; None: the run's."""
     columns: ColumnNames = field(default_factory=ColumnNames)
     on_error: OnError = "skip"
     """Rows that are no graphs: ``skip`` gives them a record with an error, ``fail`` stops."""
@@ -57,7 +60,7 @@ class Predictor:
     """A trained model that turns rows of a file into records."""
 
     def __init__(self, run: Path, options: PredictOptions, device: str = "auto") -> None:
-        self.trained = TrainedModel.load(run)
+        self.trained = TrainedModel.load(run).at(options.lam)
         self.options = options
         self.device = choose_device(device)
         self.trained.model.to(self.device)
@@ -65,10 +68,11 @@ class Predictor:
         self.alpha = _checked(config.alpha if options.alpha is None else options.alpha)
         self.sets: SetsConfig = config.sets.changed(options.score, options.per_class)
 
-    def at(self, alpha: float) -> "Predictor":
-        """The same model, whose prediction sets have another error rate."""
+    def at(self, alpha: float, lam: float | None = None) -> "Predictor":
+        """The same model with another error rate of its sets, or another setting of its dial."""
         other = copy(self)
         other.alpha = _checked(alpha)
+        other.trained = self.trained.at(lam)
         return other
 
     @property
@@ -79,7 +83,11 @@ class Predictor:
     @property
     def fields(self) -> tuple[str, ...]:
         """Of its records."""
-        return record_fields(self.reads_molecules)
+        return record_fields(self.reads_molecules, self.trained.lam is not None)
+
+    def format_of(self, path: Path) -> RecordFormat:
+        """The format in which its records are written to a file."""
+        return RecordFormat.of(path, self.fields, self.trained.schema.labels)
 
     def records(self, rows: Rows) -> list[Record]:
         """One record per row, in order; rows that are no graphs have an error."""
@@ -141,6 +149,8 @@ class Predictor:
         records = prediction_records(graphs, predictions, ids, names, sets, p_values)
         if molecules:
             add_molecules(records, molecules, graphs, predictions)
+        if self.trained.lam is not None:
+            records = [record | {"lam": self.trained.lam} for record in records]
         missing = unpredicted(predictions.probs).nonzero().flatten().tolist()
         rejected = [Rejected(positions[at], lines[at], ids[at], _UNPREDICTED) for at in missing]
         return PredictedGraphs(

@@ -24,16 +24,17 @@ from cores.graphs.store import GraphStore
 Record = dict[str, Any]
 FIELDS = (
     *("id", "prediction", "probability", "probabilities", "prediction_set", "p_values"),
-    *("kept_nodes", "kept_edges", "node_ratio", "edge_ratio", "kept_smiles", "error"),
+    *("kept_nodes", "kept_edges", "node_ratio", "edge_ratio", "lam", "kept_smiles", "error"),
 )
 """Of every record, in this order."""
 DIGITS = 6
 """Of probabilities, p-values and ratios."""
 
 
-def record_fields(molecules: bool) -> tuple[str, ...]:
-    """Fields of the records of molecules, or of other graphs."""
-    return tuple(field for field in FIELDS if molecules or field != "kept_smiles")
+def record_fields(molecules: bool, dial: bool = False) -> tuple[str, ...]:
+    """Fields of the records of molecules, or of other graphs, by a model with a dial or without."""
+    left_out = {"kept_smiles": not molecules, "lam": not dial}
+    return tuple(field for field in FIELDS if not left_out.get(field))
 
 
 def failed_record(name: str, error: str, fields: Sequence[str]) -> Record:
@@ -153,8 +154,8 @@ class RecordFormat:
     """The labels of the model, as they were given for training."""
 
     @classmethod
-    def of(cls, path: Path, molecules: bool, labels: tuple[Any, ...]) -> "RecordFormat":
-        """The format that a file's name asks for."""
+    def of(cls, path: Path, fields: tuple[str, ...], labels: tuple[Any, ...]) -> "RecordFormat":
+        """The format that a file's name asks for, of records with these fields."""
         name = path.name.lower()
         kind = Path(name.removesuffix(".gz")).suffix.removeprefix(".")
         packed = name.endswith(".gz")
@@ -167,7 +168,7 @@ class RecordFormat:
             )
         if kind == "parquet":
             needs_pyarrow()
-        return cls(kind, packed, record_fields(molecules), labels)  # type: ignore[arg-type]
+        return cls(kind, packed, fields, labels)  # type: ignore[arg-type]
 
     def encoded(self, records: Sequence[Record]) -> bytes:
         """Records as a piece of a file; pieces can be joined."""
@@ -220,6 +221,7 @@ class RecordFormat:
             "kept_edges": pa.list_(pa.list_(pa.int64())),
             "node_ratio": pa.float64(),
             "edge_ratio": pa.float64(),
+            "lam": pa.float64(),
             "kept_smiles": pa.string(),
             "error": pa.string(),
         }

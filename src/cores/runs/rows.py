@@ -54,6 +54,7 @@ MEANINGS = {
     "coverage": "share of prediction sets with the true label",
     "set_size": "mean number of labels per prediction set",
     "alpha": "error rate of the prediction sets",
+    "lam": "setting of the dial: 0 keeps least, 1 most",
     "test_graphs": "number of test graphs",
     "epochs": "epochs trained",
     "seconds": "training time",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from cores import ranks
 from cores.config import RunConfig
@@ -134,6 +135,7 @@ def evaluate_run(
     alpha: float | None = None,
     score: str | None = None,
     per_class: bool | None = None,
+    lam: float | None = None,
     sample: bool = False,
     explanations: bool = False,
     others: Sequence[Path] = (),
@@ -143,7 +145,8 @@ def evaluate_run(
 ) -> dict[str, Any]:
     """Measure a saved model on its own test split, or on all graphs of another dataset.
 
-    Another dataset may be any name or path; its graphs get the model's own columns.
+    Another dataset may be any name or path; its graphs get the model's own columns. ``lam`` is the
+    setting of a model with a dial; the other runs are measured there, too.
 
     With ``sample`` the subgraphs are drawn from the policy, seeded by the run's seed. Sets are left
     out then: they were calibrated on the mode's subgraphs. With ``explanations`` the metrics also
@@ -151,7 +154,7 @@ def evaluate_run(
     in the seed, whether those keep the same.
     """
     chosen_device = choose_device(device)
-    trained = TrainedModel.load(out)
+    trained = TrainedModel.load(out).at(lam)
     config = trained.config
     config = replace(
         config,
@@ -165,6 +168,7 @@ def evaluate_run(
         trained = trained.without_calibration()
     chooser = _with_policy(trained, "explanations", out) if explanations else None
     compared = load_others(out, trained, others) if others else []
+    compared = [other.at(lam) for other in compared]
     if dataset is None:
         data = load_dataset(read_source(out), data_root, columns=read_columns(out))
         check_data(out, data)
@@ -177,16 +181,13 @@ def evaluate_run(
     if own:
         if dataset is not None:  # the parts may come from a column that is not named this time
             data = load_dataset(dataset, data_root, columns=read_columns(out))
-        parts = split_dataset(data, config.split, config.parts)
-        held_out = parts.test if trained.test is None else trained.test
+        held_out = held_out_part(trained, data)
         if not all(torch.equal(held_out_part(other, data), held_out) for other in compared):
             raise UserError("`other` names a run with another test part; compare runs of one split")
-        if not bool((held_out < len(data)).all()):
-            raise UserError(f"{out / MODEL} names test graphs that the dataset does not have")
+        check_held_out(out, held_out, data)
         graphs = data.graphs.subset(held_out)
         names = [data.graph_name(at) for at in held_out.tolist()]
-        if torch.equal(held_out, parts.test):  # otherwise a judge could have learnt from them
-            judge = _judge(config, data, chosen_device)
+        judge = held_out_judge(config, data, held_out, chosen_device)
     trained.model.to(chosen_device)
     with forked_rng(chosen_device):
         torch.manual_seed(config.seed)
@@ -212,6 +213,25 @@ def evaluate_run(
         "verdicts": sentences(metrics, config, trained.calibration.class_counts),
         **_unusable(data),
     }
+
+
+def check_held_out(out: Path, held_out: Tensor, dataset: Dataset) -> None:
+    """Refuse a run folder that names test graphs which its dataset does not have."""
+    if not bool((held_out < len(dataset)).all()):
+        raise UserError(f"{out / MODEL} names test graphs that the dataset does not have")
+
+
+def held_out_judge(
+    config: RunConfig,
+    dataset: Dataset,
+    held_out: Tensor,
+    device: torch.device,
+    report: Report = no_report,
+) -> Judge | None:
+    """The judge of a run's test graphs; None where it could have learnt from them."""
+    if not torch.equal(held_out, split_dataset(dataset, config.split, config.parts).test):
+        return None
+    return _judge(config, dataset, device, report)
 
 
 def _with_policy(trained: TrainedModel, asked: str, out: Path) -> SparseClassifier:

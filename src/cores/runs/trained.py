@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from cores.config import RunConfig
+from cores.config.policy import SETTINGS
 from cores.data.dataset import Dataset, Dims, are_labels
 from cores.data.encoding import Encoding
 from cores.errors import UserError
@@ -17,6 +20,7 @@ from cores.evaluation.sets import Calibration
 from cores.graphs.store import GraphStore
 from cores.models.build import build_model
 from cores.models.network import GraphModel
+from cores.models.sparse import SparseClassifier
 from cores.runs.folder import CONFIG, MODEL, read_identity
 from cores.training.state import check_fits, load_state, save_state
 
@@ -84,6 +88,33 @@ class TrainedModel:
     """Without graphs where there was no calibration part."""
     test: Tensor | None = None
     """Positions of the test graphs in the dataset; None in folders of before version 0.3."""
+    dial_probs: Tensor | None = None
+    """Probabilities of the calibration part at every setting of the dial, [settings, calibration,
+    classes]; None without a dial."""
+
+    @property
+    def lam(self) -> float | None:
+        """Where the dial stands; None without one."""
+        if not isinstance(self.model, SparseClassifier) or self.model.policy.lam is None:
+            return None
+        return round(float(self.model.policy.lam), _DIGITS)
+
+    def at(self, lam: Any) -> "TrainedModel":
+        """The same model at another setting of its dial, calibrated there; None: as it is."""
+        if lam is None:
+            return self
+        if self.lam is None or not isinstance(self.model, SparseClassifier):
+            raise UserError("this model was trained for one lambda; train with reward.dial")
+        place = setting(lam)
+        if SETTINGS[place] == self.lam:
+            return self
+        if self.dial_probs is None:
+            raise UserError(
+                f"the model is calibrated at `lam` {self.lam:g} alone: an earlier version trained "
+                "it; train it again"
+            )
+        calibration = Calibration(self.dial_probs[place], self.calibration.labels)
+        return replace(self, model=self.model.at(SETTINGS[place]), calibration=calibration)
 
     def save(self, out: Path) -> None:
         """Write the weights into a run folder."""
@@ -94,6 +125,7 @@ class TrainedModel:
                 "calibration": {
                     "probs": self.calibration.probs,
                     "labels": self.calibration.labels,
+                    **({} if self.dial_probs is None else {"dial_probs": self.dial_probs}),
                 },
                 **({} if self.test is None else {"parts": {"test": self.test}}),
             },
@@ -115,6 +147,7 @@ class TrainedModel:
             check_fits(state["model"], model.state_dict())
             model.load_state_dict(state["model"])
             calibration = _calibration(state["calibration"], len(schema.class_names))
+            dial_probs = _dial_probs(state["calibration"], calibration)
             test = _positions(state["parts"]["test"]) if "parts" in state else None
         except UserError:
             raise
@@ -123,11 +156,26 @@ class TrainedModel:
             raise UserError(f"{out / MODEL} does not fit {CONFIG} ({reason})") from None
         if not all(bool(weights.isfinite().all()) for weights in model.parameters()):
             raise UserError(f"{out / MODEL} is damaged: its weights are NaN or infinite")
-        return cls(config, schema, model.eval(), calibration, test)
+        trained = cls(config, schema, model.eval(), calibration, test, dial_probs)
+        if trained.lam is not None and trained.lam not in SETTINGS:
+            raise UserError(f"{out / MODEL} is damaged: its dial stands at {trained.lam:g}")
+        return trained
 
     def without_calibration(self) -> "TrainedModel":
         """The same model without prediction sets."""
-        return replace(self, calibration=uncalibrated(self.model.num_classes))
+        return replace(self, calibration=uncalibrated(self.model.num_classes), dial_probs=None)
+
+
+_DIGITS = 6
+"""Of a setting; the network has half as many again, and not all of them are right."""
+
+
+def setting(lam: Any) -> int:
+    """The place of a value of lambda among the settings of a dial."""
+    if not isinstance(lam, Real) or round(float(lam), _DIGITS) not in SETTINGS:
+        step = SETTINGS[1] - SETTINGS[0]
+        raise UserError(f"`lam` goes from 0 to 1 in steps of {step:g}, got {lam}")
+    return SETTINGS.index(round(float(lam), _DIGITS))
 
 
 def calibrate(model: GraphModel, graphs: GraphStore, names: Sequence[str] = ()) -> Calibration:
@@ -135,6 +183,15 @@ def calibrate(model: GraphModel, graphs: GraphStore, names: Sequence[str] = ()) 
     if not len(graphs):
         return uncalibrated(model.num_classes)
     return Calibration(predict(model, graphs, names).probs.cpu(), graphs.y.cpu())
+
+
+def calibrate_dial(
+    model: GraphModel, graphs: GraphStore, names: Sequence[str] = ()
+) -> Float[Tensor, "settings calibration classes"] | None:
+    """Predict the calibration part at every setting of a model's dial; None without a dial."""
+    if not isinstance(model, SparseClassifier) or model.policy.lam is None:
+        return None
+    return torch.stack([calibrate(model.at(lam), graphs, names).probs for lam in SETTINGS])
 
 
 def uncalibrated(num_classes: int) -> Calibration:
@@ -154,6 +211,20 @@ def _calibration(saved: Mapping[str, Any], num_classes: int) -> Calibration:
     if labels.dtype != torch.int64 or not ((labels >= 0) & (labels < num_classes)).all():
         raise ValueError("the calibration part holds no numbers of classes")
     return Calibration(probs, labels)
+
+
+def _dial_probs(saved: Mapping[str, Any], calibration: Calibration) -> Tensor | None:
+    """The calibration part of a file at every setting of the dial, where it has them."""
+    if "dial_probs" not in saved:
+        return None
+    probs = saved["dial_probs"]
+    if not isinstance(probs, Tensor):
+        raise TypeError("the calibration of the dial is no tensor")
+    if tuple(probs.shape) != (len(SETTINGS), *calibration.probs.shape):
+        raise ValueError("the calibration of the dial has another shape")
+    if not (probs.is_floating_point() and probs.isfinite().all()):
+        raise ValueError("the calibration of the dial holds no probabilities")
+    return probs
 
 
 def _positions(test: Any) -> Tensor:

@@ -238,7 +238,8 @@ def _density(metrics: Mapping[str, Any], config: RunConfig) -> Iterator[Verdict]
     if epochs < ENOUGH_POLICY_EPOCHS:
         reason = f": the policy had {_count(epochs, 'epoch')}; train longer (`epochs`)"
     else:
-        reason = f" after {epochs} epochs of the policy: lower `lam` or `desired_ratio`"
+        weights = "`desired_ratio`" if config.reward.dial else "`lam` or `desired_ratio`"
+        reason = f" after {epochs} epochs of the policy: lower {weights}"
     yield Verdict("dense", f"Keeps {_percent(kept)} of the {what}{reason}.")
 
 
@@ -249,6 +250,8 @@ def _sparsity_cost(metrics: Mapping[str, Any], config: RunConfig) -> Iterator[Ve
     kept, full = metrics["accuracy"], metrics["full_accuracy"]
     if full - kept > max(SPARSITY_COST, noise(full, kept, metrics["test_graphs"])):
         remedy = "; raise `lam` or `desired_ratio` to keep more" if config.spec.has_policy else ""
+        if config.reward.dial:
+            remedy = "; `cores curve` tells which settings of the dial keep more"
         yield Verdict(
             "sparsity-cost",
             f"Sparsity costs {_points(full - kept)}: the classifier has {full:.2f} on full graphs, "

@@ -18,7 +18,6 @@ from starlette.requests import ClientDisconnect
 
 from cores.errors import UserError, out_of_memory
 from cores.files.escape import brief, json_text
-from cores.runs.records import RecordFormat
 from cores.serve.cards import answer
 from cores.serve.explorer import Explorer, Found
 from cores.serve.limits import (
@@ -35,6 +34,7 @@ from cores.serve.page import FILES, explorer_page
 BODY = "application/octet-stream"
 """The kind of every body: a form of a foreign page cannot send it."""
 Alpha = Annotated[float | None, Query(gt=0, lt=1, allow_inf_nan=False)]
+Lam = Annotated[float | None, Query(ge=0, le=1, allow_inf_nan=False)]
 First = Annotated[int, Query(ge=0, le=10**9)]
 Count = Annotated[int, Query(ge=1, le=MOST_GRAPHS)]
 Format = Literal["jsonl", "csv"]
@@ -149,27 +149,33 @@ def _add_questions(app: FastAPI, desk: Desk) -> None:
 
     @app.post("/api/graphs")
     async def graphs(
-        request: Request, name: str, alpha: Alpha = None, drawings: bool = True
+        request: Request, name: str, alpha: Alpha = None, lam: Lam = None, drawings: bool = True
     ) -> Response:
         def work(path: Path, deadline: Deadline) -> Response:
-            found = explorer.of_file(path, alpha or usual, deadline)
+            found = explorer.of_file(path, alpha or usual, deadline, lam)
             return _json(answer(found, deadline, drawings=drawings))
 
         return await desk.does_with_file(request, name, work)
 
     @app.post("/api/records")
-    async def records(request: Request, name: str, format: Format, alpha: Alpha = None) -> Response:
+    async def records(
+        request: Request, name: str, format: Format, alpha: Alpha = None, lam: Lam = None
+    ) -> Response:
         def work(path: Path, deadline: Deadline) -> Response:
-            return _records(explorer.of_file(path, alpha or usual, deadline), format)
+            return _records(explorer.of_file(path, alpha or usual, deadline, lam), format)
 
         return await desk.does_with_file(request, name, work)
 
     @app.get("/api/test")
     async def test(
-        first: First = 0, count: Count = MOST_GRAPHS, alpha: Alpha = None, drawings: bool = True
+        first: First = 0,
+        count: Count = MOST_GRAPHS,
+        alpha: Alpha = None,
+        lam: Lam = None,
+        drawings: bool = True,
     ) -> Response:
         def work(deadline: Deadline) -> Response:
-            found = explorer.of_test_part(first, count, alpha or usual)
+            found = explorer.of_test_part(first, count, alpha or usual, lam)
             return _json(answer(found, deadline, drawings=drawings))
 
         async with desk.place():
@@ -177,10 +183,14 @@ def _add_questions(app: FastAPI, desk: Desk) -> None:
 
     @app.get("/api/test/records")
     async def test_records(
-        format: Format, first: First = 0, count: Count = MOST_GRAPHS, alpha: Alpha = None
+        format: Format,
+        first: First = 0,
+        count: Count = MOST_GRAPHS,
+        alpha: Alpha = None,
+        lam: Lam = None,
     ) -> Response:
         def work(_: Deadline) -> Response:
-            return _records(explorer.of_test_part(first, count, alpha or usual), format)
+            return _records(explorer.of_test_part(first, count, alpha or usual, lam), format)
 
         async with desk.place():
             return await desk.does(work)
@@ -244,11 +254,9 @@ def _json(value: Any) -> Response:
 
 def _records(found: Found, kind: Format) -> Response:
     """The records as a file, as `cores predict --out` writes it."""
-    predictor = found.predictor
     name = Path(f"predictions.{kind}")
-    form = RecordFormat.of(name, predictor.reads_molecules, predictor.trained.schema.labels)
     return Response(
-        form.whole(found.records),
+        found.predictor.format_of(name).whole(found.records),
         media_type="text/csv" if kind == "csv" else "application/x-ndjson",
         headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )

@@ -20,6 +20,7 @@ def answer(found: Found, deadline: Deadline, *, drawings: bool) -> dict[str, Any
     promise = Promise.of(found.predictor)
     return {
         "alpha": found.predictor.alpha,
+        "lam": found.predictor.trained.lam,
         "promise": str(promise),
         "first": found.first,
         "total": found.total,

@@ -36,7 +36,7 @@ class Found:
     """What was found in an input."""
 
     predictor: Predictor
-    """With the error rate that was asked for."""
+    """With the error rate and the setting that were asked for."""
     graphs: list[ExplainedGraph] = field(default_factory=list)
     failed: dict[int, Record] = field(default_factory=dict)
     """Records of rows that could not be used, by position."""
@@ -95,9 +95,11 @@ class Explorer:
             )
         return name[-80:].lstrip("._-")
 
-    def of_file(self, path: Path, alpha: float, deadline: Deadline) -> Found:
+    def of_file(
+        self, path: Path, alpha: float, deadline: Deadline, lam: float | None = None
+    ) -> Found:
         """What the model makes of the first graphs of a file."""
-        found = Found(self.predictor.at(alpha))
+        found = Found(self.predictor.at(alpha, lam))
         with limits.MEMORY.by_default(MEMORY), limits.LINE.by_default(LINE):
             parts = list(self._parsed(_unpacked(path), deadline))
             if not parts:
@@ -114,9 +116,9 @@ class Explorer:
             raise UserError(f"no row of {path.name} can be used: {first['id']}: {first['error']}")
         return found
 
-    def of_test_part(self, first: int, count: int, alpha: float) -> Found:
+    def of_test_part(self, first: int, count: int, alpha: float, lam: float | None = None) -> Found:
         """What the model makes of some of the run's test graphs."""
-        found = Found(self.predictor.at(alpha), first=first, total=0)
+        found = Found(self.predictor.at(alpha, lam), first=first, total=0)
         for chunk in self._test_part:
             chosen = [
                 at
@@ -168,7 +170,7 @@ def _together(parts: Sequence[Parsed]) -> Iterator[Parsed]:
 
 
 def _again(predictor: Predictor, chunk: PredictedGraphs, chosen: Sequence[int]) -> PredictedGraphs:
-    """Some graphs that were predicted once, with the error rate of now."""
+    """Some graphs that were predicted once, with the error rate and the setting of now."""
     return predictor.predicted_graphs(
         chunk.graphs.subset(torch.tensor(chosen, dtype=torch.int64)),
         [chunk.records[at]["id"] for at in chosen],

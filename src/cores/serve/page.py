@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cores import __version__
+from cores.config.policy import SETTINGS
 from cores.explain.page import TEMPLATES, environment, page_style, template_text
 from cores.files.limits import told_size
 from cores.runs.card import description
@@ -55,6 +56,8 @@ def explorer_page(explorer: Explorer) -> str:
             kinds=explorer.kinds,
             accepted=",".join((*explorer.kinds, *packed)),
             alpha=f"{predictor.alpha:g}",
+            lam=None if predictor.trained.lam is None else f"{predictor.trained.lam:g}",
+            lam_step=f"{SETTINGS[1]:g}",
             calibrated=bool(len(predictor.trained.calibration)),
             promise=str(Promise.of(predictor)),
             most=MOST_GRAPHS,

@@ -7,6 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch_geometric.data import Batch
 
+from cores.config.policy import SETTINGS
 from cores.evaluation.metrics import accuracy, balanced_accuracy
 from cores.evaluation.predictions import evaluation_batch
 from cores.graphs.store import GraphStore, GraphView
@@ -15,20 +16,13 @@ from cores.training.learner import Learner
 
 SELECTION_SETTINGS = 5
 """Values of lambda at which a policy is measured after every epoch."""
-SETTINGS = 21
-"""Values of lambda of which one is chosen when training ends."""
 MOST_GRAPHS = 2000
 """Graphs that tell what a setting loses: with more, the answer hardly changes."""
 
 
-def settings(number: int, device: torch.device) -> Float[Tensor, " settings"]:
-    """Values of lambda from 0, the sparsest, to 1."""
-    return torch.linspace(0, 1, number, device=device)
-
-
 def at_every_setting(graphs: GraphStore, size: int) -> Iterator[Batch]:
     """Every graph once for each of a few values of lambda, in batches of so many."""
-    values = settings(SELECTION_SETTINGS, graphs.device)
+    values = torch.linspace(0, 1, SELECTION_SETTINGS, device=graphs.device)
     order = torch.arange(len(graphs)).repeat(len(values))
     of_graph = values.repeat_interleave(len(graphs))
     for batch, lam in zip(graphs.each(order.split(size)), of_graph.split(size), strict=True):
@@ -50,7 +44,7 @@ def sparsest_setting(
     parts = [(referee, _spread(referee.policy_graphs, share)) for referee in referees]
     full = measure(*_predicted(model, parts, None)[:2])
     kept_least, chosen = 1.0, 1.0
-    for lam in settings(SETTINGS, torch.device("cpu")).tolist():
+    for lam in SETTINGS:
         probs, labels, kept = _predicted(model, parts, lam)
         if measure(probs, labels) >= full - max_loss and float(kept.mean()) < kept_least:
             kept_least, chosen = float(kept.mean()), lam

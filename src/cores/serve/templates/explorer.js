@@ -21,6 +21,8 @@ async function request(path, parameters) {
   const query = new URLSearchParams(parameters);
   const alpha = by("alpha");
   if (alpha) query.set("alpha", alpha.value);
+  const lam = by("lam");
+  if (lam) query.set("lam", lam.value);
   let answer;
   try {
     if (source.file) {
@@ -235,4 +237,12 @@ if (by("alpha")) {
   });
   changed(by("alpha-range"), by("alpha"));
   changed(by("alpha"), by("alpha-range"));
+}
+if (by("lam")) {
+  let timer;
+  by("lam").addEventListener("input", () => {
+    by("lam-value").textContent = by("lam").value;
+    clearTimeout(timer);
+    timer = setTimeout(() => ask(true), 150); // other parts are kept: they are drawn anew
+  });
 }

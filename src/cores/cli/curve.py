@@ -1,0 +1,90 @@
+"""`cores curve`: a model with a dial, measured at several settings."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from jsonargparse import Namespace
+
+from cores.cli import display
+from cores.cli.command import Command, CommandParser, add_data_root, add_import
+from cores.cli.inputs import add_run
+from cores.cli.sets import add_sets
+from cores.cli.values import named_path, path_or_none
+
+FILE = "curve"
+"""Of the pictures, without a suffix."""
+
+
+def _parser() -> CommandParser:
+    parser = CommandParser(
+        "Measure a model that was trained with reward.dial on its test graphs, at several "
+        "settings of its dial: accuracy, kept share, an independent classifier (the judge) on "
+        "the kept subgraphs and on random ones as small, and prediction sets. A picture shows "
+        "accuracy over kept share.",
+    )
+    add_run(parser)
+    parser.add_argument(
+        "--settings",
+        type=int,
+        default=11,
+        metavar="N",
+        help="How many, evenly spaced: 2, 3, 5, 6, 11 or 21 (default: 11); the run's own is "
+        "always among them.",
+    )
+    parser.add_argument(
+        "--plain",
+        type=str,
+        default=None,
+        metavar="RUN",
+        help="Run of a plain network (gnn) on the same split, to compare with.",
+    )
+    add_sets(parser)
+    parser.add_argument(
+        "--out",
+        type=named_path,
+        default=None,
+        metavar="FOLDER",
+        help="Folder for curve.png and curve.svg (default: the run folder).",
+    )
+    add_data_root(parser)
+    add_import(parser)
+    return parser
+
+
+def _curve(options: Namespace) -> dict[str, Any]:
+    from cores.explain.dial import dial_figure
+    from cores.files import make_folder
+    from cores.runs.curve import LEGEND, curve_lines, dial_curve
+
+    run = Path(options.run)
+    out = path_or_none(options.out) or run
+    with display.rows_progress("settings", None) as advance:
+        curve = dial_curve(
+            run,
+            points=options.settings,
+            plain=path_or_none(options.plain),
+            data_root=path_or_none(options.data_root),
+            device=options.device,
+            alpha=options.alpha,
+            score=options.score,
+            per_class=options.per_class,
+            advance=advance,
+        )
+    make_folder(out)
+    title = f"{curve.model} ({curve.conv}) on {curve.dataset}"
+    pictures = [str(path) for path in dial_figure(curve, title, out / FILE)]
+    if not options.json:
+        caption = f"{title}: {curve.test_graphs} test graphs, percent"
+        display.print_columns(caption, *curve_lines(curve))
+        plain = ""
+        if curve.plain_accuracy is not None:
+            plain = f"; the plain network: {100 * curve.plain_accuracy:.1f}"
+        full = f"the model's classifier on full graphs: {100 * curve.full_accuracy:.1f}{plain}"
+        display.print_lines([*LEGEND, full, f"Picture: {pictures[0]}"])
+    return {"run": options.run, **asdict(curve), "pictures": pictures}
+
+
+CURVE = Command(
+    "curve", "a model at several settings of its dial", _parser, _curve, takes_scripts=True
+)

@@ -1,0 +1,105 @@
+"""Accuracy over kept share at every setting of a model's dial, as one picture."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from cores.explain.plotting import COLOURS, pyplot, save_figure
+from cores.files.escape import figure as figure_text
+from cores.runs.curve import Curve, Point
+
+_LINES: dict[str, tuple[str, dict[str, Any]]] = {
+    "accuracy": ("model", {"color": COLOURS[0], "marker": "o", "zorder": 4}),
+    "judge_accuracy": ("judge", {"color": COLOURS[1], "marker": "s"}),
+    "judge_random_accuracy": (
+        "judge, random parts",
+        {"color": COLOURS[7], "marker": "^", "linestyle": ":"},
+    ),
+}
+"""Name in the legend and style of what is drawn over the kept share."""
+_LEVELS: dict[str, tuple[str, dict[str, Any]]] = {
+    "full_accuracy": ("model, full graphs", {"color": COLOURS[0], "linestyle": "--"}),
+    "plain_accuracy": ("plain network", {"color": COLOURS[2], "linestyle": "-."}),
+    "majority_rate": ("largest class", {"color": "0.45", "linestyle": "--"}),
+}
+"""The same of what does not depend on the dial."""
+_APART = 6.0
+"""Percentage points of kept share between settings that are named."""
+
+
+def dial_figure(curve: Curve, title: str, stem: Path) -> list[Path]:
+    """Lines of the model and its judge over the kept share, with the run's own setting marked.
+
+    Args:
+        curve: What was measured.
+        title: Above the picture.
+        stem: Of the files, without a suffix.
+
+    Returns:
+        The files, PNG and SVG.
+    """
+    plt = pyplot()
+    figure, axis = plt.subplots(figsize=(6.4, 4.8), layout="constrained")
+    named = [
+        _line(axis, curve.points, name, label, style) for name, (label, style) in _LINES.items()
+    ]
+    named = [line for line in named if line is not None]
+    for name, (label, style) in _LEVELS.items():
+        if (level := getattr(curve, name)) is not None:
+            named.append(axis.axhline(100 * level, label=label, linewidth=1, **style))
+    (own,) = (point for point in curve.points if point["lam"] == curve.lam)
+    named.append(_marked(axis, own))
+    _name_settings(axis, curve.points, own)
+    axis.set_xlim(-2, 104)
+    low, high = axis.get_ylim()
+    axis.set_ylim(max(low, -2), min(high, 102))
+    axis.ticklabel_format(useOffset=False)
+    axis.set(xlabel="kept share, %", ylabel="test accuracy, %")
+    axis.set_title(figure_text(title), loc="left", fontsize=11)
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.grid(alpha=0.25)
+    figure.legend(handles=named, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    return save_figure(figure, stem)
+
+
+def _line(
+    axis: Any, points: Sequence[Point], name: str, label: str, style: dict[str, Any]
+) -> Any | None:
+    """Draw a metric over the kept share; None where nobody has measured it."""
+    found = [(_percent(point, "kept_ratio"), point[name]) for point in points]
+    if any(value is None for _, value in found):
+        return None
+    kept, values = [share for share, _ in found], [100 * (value or 0) for _, value in found]
+    (line,) = axis.plot(kept, values, label=label, markersize=4.5, linewidth=1.4, **style)
+    return line
+
+
+def _marked(axis: Any, own: Point) -> Any:
+    """A ring around the run's own setting."""
+    return axis.scatter(
+        [_percent(own, "kept_ratio")],
+        [_percent(own, "accuracy")],
+        s=150,
+        facecolors="none",
+        edgecolors="black",
+        linewidths=1.4,
+        zorder=5,
+        label=f"the run's setting, λ = {own['lam']:g}",
+    )
+
+
+def _name_settings(axis: Any, points: Sequence[Point], own: Point) -> None:
+    """Write lambda above the first, the last and those between that are far enough apart."""
+    shown: dict[float, str] = {}
+    for point in (own, points[0], points[-1], *points):
+        kept = _percent(point, "kept_ratio")
+        if all(abs(kept - other) >= _APART for other in shown):
+            shown[kept] = f"{point['lam']:g}"
+    above = axis.secondary_xaxis("top")
+    above.set_xticks(list(shown), labels=list(shown.values()), fontsize=8)
+    above.set_xlabel("λ", fontsize=9)
+    above.spines["top"].set_visible(False)
+
+
+def _percent(point: Point, name: str) -> float:
+    return 100 * (point[name] or 0.0)

@@ -1,0 +1,199 @@
+"""Accuracy over kept share: a run's model at several settings of its dial."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cores.config.policy import SETTINGS
+from cores.data.dataset import Dataset
+from cores.data.datasets import load_dataset
+from cores.errors import UserError
+from cores.evaluation.metrics import accuracy
+from cores.evaluation.predictions import predict
+from cores.graphs.store import GraphStore
+from cores.models.sparse import SparseClassifier
+from cores.runs.agreement import held_out_part
+from cores.runs.device import choose_device, tuned_cpu
+from cores.runs.fit import measure
+from cores.runs.folder import check_data, read_columns, read_source
+from cores.runs.run import check_held_out, held_out_judge
+from cores.runs.trained import TrainedModel
+from cores.training.judge import Judge
+from cores.training.supervised import Report, no_report
+
+POINTS = 11
+"""Settings that are measured unless told otherwise."""
+METRICS = (
+    *("accuracy", "balanced_accuracy", "node_ratio", "edge_ratio", "judge_accuracy"),
+    *("judge_balanced_accuracy", "judge_random_accuracy", "judge_random_balanced_accuracy"),
+    *("coverage", "set_size"),
+)
+"""Of every point, beside its setting and kept ratio."""
+Point = dict[str, float | None]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What a model with a dial does on the test graphs of its run."""
+
+    dataset: str
+    model: str
+    conv: str
+    lam: float
+    """The run's own setting; one of the points is measured there."""
+    points: list[Point]
+    """In the order of their settings, the sparsest first."""
+    full_accuracy: float
+    """Of the model's classifier on the full graphs."""
+    majority_rate: float
+    plain_accuracy: float | None
+    """Of a model that removes nothing, on the same graphs."""
+    alpha: float
+    """Error rate of the prediction sets."""
+    test_graphs: int
+
+
+@tuned_cpu()
+def dial_curve(
+    run: Path,
+    *,
+    points: int = POINTS,
+    plain: Path | None = None,
+    data_root: Path | None = None,
+    device: str = "auto",
+    alpha: float | None = None,
+    score: str | None = None,
+    per_class: bool | None = None,
+    judge_report: Report = no_report,
+    advance: Callable[[int], None] = lambda points: None,
+) -> Curve:
+    """Measure a run's model on its test graphs at several settings of its dial.
+
+    Args:
+        run: The run folder.
+        points: How many settings, evenly spaced; the run's own is added where it is not among them.
+        plain: Folder of a run on the same split whose model removes nothing.
+        data_root: Folder of the named datasets.
+        device: Where to compute.
+        alpha: Error rate of the prediction sets; None: the run's.
+        score: Conformal score; None: the run's.
+        per_class: Whether every class is covered as often; None: the run's.
+        judge_report: Called after every epoch of the judge, where it is not in the cache.
+        advance: Called with 1 after every setting.
+    """
+    chosen_device = choose_device(device)
+    trained = TrainedModel.load(run)
+    config = trained.config
+    config = replace(
+        config,
+        alpha=config.alpha if alpha is None else alpha,
+        sets=config.sets.changed(score, per_class),
+    )
+    trained = replace(trained, config=config)
+    lams = settings_of(trained, points)
+    data = load_dataset(read_source(run), data_root, columns=read_columns(run))
+    check_data(run, data)
+    held_out = held_out_part(trained, data)
+    check_held_out(run, held_out, data)
+    compared = None if plain is None else _plain(plain, run, trained, data, held_out)
+    judge = held_out_judge(config, data, held_out, chosen_device, judge_report)
+    trained.model.to(chosen_device)
+    graphs = data.graphs.subset(held_out).to(chosen_device)
+    measured = []
+    for lam in lams:
+        measured.append(_measured(trained.at(lam), graphs, judge))
+        advance(1)
+    return Curve(
+        dataset=data.name,
+        model=config.model,
+        conv=config.conv,
+        lam=trained.lam or 0.0,
+        points=[
+            {name: found[name] for name in ("lam", "kept_ratio", *METRICS)} for found in measured
+        ],
+        full_accuracy=measured[0]["full_accuracy"],
+        majority_rate=measured[0]["majority_rate"],
+        plain_accuracy=None
+        if compared is None
+        else accuracy(predict(compared.model.to(chosen_device), graphs).probs, graphs.y),
+        alpha=config.alpha,
+        test_graphs=len(graphs),
+    )
+
+
+def settings_of(trained: TrainedModel, points: int) -> list[float]:
+    """So many settings of a model's dial, evenly spaced, and the one that it stands at."""
+    steps = len(SETTINGS) - 1
+    numbers = [number for number in range(2, steps + 2) if steps % (number - 1) == 0]
+    if points not in numbers:
+        told = ", ".join(map(str, numbers))
+        raise UserError(f"`settings` must be one of {told}, got {points}")
+    own = trained.at(trained.lam if trained.lam is not None else 0).lam  # refused without a dial
+    return sorted({*SETTINGS[:: steps // (points - 1)], own or 0.0})
+
+
+def _measured(trained: TrainedModel, graphs: GraphStore, judge: Judge | None) -> dict[str, Any]:
+    """The metrics at one setting, and the share that it keeps."""
+    assert isinstance(trained.model, SparseClassifier)
+    predictions = predict(trained.model, graphs)
+    kept = predictions.kept_ratio(graphs, trained.model.policy.removal)
+    metrics = measure(trained, graphs, trained.config.alpha, judge, predictions=predictions)
+    return metrics | {"kept_ratio": float(kept.mean())}
+
+
+def _plain(
+    folder: Path, run: Path, trained: TrainedModel, dataset: Dataset, held_out: Tensor
+) -> TrainedModel:
+    """The model of a run that removes nothing, with the same test graphs."""
+    plain = TrainedModel.load(folder)
+    if plain.config.spec.removes is not None:
+        raise UserError(f"`plain` names a {plain.config.model}; it must be one that keeps all")
+    if plain.schema != trained.schema:
+        raise UserError(f"the run in {folder} was trained on other data than that in {run}")
+    if not torch.equal(held_out_part(plain, dataset), held_out):
+        raise UserError("`plain` names a run with another test part; compare runs of one split")
+    return plain
+
+
+COLUMNS = ("lambda", "accuracy", "balanced", "kept", "judge", "random", "set size", "coverage")
+LEGEND = (
+    "*: the setting that the model uses; kept: share of what the policy decides on",
+    "judge: an independent classifier on the kept subgraphs; random: on random ones",
+)
+"""What the columns are, in lines for a terminal."""
+
+
+def curve_lines(curve: Curve) -> tuple[tuple[str, ...], list[list[str]]]:
+    """The points in percent, with the names of their columns.
+
+    Balanced accuracy has a column where it differs from accuracy.
+    """
+    names = (
+        *("accuracy", "balanced_accuracy", "kept_ratio", "judge_accuracy"),
+        *("judge_random_accuracy", "set_size", "coverage"),
+    )
+    columns = dict(zip(COLUMNS[1:], names, strict=True))
+    if not any(_differ(point) for point in curve.points):
+        del columns["balanced"]
+    lines = [_line(point, curve.lam, list(columns.values())) for point in curve.points]
+    return ("lambda", *columns), lines
+
+
+def _differ(point: Point) -> bool:
+    return _shown(point, "accuracy") != _shown(point, "balanced_accuracy")
+
+
+def _line(point: Point, own: float, names: Sequence[str]) -> list[str]:
+    mark = "*" if point["lam"] == own else " "
+    return [f"{point['lam']:.2f} {mark}", *(_shown(point, name) for name in names)]
+
+
+def _shown(point: Point, name: str) -> str:
+    value = point[name]
+    if value is None:
+        return "–"
+    return f"{value:.2f}" if name == "set_size" else f"{100 * value:.1f}"
