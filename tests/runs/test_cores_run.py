@@ -175,6 +175,7 @@ def test_runs_that_differ_in_the_reward_share_their_warm_up(tmp_path: Path) -> N
         {"seed": 1},
         {"classifier_data": {"distillation": 0.5}},
         {"reward": {"referees": 2}},
+        {"reward": {"dial": True}},
     ],
     ids=str,
 )

@@ -24,7 +24,7 @@ from cores.runs.predictor import PredictOptions, Predictor
 from cores.runs.run import evaluate_run
 from cores.runs.trained import TrainedModel
 from cores.training import judge
-from cores.training.state import load_state
+from cores.training.state import load_state, save_state
 
 ONE_LAMBDA = "this model was trained for one lambda; train with reward.dial"
 STEPS = r"`lam` goes from 0 to 1 in steps of 0.05, got"
@@ -88,8 +88,8 @@ def test_settings_differ_and_a_larger_one_keeps_more(
 def test_the_setting_of_the_run_is_there_without_asking(trained: TrainedModel) -> None:
     assert trained.at(None) is trained
     assert trained.at(np.float32(0.5)) is trained
-    assert trained.dial_probs is not None
-    assert torch.equal(trained.dial_probs[10], trained.calibration.probs)
+    assert trained.dial is not None
+    assert torch.equal(trained.dial.probs[10], trained.calibration.probs)
 
 
 @pytest.mark.parametrize("lam", [0.33, -0.05, 1.05, float("nan"), "0.3"])
@@ -103,23 +103,50 @@ def test_a_model_without_a_dial_says_so_and_saves_no_more_than_before(plain_run:
     assert plain.lam is None
     with pytest.raises(UserError, match=ONE_LAMBDA):
         plain.at(0.3)
-    assert set(load_state(plain_run / "model.safetensors")["calibration"]) == {"probs", "labels"}
+    state = load_state(plain_run / "model.safetensors")
+    assert set(state["calibration"]) == {"probs", "labels"}
+    assert "dial" not in state
 
 
 def test_a_folder_of_before_has_its_own_setting_alone(
     trained: TrainedModel, dial_run: Path
 ) -> None:
-    old = replace(trained, dial_probs=None)
+    old = replace(trained, dial=None)
     assert old.at(0.5) is old
     with pytest.raises(UserError, match=r"calibrated at `lam` 0.5 alone.*train it again"):
         old.at(0.3)
 
 
 @pytest.mark.parametrize(
+    ("name", "damage", "reason"),
+    [
+        ("probs", lambda values: values[:3], "ValueError"),
+        ("probs", lambda values: values / 0, "ValueError"),
+        ("probs", lambda values: values.tolist(), "TypeError"),
+        ("kept_ratio", lambda values: values[:, :2], "ValueError"),
+        ("kept_ratio", lambda values: values.long(), "ValueError"),
+        ("full_probs", lambda values: values[:2], "ValueError"),
+        ("labels", lambda values: values + 9, "ValueError"),
+        ("chosen_by", lambda values: torch.tensor([10_000]), "ValueError"),
+        ("chosen_by", lambda values: torch.tensor([-1]), "ValueError"),
+        ("chosen_by", lambda values: torch.tensor([0.5]), "ValueError"),
+        ("chosen_by", lambda values: torch.tensor(0), "ValueError"),
+    ],
+)
+def test_a_damaged_calibration_of_the_dial_is_refused(
+    dial_run: Path, tmp_path: Path, name: str, damage: Any, reason: str
+) -> None:
+    run = Path(shutil.copytree(dial_run, tmp_path / "run"))
+    state = load_state(run / "model.safetensors")
+    state["dial"][name] = damage(state["dial"][name])
+    save_state(run / "model.safetensors", state)
+    with pytest.raises(UserError, match=rf"does not fit .*{reason}"):
+        TrainedModel.load(run)
+
+
+@pytest.mark.parametrize(
     ("damage", "told"),
     [
-        (lambda it: replace(it, dial_probs=it.dial_probs[:3]), r"does not fit .*ValueError"),
-        (lambda it: replace(it, dial_probs=it.dial_probs / 0), r"does not fit .*ValueError"),
         (lambda it: replace(it, model=it.model.at(0.33)), "its dial stands at 0.33"),
         (lambda it: replace(it, model=it.model.at(float("nan"))), "its dial stands at nan"),
     ],

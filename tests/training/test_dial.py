@@ -196,8 +196,8 @@ def test_a_run_keeps_its_setting(name: str, tmp_path: Path) -> None:
     trained = TrainedModel.load(tmp_path / "run")
     assert trained.lam in dial.SETTINGS
     assert metrics["lam"] == trained.lam
-    assert trained.dial_probs is not None
-    own = trained.dial_probs[dial.SETTINGS.index(trained.lam)]
+    assert trained.dial is not None
+    own = trained.dial.probs[dial.SETTINGS.index(trained.lam)]
     assert torch.equal(own, trained.calibration.probs)
 
 

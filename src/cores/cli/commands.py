@@ -13,8 +13,9 @@ from cores.cli.predict import PREDICT
 from cores.cli.search import SEARCH
 from cores.cli.serve import SERVE
 from cores.cli.train import TRAIN
+from cores.cli.tune import TUNE
 
 COMMANDS = (
-    *(LIST_DATASETS, TRAIN, PREDICT, EXPLAIN, SERVE, EVALUATE, CURVE, PLOT, EXPORT, COMPARE),
-    *(COMPARE_EXPLANATIONS, SEARCH, BENCHMARK),
+    *(LIST_DATASETS, TRAIN, PREDICT, EXPLAIN, SERVE, EVALUATE, CURVE, TUNE, PLOT, EXPORT),
+    *(COMPARE, COMPARE_EXPLANATIONS, SEARCH, BENCHMARK),
 )

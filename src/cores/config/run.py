@@ -117,11 +117,13 @@ class RunConfig:
     def warm_up_key(self) -> str | None:
         """Names what the warm-up depends on; None where it is not apart from the rest.
 
-        At ``mix`` 1 the classifiers learn in the warm-up alone, and there is no reward in it.
+        At ``mix`` 1 the classifiers learn in the warm-up alone, and there is no reward in it. A
+        policy that sees lambda has another shape, though.
         """
         if self.removal is None or self.classifier_data.mix < 1:
             return None
-        return dataclasses.replace(self, reward=RewardConfig(referees=self.reward.referees)).key
+        kept = RewardConfig(referees=self.reward.referees, dial=self.reward.dial)
+        return dataclasses.replace(self, reward=kept).key
 
     @property
     def settings(self) -> dict[str, Any]:

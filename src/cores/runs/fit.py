@@ -120,8 +120,8 @@ def fit_model(
     journal, stopping = fit(model, config, data, random, folder, report, warm_ups)
     seconds = journal.seconds  # what follows is not training
     held_out = data.part("calibration"), data.names("calibration")
-    calibration, dial_probs = calibrate(model, *held_out), calibrate_dial(model, *held_out)
-    trained = TrainedModel(config, schema, model, calibration, data.split.test, dial_probs)
+    calibration, dial = calibrate(model, *held_out), calibrate_dial(model, *held_out)
+    trained = TrainedModel(config, schema, model, calibration, data.split.test, dial)
     return FittedModel(trained, journal.epoch, stopping.best_epoch, seconds)
 
 

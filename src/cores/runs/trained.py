@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from cores.config import RunConfig
@@ -15,7 +15,7 @@ from cores.config.policy import SETTINGS
 from cores.data.dataset import Dataset, Dims, are_labels
 from cores.data.encoding import Encoding
 from cores.errors import UserError
-from cores.evaluation.predictions import predict
+from cores.evaluation.predictions import predict, predict_full
 from cores.evaluation.sets import Calibration
 from cores.graphs.store import GraphStore
 from cores.models.build import build_model
@@ -78,6 +78,25 @@ class DataSchema:
 
 
 @dataclass(frozen=True)
+class DialCalibration:
+    """The calibration part at every setting of a model's dial."""
+
+    probs: Float[Tensor, "settings graphs classes"]
+    kept_ratio: Float[Tensor, "settings graphs"]
+    full_probs: Float[Tensor, "graphs classes"]
+    """From the full graphs."""
+    labels: Int[Tensor, " graphs"]
+    chosen_by: Int[Tensor, " choosing"]
+    """Graphs by which the dial was set: they calibrate nothing."""
+
+    def calibration(self, place: int) -> Calibration:
+        """What calibrates prediction sets at a setting."""
+        others = torch.ones_like(self.labels, dtype=torch.bool)
+        others[self.chosen_by] = False
+        return Calibration(self.probs[place][others], self.labels[others])
+
+
+@dataclass(frozen=True)
 class TrainedModel:
     """A model with its configuration, the names of its data, and what calibrates its sets."""
 
@@ -88,9 +107,8 @@ class TrainedModel:
     """Without graphs where there was no calibration part."""
     test: Tensor | None = None
     """Positions of the test graphs in the dataset; None in folders of before version 0.3."""
-    dial_probs: Tensor | None = None
-    """Probabilities of the calibration part at every setting of the dial, [settings, calibration,
-    classes]; None without a dial."""
+    dial: DialCalibration | None = None
+    """The calibration part at every setting of the dial; None without one."""
 
     @property
     def lam(self) -> float | None:
@@ -108,12 +126,12 @@ class TrainedModel:
         place = setting(lam)
         if SETTINGS[place] == self.lam:
             return self
-        if self.dial_probs is None:
+        if self.dial is None:
             raise UserError(
                 f"the model is calibrated at `lam` {self.lam:g} alone: an earlier version trained "
                 "it; train it again"
             )
-        calibration = Calibration(self.dial_probs[place], self.calibration.labels)
+        calibration = self.dial.calibration(place)
         return replace(self, model=self.model.at(SETTINGS[place]), calibration=calibration)
 
     def save(self, out: Path) -> None:
@@ -125,8 +143,8 @@ class TrainedModel:
                 "calibration": {
                     "probs": self.calibration.probs,
                     "labels": self.calibration.labels,
-                    **({} if self.dial_probs is None else {"dial_probs": self.dial_probs}),
                 },
+                **({} if self.dial is None else {"dial": vars(self.dial)}),
                 **({} if self.test is None else {"parts": {"test": self.test}}),
             },
         )
@@ -147,7 +165,7 @@ class TrainedModel:
             check_fits(state["model"], model.state_dict())
             model.load_state_dict(state["model"])
             calibration = _calibration(state["calibration"], len(schema.class_names))
-            dial_probs = _dial_probs(state["calibration"], calibration)
+            dial = _dial(state["dial"], len(schema.class_names)) if "dial" in state else None
             test = _positions(state["parts"]["test"]) if "parts" in state else None
         except UserError:
             raise
@@ -156,14 +174,14 @@ class TrainedModel:
             raise UserError(f"{out / MODEL} does not fit {CONFIG} ({reason})") from None
         if not all(bool(weights.isfinite().all()) for weights in model.parameters()):
             raise UserError(f"{out / MODEL} is damaged: its weights are NaN or infinite")
-        trained = cls(config, schema, model.eval(), calibration, test, dial_probs)
+        trained = cls(config, schema, model.eval(), calibration, test, dial)
         if trained.lam is not None and trained.lam not in SETTINGS:
             raise UserError(f"{out / MODEL} is damaged: its dial stands at {trained.lam:g}")
         return trained
 
     def without_calibration(self) -> "TrainedModel":
         """The same model without prediction sets."""
-        return replace(self, calibration=uncalibrated(self.model.num_classes), dial_probs=None)
+        return replace(self, calibration=uncalibrated(self.model.num_classes), dial=None)
 
 
 _DIGITS = 6
@@ -187,11 +205,25 @@ def calibrate(model: GraphModel, graphs: GraphStore, names: Sequence[str] = ()) 
 
 def calibrate_dial(
     model: GraphModel, graphs: GraphStore, names: Sequence[str] = ()
-) -> Float[Tensor, "settings calibration classes"] | None:
+) -> DialCalibration | None:
     """Predict the calibration part at every setting of a model's dial; None without a dial."""
     if not isinstance(model, SparseClassifier) or model.policy.lam is None:
         return None
-    return torch.stack([calibrate(model.at(lam), graphs, names).probs for lam in SETTINGS])
+    labels, nobody = graphs.y.cpu(), torch.empty(0, dtype=torch.int64)
+    if not len(graphs):
+        settings, empty = len(SETTINGS), torch.empty(0, model.num_classes)
+        return DialCalibration(
+            empty.expand(settings, *empty.shape), torch.empty(settings, 0), empty, labels, nobody
+        )
+    removal = model.policy.removal
+    found = [predict(model.at(lam), graphs, names).cpu() for lam in SETTINGS]
+    return DialCalibration(
+        torch.stack([predictions.probs for predictions in found]),
+        torch.stack([predictions.kept_ratio(graphs, removal) for predictions in found]),
+        predict_full(model, graphs, names).cpu(),
+        labels,
+        nobody,
+    )
 
 
 def uncalibrated(num_classes: int) -> Calibration:
@@ -213,18 +245,22 @@ def _calibration(saved: Mapping[str, Any], num_classes: int) -> Calibration:
     return Calibration(probs, labels)
 
 
-def _dial_probs(saved: Mapping[str, Any], calibration: Calibration) -> Tensor | None:
-    """The calibration part of a file at every setting of the dial, where it has them."""
-    if "dial_probs" not in saved:
-        return None
-    probs = saved["dial_probs"]
-    if not isinstance(probs, Tensor):
-        raise TypeError("the calibration of the dial is no tensor")
-    if tuple(probs.shape) != (len(SETTINGS), *calibration.probs.shape):
+def _dial(saved: Mapping[str, Any], num_classes: int) -> DialCalibration:
+    """The calibration part of a file at every setting of the dial; raises as those above."""
+    probs, kept_ratio, chosen_by = (saved[name] for name in ("probs", "kept_ratio", "chosen_by"))
+    full = _calibration({"probs": saved["full_probs"], "labels": saved["labels"]}, num_classes)
+    if not all(isinstance(values, Tensor) for values in (probs, kept_ratio, chosen_by)):
+        raise TypeError("the calibration of the dial is not made of tensors")
+    settings, graphs = len(SETTINGS), len(full.labels)
+    shapes = tuple(probs.shape), tuple(kept_ratio.shape), chosen_by.ndim
+    if shapes != ((settings, graphs, num_classes), (settings, graphs), 1):
         raise ValueError("the calibration of the dial has another shape")
-    if not (probs.is_floating_point() and probs.isfinite().all()):
-        raise ValueError("the calibration of the dial holds no probabilities")
-    return probs
+    for values in (probs, kept_ratio):
+        if not (values.is_floating_point() and values.isfinite().all()):
+            raise ValueError("the calibration of the dial holds no shares")
+    if chosen_by.dtype != torch.int64 or not ((chosen_by >= 0) & (chosen_by < graphs)).all():
+        raise ValueError("the dial was not set by graphs of the calibration part")
+    return DialCalibration(probs, kept_ratio, full.probs, full.labels, chosen_by)
 
 
 def _positions(test: Any) -> Tensor:
