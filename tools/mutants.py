@@ -55,6 +55,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "training/learner": (*ALGORITHM, ROLES, *RESUMED),
     "training/optimizer": ("tests/training/test_optimizer.py",),
     "training/dial": ("tests/training/test_dial.py",),
+    "training/phases": ("tests/training/test_phases.py",),
     "training/rollouts": ("tests/training/test_rollouts.py", *ALGORITHM, ROLES),
     "training/schedule": ("tests/training/test_schedule.py", *RESUMED),
     "training/state": ("tests/training/test_state.py", "tests/training/test_journal.py"),

@@ -42,6 +42,7 @@ from cores.paper.targets import (
 )
 from cores.paper.timing_rows import REPEATS, read_timings, timing_table
 from cores.runs.rows import Row, read_rows, rows_of_conv, with_keys
+from measured import measured_runs
 from readme import readme_claims, summary_table
 
 MANY_SPLITS = tuple(range(1, 21))
@@ -151,7 +152,7 @@ def _cores(rows: list[Row]) -> dict[str, str]:
 def _cores_runs(
     target: str, datasets: Sequence[str], splits: Sequence[int], preset: str
 ) -> list[RunConfig]:
-    return runs_of(target, datasets, [PLAIN_GNN, *paper_policies()], splits, preset)
+    return measured_runs(target, datasets, [PLAIN_GNN, *paper_policies()], splits, preset)
 
 
 def _ablation_rows(rows: list[Row], target: str) -> list[Row]:
@@ -193,7 +194,7 @@ def _all_models(rows: list[Row]) -> dict[str, str]:
     made: dict[str, str] = {}
     for preset in ("default", "paper"):
         models = models_of("comparison-gin", preset)
-        runs = runs_of("comparison-gin", PAPER_DATASETS, models, SPLITS, preset)
+        runs = measured_runs("comparison-gin", PAPER_DATASETS, models, SPLITS, preset)
         made[f"all-{preset}"] = "\n\n".join(
             f"**{caption}**\n\n{table.markdown()}"
             for caption, table in comparison_tables(with_keys(rows, runs), BASE_CONV).items()

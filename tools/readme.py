@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from cores.config.presets import PAPER_DATASETS
 from cores.paper.cells import cores_cells, cores_claims
 from cores.paper.style import mean_percent, percent
-from cores.paper.targets import BASE_CONV, PLAIN_GNN, SPLITS, paper_policies, runs_of
+from cores.paper.targets import BASE_CONV, PLAIN_GNN, SPLITS, paper_policies
 from cores.runs.rows import Row, spread, with_keys
 from cores.runs.table import Bold, Cell, Table
+from measured import measured_runs
 
+PAPER = "0.2's `paper` preset"
 _HEAD = (
     *("dataset", "nodes: accuracy", "kept", "judge"),
     *("edges: accuracy", "kept", "judge", "plain GNN"),
@@ -20,7 +22,7 @@ def readme_claims(rows: Sequence[Row]) -> str:
     claims = cores_claims(_runs(rows, "default"), BASE_CONV)
     if published := _runs(rows, "paper"):
         first, *_ = cores_claims(published, BASE_CONV)
-        claims.append(f"Algorithm 1 at the published settings (`paper` preset): {first}")
+        claims.append(f"Algorithm 1 at the published settings ({PAPER}): {first}")
     return "\n".join(f"- {claim}" for claim in claims)
 
 
@@ -52,4 +54,4 @@ def summary_table(rows: Sequence[Row]) -> str:
 
 def _runs(rows: Sequence[Row], preset: str) -> list[Row]:
     models = [PLAIN_GNN, *paper_policies()]
-    return with_keys(rows, runs_of("comparison-gin", PAPER_DATASETS, models, SPLITS, preset))
+    return with_keys(rows, measured_runs("comparison-gin", PAPER_DATASETS, models, SPLITS, preset))

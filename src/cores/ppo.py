@@ -210,6 +210,8 @@ class Updates:
 
     def __init__(self, policy: Policy, critic: Critic | None, optimizer: Optimizer) -> None:
         self.policy, self.critic, self.optimizer = policy, critic, optimizer
+        self.losses: list[Tensor] = []
+        """Of the mini-batches of the last run; steps that are recorded keep none."""
 
     def run(self, rollouts: Sequence[RewardedRollout], config: PPOConfig) -> int:
         """K passes over the rollouts in mini-batches; stops early at a KL divergence of ``max_kl``.
@@ -217,6 +219,7 @@ class Updates:
         Returns the number of gradient steps.
         """
         buffer = self.batches(rollouts, config)
+        self.losses = []
         steps = 0
         for _ in range(config.ppo_epochs):
             for batch in buffer:
@@ -236,6 +239,7 @@ class Updates:
     def gradients(self, batch: RewardedRollout, config: PPOConfig) -> Float[Tensor, ""]:
         """Those of a mini-batch; returns its KL divergence."""
         loss, divergence = ppo_loss(self.policy, self.critic, batch, config)
+        self.losses.append(loss.detach())
         self.backward(loss, config)
         return divergence
 

@@ -26,23 +26,40 @@ def sparsity_reward(
     return 1 - kept_ratio**exponent
 
 
+def squared_sparsity_reward(
+    kept_ratio: Float[Tensor, " graphs"], desired_ratio: float
+) -> Float[Tensor, " graphs"]:
+    """R_s^2, which the authors' program has in place of R_s.
+
+    >>> squared_sparsity_reward(torch.tensor([0.0, 0.3, 1.0]), desired_ratio=0.3)
+    tensor([1.0000, 0.9025, 0.0000])
+    """
+    return sparsity_reward(kept_ratio, desired_ratio) ** 2
+
+
 def conformal_reward(
     performance: Float[Tensor, " graphs"],
     sparsity: Float[Tensor, " graphs"],
     sets: Bool[Tensor, "graphs classes"],
     labels: Int[Tensor, " graphs"],
     lam: float | Float[Tensor, " graphs"],
+    scale: float = 1.0,
 ) -> Float[Tensor, " graphs"]:
     """R, Eq. (7): sure and right, unsure and right, wrong (an empty set included).
+
+    ``scale`` is a factor on the first of these cases, 1 in the paper's equation and 1 or 5 in its
+    published settings.
 
     >>> sets = torch.tensor([[True, False], [True, True], [True, False]])
     >>> labels = torch.tensor([0, 0, 1])
     >>> parts = torch.tensor([0.9, 0.6, 0.2]), torch.tensor([0.5, 0.5, 0.5])
     >>> conformal_reward(*parts, sets, labels, lam=0.5)
     tensor([ 0.7000,  0.3000, -0.5000])
+    >>> conformal_reward(*parts, sets, labels, lam=0.5, scale=5.0)
+    tensor([ 3.5000,  0.3000, -0.5000])
     """
     size = sets.sum(-1)  # [B] |C(G_s)|
     covered = sets.gather(-1, labels[:, None]).squeeze(-1)  # [B] y in C(G_s)
-    sure = lam * performance + (1 - lam) * sparsity
+    sure = scale * (lam * performance + (1 - lam) * sparsity)
     unsure = performance / size.clamp(min=1)
     return torch.where(covered, torch.where(size == 1, sure, unsure), -sparsity)

@@ -2,6 +2,8 @@
 
 import ast
 import csv
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,10 +48,72 @@ def test_the_paper_preset_of_cores_is_algorithm_1_as_written(dataset: str, model
         ppo = config.ppo
         assert (ppo.ratio, ppo.baseline, ppo.samples) == ("joint", "critic", 1)
         assert (ppo.min_probability, ppo.ema_decay) == (0, 0)
+        assert (config.training.epochs, config.training.patience) == (1000, 500)
+        assert (config.phases.order, ppo.predict_from) == ("together", "mode")
         assert config.ppo.learning_rate <= config.training.learning_rate
         section = published(model)[dataset][conv]
         assert 0 < section["reported_node_ratio"]["mean"] <= 100
         assert 0 < section["reported_edge_ratio"]["mean"] <= 100
+
+
+@pytest.mark.parametrize("model", ["cores-node", "cores-edge"])
+def test_the_authors_preset_changes_schedule_reward_and_action_alone(model: str) -> None:
+    for dataset in PAPER_DATASETS:
+        for conv in CONVS:
+            config = preset_config(dataset, model, conv, "authors", {})
+            paper = preset_config(dataset, model, conv, "paper", {})
+            plain = preset_config(dataset, "gnn", conv, "paper", {})
+            assert config.phases.order == "in-turns"
+            assert config.phases.policy_patience in (5, 10, 15)
+            assert config.phases.last_policy_epochs == 10
+            training = replace(paper.training, patience=plain.training.patience, weights="last")
+            assert config.training == training
+            reward = replace(
+                paper.reward, sets="below-or-predicted", square_sparsity=True, penalise_full=True
+            )
+            assert config.reward == reward
+            assert config.ppo == replace(paper.ppo, predict_from="sample")
+            assert (config.network, config.parts) == (paper.network, paper.parts)
+            assert config.classifier_data == paper.classifier_data
+
+
+def test_the_published_values_of_the_authors_schedule_have_the_published_shape() -> None:
+    """54 cells; how often each value occurs was counted in the published settings."""
+    configs = [
+        preset_config(dataset, model, conv, "authors", {})
+        for model in ("cores-node", "cores-edge")
+        for dataset in PAPER_DATASETS
+        for conv in CONVS
+    ]
+    assert Counter(each.phases.policy_patience for each in configs) == {5: 26, 10: 9, 15: 19}
+    assert Counter(each.phases.stop_metric for each in configs) == {"loss": 42, "reward": 12}
+    assert Counter(each.reward.scale for each in configs) == {1.0: 44, 5.0: 10}
+    assert {each.reward.scale for each in configs if each.conv == "gin"} == {1.0, 5.0}
+    assert {each.training.epochs for each in configs} == {1000}
+
+
+def test_the_control_of_the_authors_preset_is_the_published_gnn_on_73_percent() -> None:
+    control = preset_config("DD", "random", "gat", "authors", {})
+    plain = preset_config("DD", "gnn", "gat", "paper", {})
+    assert control.model_config.ratio == 0.73
+    assert (control.network, control.training) == (plain.network, plain.training)
+    assert control.parts == plain.parts
+    other = preset_config("DD", "random", "gat", "authors", {"pool": {"ratio": 0.5}})
+    assert other.model_config.ratio == 0.5
+
+
+@pytest.mark.parametrize("model", ["gnn", "sagpool", "cores-both"])
+def test_the_authors_preset_of_another_model_is_refused(model: str) -> None:
+    with pytest.raises(UserError, match=f'not of {model}; use preset="paper"'):
+        preset_config("MUTAG", model, "gin", "authors", {})
+
+
+def test_nothing_of_all_this_is_in_the_default_preset() -> None:
+    config = preset_config("MUTAG", "cores-node", "gin", "default", {})
+    reward = config.reward
+    assert (reward.scale, reward.square_sparsity, reward.penalise_full) == (1, False, False)
+    assert (reward.sets, config.phases.order) == ("at-most", "together")
+    assert config.ppo.predict_from == "mode"
 
 
 def test_the_users_changes_come_last() -> None:
@@ -127,7 +191,9 @@ def test_the_settings_of_cores_equal_the_published_ones(data_root: Path) -> None
         "desired_ratio": ("reward", "desired_ratio"),
         "lambda": ("reward", "lam"),
         "alpha": ("reward", "alpha"),
+        "reward_scale": ("reward", "scale"),
     }
+    stops = {"training/ppo_loss___min": "loss", "training/ppo_rewards___max": "reward"}
     compared = 0
     with (paper / "official_configs.csv").open() as file:
         for row in csv.DictReader(file):
@@ -136,7 +202,13 @@ def test_the_settings_of_cores_equal_the_published_ones(data_root: Path) -> None
                 continue
             section = published(model)[row["dataset"].removesuffix("_FM")][row["conv"]]
             name, text = row["parameter"], row["value"]
-            if name in places:
+            dataset, conv = row["dataset"].removesuffix("_FM"), row["conv"]
+            phases = preset_config(dataset, model, conv, "authors", {}).phases
+            if name == "ppo_patience":
+                assert phases.policy_patience == int(text), row
+            elif name == "ppo_stop_metric":
+                assert phases.stop_metric == stops[text], row
+            elif name in places:
                 group, setting = places[name]
                 assert section[group][setting] == ast.literal_eval(text), row
                 compared += 1

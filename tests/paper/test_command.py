@@ -94,7 +94,7 @@ def test_the_pipeline_is_drawn_from_one_run(
 def test_every_target_has_a_maker_and_its_runs_are_valid() -> None:
     assert set(reproduction._MAKERS) == set(TARGETS)
     for target in TARGETS:
-        for preset in ("default", "paper"):
+        for preset in ("default", "paper", "authors"):
             models = models_of(target, preset)
             if target not in PICTURES:
                 assert runs_of(target, PAPER_DATASETS, models, [1], preset)

@@ -185,6 +185,8 @@ def test_a_registered_model_is_compared_by_default(registered_model: ModelSpec) 
     assert models_of("comparison-gin", "paper") == (
         *("gnn", "mlp", "sagpool", "gpool", "cores-node", "cores-edge"),
     )
+    assert models_of("comparison-gin", "authors") == ("random", "cores-node", "cores-edge")
+    assert models_of("architectures", "authors") == ("cores-node", "cores-edge")
 
 
 def test_a_policy_that_the_paper_lacks_is_compared_only_when_asked_for(

@@ -66,8 +66,22 @@ def test_two_equal_seeds_give_equal_bytes(model: str, tmp_path: Path) -> None:
     assert files(tmp_path / "one") == files(tmp_path / "two")
 
 
+def authors() -> dict[str, Any]:
+    """The settings of the authors' schedule that no dataset has of its own; short turns."""
+    return {
+        "preset": "authors",
+        "training": {"epochs": 6, "batch_size": 64, "patience": 1, "weights": "last"},
+        "classifier_data": {"mix": 0.0, "warm_up": 0.0},
+        "phases": {"order": "in-turns", "policy_patience": 1, "last_policy_epochs": 2},
+        "reward": {"referees": 0, "score": "aps", "sets": "below-or-predicted", "scale": 5.0}
+        | {"square_sparsity": True, "penalise_full": True},
+        "ppo": {"env_steps": 32, "samples": 1, "baseline": "critic", "ratio": "joint"}
+        | {"schedule_factor": 0.9, "min_probability": 0.0, "predict_from": "sample"},
+    }
+
+
 @pytest.mark.parametrize("stop", [2, 3, 5])
-@pytest.mark.parametrize("preset", ["default", "paper"])
+@pytest.mark.parametrize("preset", ["default", "paper", "authors"])
 def test_an_interrupted_run_goes_on_to_the_same_bytes(
     preset: str, stop: int, tmp_path: Path
 ) -> None:
@@ -79,6 +93,8 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(
             "ppo": {"env_steps": 32, "samples": 1, "baseline": "critic", "ratio": "joint"}
             | {"schedule_factor": 0.9},
         }
+    if preset == "authors":
+        changes = authors()
 
     def interrupt(epoch: int, metrics: dict[str, float]) -> None:
         if epoch == stop:
@@ -206,3 +222,41 @@ def test_evaluate_may_draw_from_the_policy_and_repeats_itself(tmp_path: Path) ->
     for asked in ("sample", "explanations"):
         with pytest.raises(UserError, match=f"`{asked}` needs a model with a policy"):
             evaluate_run(tmp_path / "gnn", device="cpu", **{asked: True})
+
+
+def test_the_authors_figures_are_of_a_sample_and_the_mode_stands_beside_them(
+    tmp_path: Path,
+) -> None:
+    metrics = train_run(config(**authors()), tmp_path / "run", device="cpu")
+    assert metrics["epochs"] == 6
+    for name in ("accuracy", "node_ratio", "edge_ratio"):
+        assert metrics[f"sampled_{name}"] == metrics[name]
+    assert metrics["node_ratio"] < 0.9 < metrics["mode_node_ratio"], "a policy that hardly moved"
+    assert metrics["coverage"] is None
+    evaluated = evaluate_run(tmp_path / "run", device="cpu")
+    for name in ("accuracy", "node_ratio", "edge_ratio", "judge_accuracy"):
+        assert evaluated[name] == metrics[name]
+
+
+def test_samples_stand_beside_the_mode_in_the_paper_preset_alone(tmp_path: Path) -> None:
+    """The same run under two names: what is measured beside it changes nothing else."""
+    default, paper = (
+        train_run(config(preset=name), tmp_path / name, device="cpu")
+        for name in ("default", "paper")
+    )
+    added = {"sampled_accuracy", "sampled_node_ratio", "sampled_edge_ratio"}
+    assert paper.keys() - default.keys() == added
+    same = default.keys() - {"preset", "seconds"}
+    assert {name: paper[name] for name in same} == {name: default[name] for name in same}
+    sampled = evaluate_run(tmp_path / "paper", device="cpu", sample=True)
+    for name in ("accuracy", "node_ratio", "edge_ratio"):
+        assert paper[f"sampled_{name}"] == sampled[name]
+
+
+@pytest.mark.data
+def test_the_authors_preset_and_its_control_run(data_root: Path, tmp_path: Path) -> None:
+    for model in ("cores-edge", "random"):
+        settings = preset_config("MUTAG", model, "gin", "authors", {"training": {"epochs": 3}})
+        metrics = train_run(settings, tmp_path / model, data_root=data_root, device="cpu")
+        assert metrics["preset"] == "authors"
+        assert metrics["edge_ratio"] < 0.9

@@ -7,6 +7,7 @@ import pytest
 
 from cores.errors import UserError
 from cores.runs.rows import (
+    ACTIONS,
     COLUMNS,
     Row,
     as_measured,
@@ -32,6 +33,20 @@ def test_a_configuration_measured_anew_takes_the_place_of_the_old(tmp_path: Path
         ("c", "0.5"),
     ]
     assert read_rows(path) == rows
+
+
+def test_a_file_of_before_samples_were_measured_is_read_and_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    earlier = [name for name in COLUMNS if name not in ACTIONS]
+    cells = [row("a")[name] for name in earlier]
+    path.write_text(f"{','.join(earlier)}\n{','.join(cells)}\n")
+    assert read_rows(path) == [row("a")]
+    rows = merge_rows(path, [row("b", sampled_accuracy="0.25")])
+    assert [each["sampled_accuracy"] for each in rows] == ["", "0.25"]
+    assert read_rows(path) == rows
+    path.write_text(f"{','.join(earlier[1:])}\n")
+    with pytest.raises(UserError, match="the first line must name the columns"):
+        read_rows(path)
 
 
 def add_rows(path: Path, name: str) -> None:

@@ -26,6 +26,7 @@ from cores.training.rollouts import (
     Outcome,
     reward_quantile,
     reward_sets,
+    rewarded,
     roll_out,
     rollout_reward,
     selection_reward,
@@ -105,6 +106,113 @@ def test_a_rollout_is_rewarded_by_eq_7_less_the_penalty_for_removing_everything(
     sure = 0.4 * 0.9 + 0.6 * 0.95
     expected = [sure, 0.55 / 2, -0.95, 0.4 * 0.9 - 1.5]
     assert reward.tolist() == pytest.approx(expected, abs=1e-5)
+
+
+def test_the_authors_reward_by_hand() -> None:
+    """First case times five, R_s squared, singletons, and a penalty at both ends."""
+    probs = [[0.9, 0.1], [0.55, 0.45], [0.1, 0.9], [0.9, 0.1], [0.9, 0.1]]
+    given = outcome_of(probs, kept=[0.3, 0.3, 0.3, 1.0, 1.0], labels=[0, 0, 0, 0, 0])
+    settings = RewardConfig(
+        lam=0.4,
+        desired_ratio=0.3,
+        penalty_size=1.5,
+        penalise_full=True,
+        scale=5.0,
+        square_sparsity=True,
+        score="aps",
+        sets="below-or-predicted",
+    )
+    reward = rollout_reward(given, torch.tensor(1.0), settings)[0]
+    sure, unsure, full = (
+        5 * (0.4 * 0.9 + 0.6 * 0.95**2),
+        5 * (0.4 * 0.55 + 0.6 * 0.95**2),
+        5 * 0.4 * 0.9 - 1.5,
+    )
+    expected = [sure, unsure, -(0.95**2), full, full]
+    assert reward.tolist() == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, [0.8, -0.95, 0.35, 0.35 - 1]),
+        ({"scale": 5.0}, [5 * 0.8, -0.95, 5 * 0.35, 5 * 0.35 - 1]),
+        ({"square_sparsity": True}, [(0.65 + 0.95**2) / 2, -(0.95**2), 0.35, 0.35 - 1]),
+        ({"penalise_full": True}, [0.8, -0.95, 0.35 - 1, 0.35 - 1]),
+    ],
+    ids=str,
+)
+def test_each_part_of_the_authors_reward_by_itself(
+    changes: dict[str, Any], expected: list[float]
+) -> None:
+    """Right, wrong, right with nothing removed, right with everything removed and restored."""
+    probs = [[0.35, 0.65], [0.3, 0.7], [0.7, 0.3], [0.7, 0.3]]
+    given = outcome_of(probs, kept=[0.3, 0.3, 1.0, 1.0], labels=[1, 0, 0, 0])
+    settings = RewardConfig(lam=0.5, desired_ratio=0.3, **changes)
+    reward = rollout_reward(given, torch.tensor(0.36), settings)[0]
+    assert reward.tolist() == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_graph_without_elements_is_not_punished_for_keeping_them_all() -> None:
+    given = outcome_of([[0.9, 0.1]] * 2, kept=[1.0, 1.0], labels=[0, 0])
+    edges = Elements.of(given.rollout.elements.batch, "edge")  # of which there are none
+    bare = replace(given, rollout=replace(given.rollout, elements=edges))
+    assert given.all_or_nothing.tolist() == [[True, True]]
+    assert bare.all_or_nothing.tolist() == [[False, False]]
+
+
+def test_the_authors_sets_hold_the_predicted_label_and_what_is_below_the_quantile() -> None:
+    probs = torch.tensor([[0.9, 0.1], [0.5, 0.5]])
+    settings = RewardConfig(score="aps", sets="below-or-predicted", empty_set="wrong")
+    singletons = [[True, False], [True, False]]
+    for q_hat in (0.0, 0.95, 1.0):  # 1: where Eq. (3) has both labels in every set
+        assert reward_sets(probs, torch.tensor(q_hat), settings).tolist() == singletons
+    wide = replace(settings, sets="at-most")
+    assert reward_sets(probs, torch.tensor(1.0), wide).all()
+
+
+def test_a_critic_begins_with_the_mean_of_the_first_rewards_whatever_the_graph() -> None:
+    settings = config(ppo={"samples": 1, "baseline": "critic"}, reward={"referees": 0})
+    model = model_of(settings)
+    critic = Critic(DIMS, settings.network, "gin")
+    student = learner_of(model, settings)
+    outcomes = roll_out(model, [student], settings.ppo, RandomState(0, CPU))
+    rollouts = rewarded(outcomes, torch.tensor(0.5), settings.reward, critic)
+    rewards = torch.cat([each.rewards.flatten() for each in rollouts])
+    for each in rollouts:
+        values = critic(each.elements.batch)
+        assert values.tolist() == pytest.approx([float(rewards.mean())] * len(values), abs=1e-6)
+        assert torch.allclose(each.advantage, each.rewards - rewards.mean(), atol=1e-6)
+    critic.begin_at(torch.tensor(7.0))
+    assert critic.head.bias.item() == pytest.approx(float(rewards.mean()), abs=1e-6), "once"
+
+
+@pytest.mark.parametrize(("own_referee", "selected"), [(True, 7), (False, 5)])
+def test_where_rewards_tie_the_more_accurate_epoch_is_selected_if_the_classifier_moves(
+    own_referee: bool, selected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = config(classifier_data={"mix": 0.0, "warm_up": 0.0})
+    accuracies = iter([0.9] * 4 + [0.5, 0.6, 0.7, 0.7])
+
+    def told(*_: object) -> dict[str, float]:
+        return {"selection_accuracy": next(accuracies), "selection_reward": 0.0}
+
+    monkeypatch.setattr(bilevel, "selection_metrics", told)
+    model = model_of(settings)
+    student, other = learner_of(model, settings), learner_of(model_of(settings), settings)
+    state = train(model, student, [student if own_referee else other], settings)
+    assert state.stopping.best_epoch == selected
+
+
+def test_the_selection_part_may_be_measured_by_a_sample() -> None:
+    settings = config()
+    torch.manual_seed(0)
+    model = model_of(settings)
+    batches = list(ba_motifs(num_graphs=40, seed=2).batches(16))
+    by_mode = bilevel.selection_metrics(model, batches, settings.reward)
+    by_sample = bilevel.selection_metrics(model, batches, settings.reward, sample=True)
+    assert by_mode["selection_ratio"] == 1, "a policy that has not learnt anything"
+    assert by_sample["selection_ratio"] == pytest.approx(0.73, abs=0.05)
 
 
 def test_every_sample_of_a_graph_is_rewarded_by_the_label_of_that_graph() -> None:

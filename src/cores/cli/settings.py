@@ -41,7 +41,7 @@ FLAGS = {
 BRIEF = {
     "dataset": "Name (`cores datasets` lists them), or path: csv, tsv, parquet, sdf, jsonl, npz, "
     "pt, TU zip or folder",
-    "preset": "default: ours, for all datasets; paper: the published settings",
+    "preset": "Our settings, or published ones",
     "split": "Number of the split, from 1",
     "seed": "Random seed",
     "alpha": "Error rate of the prediction sets",

@@ -14,7 +14,7 @@ from cores.config.classifier import (
     TrainingConfig,
 )
 from cores.config.nested import from_dict, merged, to_dict
-from cores.config.policy import ClassifierDataConfig, PPOConfig, RewardConfig
+from cores.config.policy import ClassifierDataConfig, PhasesConfig, PPOConfig, RewardConfig
 from cores.config.run import RunConfig
 from cores.config.spec import Removal
 
@@ -27,6 +27,7 @@ __all__ = [
     "NetworkConfig",
     "PPOConfig",
     "PartsConfig",
+    "PhasesConfig",
     "PoolConfig",
     "Removal",
     "RewardConfig",

@@ -65,6 +65,16 @@ class RewardConfig:
     paper)."""
     penalty_size: float = 1.0
     """Subtracted where a graph lost everything and was restored."""
+    penalise_full: bool = False
+    """Subtract that penalty where nothing was removed, too (the authors)."""
+    scale: float = 1.0
+    """Factor on the first case of Eq. 7: right, with one label in the set (published as
+    reward_scale)."""
+    square_sparsity: bool = False
+    """Take the square of the sparsity reward wherever Eq. 7 has it (the authors)."""
+    sets: Literal["at-most", "below-or-predicted"] = "at-most"
+    """Labels of the reward's sets: those whose score is at most the quantile (Eq. 3), or those
+    whose score is below it and the predicted one, which is in every set then (the authors)."""
 
     def __post_init__(self) -> None:
         require(0 <= self.lam <= 1, f"`lam` must lie in [0, 1], got {self.lam}")
@@ -85,6 +95,37 @@ class RewardConfig:
         require(
             0 <= self.penalty_size < math.inf,
             f"reward.penalty_size must not be negative, got {self.penalty_size}",
+        )
+        require(0 < self.scale < math.inf, f"reward.scale must be positive, got {self.scale}")
+
+
+@dataclass(frozen=True)
+class PhasesConfig:
+    """Whose turn an epoch is: the classifier's, the policy's, or both's."""
+
+    order: Literal["together", "in-turns"] = "together"
+    """together: after the warm-up every epoch trains the policy, and the classifier as far as
+    ``mix`` says (Algorithm 1). in-turns: the classifier alone, on full graphs, until it stalls for
+    ``training.patience`` epochs, then the policy alone, then the classifier on the policy's
+    subgraphs, and so on (the authors)."""
+    policy_patience: int = 5
+    """in-turns: epochs without improvement that end the policy's turn (published as
+    ppo_patience)."""
+    stop_metric: Literal["loss", "reward"] = "loss"
+    """in-turns: what has to improve in the policy's turn: PPO's mean loss or the mean reward
+    (published as ppo_stop_metric)."""
+    last_policy_epochs: int = 10
+    """in-turns: the last epochs of the training, which are the policy's whatever stalls; at least
+    one epoch is left to the classifier."""
+
+    def __post_init__(self) -> None:
+        require(
+            1 <= self.policy_patience < 2**31,
+            f"phases.policy_patience must be at least 1, got {self.policy_patience}",
+        )
+        require(
+            1 <= self.last_policy_epochs < 2**31,
+            f"phases.last_policy_epochs must be at least 1, got {self.last_policy_epochs}",
         )
 
 
@@ -133,6 +174,9 @@ class PPOConfig:
     """Lower bound on the probabilities of removing and of keeping: exploration never ends."""
     ema_decay: float = 0.9
     """EMA decay of the returned policy's weights per epoch; 0 disables averaging (the paper)."""
+    predict_from: Literal["mode", "sample"] = "mode"
+    """Subgraphs that select weights and are measured: the policy's mode, or one seeded sample per
+    graph (the authors; Deviation D17). Predictions for users come from the mode."""
 
     def __post_init__(self) -> None:
         for name in ("env_steps", "samples", "ppo_epochs", "batch_size", "clip", "learning_rate"):

@@ -1,4 +1,8 @@
-"""The two presets: ours, and the published settings as data (one TOML file per model)."""
+"""The presets: ours, and the published settings as data (one TOML file per model).
+
+The published ones come in two: ``paper`` puts them into Algorithm 1, ``authors`` into the schedule
+and the reward of the authors' program, as far as these are known.
+"""
 
 import math
 import tomllib
@@ -64,7 +68,7 @@ def search_space(config: RunConfig) -> dict[str, list[Any]]:
     else:
         found = dict(space["gnn"]) | (dict(conv.search) if spec.uses_conv else {})
     found |= spec.search
-    if config.preset == "paper":
+    if config.preset != "default":
         found |= space["paper"]
     return {name: list(values) for name, values in found.items() if name not in spec.not_searched}
 
@@ -106,11 +110,37 @@ def preset_config(
     chosen = {"dataset": dataset, "model": model, "conv": conv, "preset": preset}
     settings: dict[str, Any] = {}
     if preset == "paper":
-        section = published(model).get(dataset, {}).get(conv)
-        if section is None or not has_published_settings(model):
-            raise UserError(
-                f"the paper has no settings for {model} with {conv} on {dataset}; "
-                'use preset="default"'
-            )
-        settings = merged({"network": {"edge_features": False}}, _settings(section))
+        settings = _paper_settings(model, dataset, conv)
+    elif preset == "authors":
+        settings = _authors_settings(model, dataset, conv)
     return RunConfig.from_settings(merged(settings | chosen, with_current_names(changes)))
+
+
+def _paper_settings(model: str, dataset: str, conv: str) -> dict[str, Any]:
+    section = published(model).get(dataset, {}).get(conv)
+    if section is None or not has_published_settings(model):
+        raise UserError(
+            f'the paper has no settings for {model} with {conv} on {dataset}; use preset="default"'
+        )
+    return merged({"network": {"edge_features": False}}, _settings(section))
+
+
+def _authors_settings(model: str, dataset: str, conv: str) -> dict[str, Any]:
+    """The published settings in the authors' schedule; of the control, those of the plain GNN."""
+    if not has_authors_settings(model):
+        raise UserError(
+            f"the authors preset is one of CORES, and of random beside it, not of {model}; use "
+            'preset="paper"'
+        )
+    changes, plain = _file("authors.toml"), _paper_settings("gnn", dataset, conv)
+    if not model_spec(model).has_policy:
+        return merged(plain, changes[model])
+    patience = {"training": {"patience": plain["training"]["patience"]}}
+    settings = merged(_paper_settings(model, dataset, conv), patience)
+    return merged(merged(settings, changes["common"]), changes[model][dataset][conv])
+
+
+@cache
+def has_authors_settings(model: str) -> bool:
+    """Whether the ``authors`` preset has the model: CORES of the paper, and the control."""
+    return model in _file("authors.toml").keys() - {"common"}

@@ -11,12 +11,12 @@ from cores.config.key import run_key, schema
 from cores.config.models import MODELS, conv_spec, model_spec
 from cores.config.names import INTRODUCED_AS, with_current_names
 from cores.config.nested import from_dict, to_dict
-from cores.config.policy import ClassifierDataConfig, PPOConfig, RewardConfig
+from cores.config.policy import ClassifierDataConfig, PhasesConfig, PPOConfig, RewardConfig
 from cores.config.spec import ModelSpec, Removal
 
-Preset = Literal["default", "paper"]
+Preset = Literal["default", "paper", "authors"]
 
-POLICY_GROUPS = ("classifier_data", "reward", "ppo")
+POLICY_GROUPS = ("classifier_data", "phases", "reward", "ppo")
 """Groups of settings that models with a policy use."""
 
 
@@ -34,7 +34,8 @@ class RunConfig:
     conv: str = "gin"
     """Message-passing layer: gin, gcn or gat."""
     preset: Preset = "default"
-    """default: one setting for all datasets; paper: the published one per dataset and conv."""
+    """default: one setting for all datasets; paper: the published one per dataset and conv, in
+    Algorithm 1; authors: the published one in the schedule of the authors' program."""
     split: int = 1
     """Number of the split, 1 or more; decides who may look at which graphs."""
     seed: int = 0
@@ -47,6 +48,7 @@ class RunConfig:
     network: NetworkConfig = field(default_factory=NetworkConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     classifier_data: ClassifierDataConfig = field(default_factory=ClassifierDataConfig)
+    phases: PhasesConfig = field(default_factory=PhasesConfig)
     reward: RewardConfig = field(default_factory=RewardConfig)
     ppo: PPOConfig = field(default_factory=PPOConfig)
     model_config: Any = None
@@ -78,6 +80,19 @@ class RunConfig:
             self.removal is None or self.classifier_data.mix < 1 or self.warm_up_epochs > 0,
             "at `mix` 1 the classifier learns in the warm-up only: raise classifier_data.warm_up "
             f"or `epochs`, got {self.classifier_data.warm_up} of {self.training.epochs}",
+        )
+        in_turns = self.removal is not None and self.phases.order == "in-turns"
+        require(
+            not in_turns
+            or (
+                self.classifier_data.mix
+                == self.classifier_data.warm_up
+                == self.reward.referees
+                == 0
+                and self.ppo.baseline == "critic"
+            ),
+            "phases.order in-turns needs a critic, and no random masks, warm-up or referees: set "
+            "ppo.baseline to critic, and `mix`, classifier_data.warm_up and reward.referees to 0",
         )
 
     @classmethod

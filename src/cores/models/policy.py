@@ -116,6 +116,18 @@ class Critic(Network):
         super().__init__(dims.num_features)
         self.encoder = Encoder(dims, _deterministic(config), conv)
         self.head = nn.Linear(2 * config.hidden_dim, 1)
+        # Sums over the nodes are large: with random weights the first values, and so the first
+        # advantages, would be far from any reward.
+        nn.init.zeros_(self.head.weight)
+        self.register_buffer("begun", torch.tensor(False))
+        self.begun: Tensor
+
+    @torch.no_grad()
+    def begin_at(self, reward: Float[Tensor, ""]) -> None:
+        """Begin with this value for every graph; later calls change nothing."""
+        bias = self.head.bias
+        bias.copy_(torch.where(self.begun, bias, reward))
+        self.begun.fill_(True)
 
     def forward(self, batch: Batch) -> Float[Tensor, " graphs"]:
         """Value of every graph."""

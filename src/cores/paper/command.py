@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from jsonargparse import Namespace
 
@@ -14,6 +14,7 @@ from cores.cli.values import check_workers, named_path, names, numbers, path_or_
 from cores.config import RunConfig
 from cores.config.models import MODELS, model_spec
 from cores.config.presets import PAPER_DATASETS
+from cores.config.run import Preset
 from cores.data.catalogue import canonical_name
 from cores.data.folders import data_folder
 from cores.errors import ProgramError, UserError, failed, nearest
@@ -89,10 +90,10 @@ def _parser() -> CommandParser:
     )
     parser.add_argument(
         "--preset",
-        type=Literal["default", "paper"],
+        type=Preset,
         default="default",
-        help="Settings of the runs: one for all datasets, or the published ones "
-        "(default: default).",
+        help="Settings of the runs: one for all datasets, the published ones (paper), or these in "
+        "the schedule of the authors' program (default: default).",
     )
     parser.add_argument(
         "--quick",

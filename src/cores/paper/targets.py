@@ -1,15 +1,21 @@
 """The paper's tables and figures as lists of runs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from cores.config import RunConfig, merged
 from cores.config.models import CONVS, MODELS
-from cores.config.presets import has_published_settings, preset_config
+from cores.config.presets import has_authors_settings, has_published_settings, preset_config
 
 MEASURED = {"network": {"edge_features": False}}
 """The tables were measured with the defaults of version 0.2, which did not read edge features."""
+HAS_SETTINGS: dict[str, Callable[[str], bool]] = {
+    "default": lambda model: True,
+    "paper": has_published_settings,
+    "authors": has_authors_settings,
+}
+"""Whether a preset has settings for a model."""
 PLAIN_GNN = "gnn"
 """The model that all others are compared with: no pooling, nothing removed."""
 SPLITS = (1, 2, 3, 4, 5)
@@ -104,20 +110,20 @@ def models_of(target: str, preset: str) -> tuple[str, ...]:
 
     A comparison has all models, those registered by a script included, except policies that the
     paper lacks and GMT, a peer in explaining; at the ``paper`` preset, those that the paper has
-    settings for.
+    settings for, and at ``authors`` CORES and the control.
     """
     if target in ABLATIONS:
         return paper_policies()
     if target in PICTURES:
         return (PICTURES[target].model,)
     if target == ARCHITECTURES:
-        return (PLAIN_GNN, *paper_policies())
+        return tuple(filter(HAS_SETTINGS[preset], (PLAIN_GNN, *paper_policies())))
     return tuple(
         name
         for name, spec in MODELS.items()
         if (spec.in_paper or not spec.has_policy)  # a policy takes much longer than a baseline
         and spec.compared
-        and (preset == "default" or has_published_settings(name))
+        and HAS_SETTINGS[preset](name)
     )
 
 

@@ -15,12 +15,17 @@ from cores.config.models import model_spec
 from cores.errors import UserError
 from cores.files import in_turn, read_json, read_text, write_atomically
 
+ACTIONS = (
+    *("sampled_accuracy", "sampled_node_ratio", "sampled_edge_ratio"),
+    *("mode_accuracy", "mode_node_ratio", "mode_edge_ratio"),
+)
+"""Metrics of the published presets; files of rows of before version 0.3 have no such columns."""
 METRICS = (
     *("accuracy", "balanced_accuracy", "majority_rate", "node_ratio", "edge_ratio"),
     *("full_accuracy", "judge_accuracy", "judge_full_accuracy", "judge_random_accuracy"),
     *("node_auc", "node_precision", "node_recall", "edge_auc"),
     *("coverage", "set_size", "alpha", "lam", "desired_ratio", "test_graphs"),
-    *("epochs", "best_epoch", "seconds"),
+    *("epochs", "best_epoch", "seconds", *ACTIONS),
 )
 MEANINGS = {
     "accuracy": "share of test graphs classified correctly",
@@ -32,6 +37,12 @@ MEANINGS = {
     "mcc": "Matthews correlation of labels and predictions",
     "node_ratio": "share of nodes kept in the subgraphs",
     "edge_ratio": "share of edges kept in the subgraphs",
+    "sampled_accuracy": "accuracy from a sample of the policy",
+    "sampled_node_ratio": "share of nodes kept in that sample",
+    "sampled_edge_ratio": "share of edges kept in that sample",
+    "mode_accuracy": "accuracy from the mode of the policy",
+    "mode_node_ratio": "share of nodes kept by that mode",
+    "mode_edge_ratio": "share of edges kept by that mode",
     "full_accuracy": "the classifier on the full graphs",
     "judge_accuracy": "an independent classifier on the same subgraphs",
     "judge_full_accuracy": "that classifier on the full graphs",
@@ -175,6 +186,8 @@ class RowKind:
     """Raises a ValueError for values that cannot have been measured."""
     order: Callable[[Row], tuple[Any, ...]]
     """By which they are sorted in the file."""
+    added: Sequence[str] = ()
+    """Columns that earlier files do not have; their rows are empty there."""
 
 
 def read_rows(path: Path, kind: RowKind | None = None) -> list[Row]:
@@ -183,11 +196,13 @@ def read_rows(path: Path, kind: RowKind | None = None) -> list[Row]:
     lines = csv.reader(io.StringIO(read_text(path)))
     rows: dict[str, Row] = {}
     try:
-        if next(lines, []) != [*kind.columns]:
+        columns = next(lines, [])
+        earlier = [name for name in kind.columns if name not in kind.added]
+        if columns not in ([*kind.columns], earlier):
             named = ", ".join(kind.columns)
             raise UserError(f"{path}: the first line must name the columns {named}")
         for line in lines:
-            row = dict(zip(kind.columns, line, strict=True))
+            row = dict.fromkeys(kind.columns, "") | dict(zip(columns, line, strict=True))
             kind.check(row)
             if row["key"] in rows:
                 raise UserError(f"{path}: line {lines.line_num} repeats the run {row['key']}")
@@ -234,7 +249,7 @@ def _order(row: Row) -> tuple[Any, ...]:
     return (*names, int(row["split"]), int(row["seed"]), row["key"])
 
 
-RUNS = RowKind(COLUMNS, "a measured run", _check, _order)
+RUNS = RowKind(COLUMNS, "a measured run", _check, _order, added=ACTIONS)
 
 
 def spread(rows: Iterable[Row], metric: str, **where: str) -> Spread | None:

@@ -22,6 +22,7 @@ from cores.evaluation.faithfulness import faithfulness_metrics
 from cores.evaluation.predictions import predict
 from cores.files import locked, write_json
 from cores.models.sparse import SparseClassifier
+from cores.runs.actions import measure_actions
 from cores.runs.agreement import agreement, held_out_part, load_others
 from cores.runs.card import DataFacts, model_card, write_card
 from cores.runs.device import choose_device, tuned_cpu
@@ -113,7 +114,7 @@ def train_run(
             "preset": config.preset,
             "split": config.split,
             "seed": config.seed,
-            **measure(fitted.trained, data.part("test"), config.alpha, judge, data.names("test")),
+            **measure_actions(fitted.trained, data.part("test"), judge, data.names("test")),
             "epochs": fitted.epochs,
             "best_epoch": fitted.best_epoch,
             "seconds": round(fitted.seconds, 3),
@@ -148,8 +149,9 @@ def evaluate_run(
     Another dataset may be any name or path; its graphs get the model's own columns. ``lam`` is the
     setting of a model with a dial; the other runs are measured there, too.
 
-    With ``sample`` the subgraphs are drawn from the policy, seeded by the run's seed. Sets are left
-    out then: they were calibrated on the mode's subgraphs. With ``explanations`` the metrics also
+    With ``sample``, or where the run's settings say so (``ppo.predict_from``), the subgraphs are
+    drawn from the policy, seeded by the run's seed. Sets are left out then: they were calibrated on
+    the mode's subgraphs. With ``explanations`` the metrics also
     tell how faithful the kept parts of the mode are, with ``others``, folders of runs that differ
     in the seed, whether those keep the same.
     """
@@ -162,6 +164,8 @@ def evaluate_run(
         sets=config.sets.changed(score, per_class),
     )
     trained = replace(trained, config=config)
+    if config.removal is not None:
+        sample = sample or config.ppo.predict_from == "sample"
     sampler = _with_policy(trained, "sample", out) if sample else None
     if sampler is not None:
         sampler.sampling = True

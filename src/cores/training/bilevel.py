@@ -24,6 +24,7 @@ from cores.training.dial import at_every_setting, sparsest_setting
 from cores.training.journal import Journal, Stateful
 from cores.training.learner import Learner, Teachers, masked_chunks, training_batches
 from cores.training.optimizer import adam
+from cores.training.phases import Turns
 from cores.training.rollouts import (
     Outcome,
     reward_quantile,
@@ -62,8 +63,10 @@ def train(state: "BilevelState", journal: Journal, report: Report = no_report) -
             metrics |= rollout_metrics(rollouts, outcomes, q_hat)
             # Before the update: what a classifier did must not look like the policy's fault.
             _check_finite(state, "reward", metrics["reward"], epoch, "training")
-            update_policy(state, rollouts, epoch)  # lines 15-19, Eq. (5)
+            metrics |= update_policy(state, rollouts, epoch)  # lines 15-19, Eq. (5)
         metrics |= state.finish_epoch(epoch)
+        if state.turns is not None:
+            state.turns.step(epoch, metrics)
         journal.record(**metrics)
         report(epoch, metrics)
     state.restore_selected()
@@ -111,7 +114,10 @@ class BilevelState:
         average = get_ema_multi_avg_fn(config.ppo.ema_decay)
         self.averaged = AveragedModel(model.policy, multi_avg_fn=average)
         self.selected = SparseClassifier(cast(Policy, self.averaged.module), model.classifier)
-        self.stopping = EarlyStopping(self.selected, config.training.patience)
+        self.turns = Turns(config) if config.phases.order == "in-turns" else None
+        settings = config.training  # in turns, patience ends a turn and not the training
+        patience = settings.patience if self.turns is None else settings.epochs
+        self.stopping = EarlyStopping(self.selected, patience)
 
     @property
     def _policy_epochs(self) -> int:
@@ -123,11 +129,21 @@ class BilevelState:
         Deviation D5: they see random masks in place of the policy's subgraphs, as far as ``mix``
         says; those do not depend on the policy, so at ``mix`` 1 training ends with the warm-up.
         """
+        if self.turns is not None:
+            return not self.turns.is_policys(epoch)
         return epoch <= self.warm_up or self.config.classifier_data.mix < 1
 
     def trains_policy(self, epoch: int) -> bool:
         """Whether the policy is trained in this epoch."""
+        if self.turns is not None:
+            return self.turns.is_policys(epoch)
         return epoch > self.warm_up
+
+    def shows_full_graphs(self, epoch: int) -> bool:
+        """Whether batches without random masks are full graphs, not yet the policy's subgraphs."""
+        if self.turns is not None:
+            return self.turns.on_full_graphs
+        return epoch <= self.warm_up
 
     def progress(self, epoch: int) -> float:
         """Fraction of the policy's training that is complete after an epoch."""
@@ -137,6 +153,7 @@ class BilevelState:
     def parts(self) -> dict[str, Stateful]:
         """What a checkpoint holds, by name."""
         critic = {} if self.critic is None else {"critic": self.critic}
+        turns = {} if self.turns is None else {"turns": self.turns}
         learners = {f"learner_{number}": learner for number, learner in enumerate(self.learners)}
         return {
             "policy": self.model.policy,
@@ -146,6 +163,7 @@ class BilevelState:
             "stopping": self.stopping,
             "random": self.random,
             **critic,
+            **turns,
             **learners,
         }
 
@@ -160,17 +178,27 @@ class BilevelState:
             self.selection_batches,
             self.config.reward,
             self.config.training.balanced,
+            self.config.ppo.predict_from == "sample",  # Deviation D17: by default the mode
         )
         accuracy_now = metrics.get("selection_balanced_accuracy", metrics["selection_accuracy"])
-        for learner in self.learners:
-            learner.schedule.step(accuracy_now)
+        if self.turns is None or self.trains_classifiers(epoch):
+            for learner in self.learners:
+                learner.schedule.step(accuracy_now)
         if not self.trains_policy(epoch):
             del metrics["selection_reward"]  # there is no policy to reward yet
             return metrics
         self.schedule.step(metrics["selection_reward"])
         if epoch > self.warm_up + int(UNSELECTABLE * self._policy_epochs):
-            self.stopping.step((metrics["selection_reward"],), epoch)
+            self.stopping.step(self._score(metrics["selection_reward"], accuracy_now), epoch)
         return metrics
+
+    def _score(self, reward: float, accuracy_now: float) -> tuple[float, ...]:
+        """By what an epoch is selected.
+
+        At lambda 0 every epoch whose mode keeps everything has a reward of 0: where the classifier
+        is trained along with its policy, the more accurate one is better.
+        """
+        return (reward, accuracy_now) if self.student in self.referees else (reward,)
 
     def restore_selected(self) -> None:
         """Put the weights of the selected epoch into the model.
@@ -197,7 +225,7 @@ def fit_classifiers(state: BilevelState, epoch: int) -> dict[str, float]:
         size, removal = config.training.batch_size, model.policy.removal
         losses = state.stacked.fit(masked_chunks(state.learners, size, removal, random, teachers))
     else:
-        warm_up = not state.trains_policy(epoch)
+        warm_up = state.shows_full_graphs(epoch)
         taught = [teachers, *(None for _ in state.learners[1:])]
         losses = [
             learner.fit(training_batches(model, learner, config, warm_up, random, teacher))
@@ -207,14 +235,19 @@ def fit_classifiers(state: BilevelState, epoch: int) -> dict[str, float]:
     return {"loss": losses[0]}
 
 
-def update_policy(state: BilevelState, rollouts: Sequence[RewardedRollout], epoch: int) -> None:
-    """PPO updates of the policy on an epoch's rollouts, Eq. (5)."""
+def update_policy(
+    state: BilevelState, rollouts: Sequence[RewardedRollout], epoch: int
+) -> dict[str, float]:
+    """PPO updates of the policy on an epoch's rollouts, Eq. (5); tells the loss with a critic."""
     policy = state.model.policy
     config = _entropy_annealed(state.config.ppo, state.progress(epoch))
     state.updates.run(rollouts, config)
     state.averaged.update_parameters(policy)
     size = float(sum(weights.detach().abs().sum() for weights in policy.parameters()))
     _check_finite(state, "size of the policy's weights", size, epoch, "ppo")
+    if state.critic is None:
+        return {}
+    return {"ppo_loss": float(torch.stack(state.updates.losses).mean())}
 
 
 @torch.no_grad()
@@ -223,14 +256,17 @@ def selection_metrics(
     batches: Sequence[Batch],
     config: RewardConfig,
     balanced: bool = False,
+    sample: bool = False,
 ) -> dict[str, float]:
     """Accuracy, kept ratio and :func:`selection_reward` of the mode on the selection part.
+
+    Or of one sample per graph.
 
     Of a policy that sees lambda, they are means over the values that the batches have.
     Where classes are balanced, the reward is the mean over the classes.
     """
     model.eval()
-    choices = [model.choose(batch) for batch in batches]
+    choices = [model.choose(batch, sample) for batch in batches]
     logits = [of_graphs(model.classifier, choice.subgraph.batch) for choice in choices]
     probs = torch.cat(logits).softmax(-1)
     ratio = torch.cat([choice.elements.kept_ratio(choice.removed) for choice in choices])

@@ -10,7 +10,13 @@ from torch.nn.functional import one_hot
 
 from cores import ppo
 from cores.config import PPOConfig, RewardConfig
-from cores.conformal import aps_scores, conformal_quantile, lac_scores, prediction_sets
+from cores.conformal import (
+    aps_scores,
+    conformal_quantile,
+    lac_scores,
+    predicted_and_below,
+    prediction_sets,
+)
 from cores.evaluation.predictions import EVALUATION_BATCH, true_scores
 from cores.graphs.batches import cut
 from cores.graphs.shares import of_graphs
@@ -19,7 +25,12 @@ from cores.graphs.subgraphs import Elements
 from cores.models.policy import Critic
 from cores.models.sparse import SparseClassifier
 from cores.ppo import RewardedRollout, Rollout
-from cores.reward import conformal_reward, performance_reward, sparsity_reward
+from cores.reward import (
+    conformal_reward,
+    performance_reward,
+    sparsity_reward,
+    squared_sparsity_reward,
+)
 from cores.training.balance import balanced_order
 from cores.training.learner import Learner
 from cores.training.state import RandomState
@@ -36,6 +47,11 @@ class Outcome:
     kept_ratio: Float[Tensor, "samples graphs"]
     restored: Bool[Tensor, "samples graphs"]
     """Graphs that had lost everything."""
+
+    @property
+    def all_or_nothing(self) -> Bool[Tensor, "samples graphs"]:
+        """Graphs that had lost everything, or nothing though there was something to lose."""
+        return (self.kept_ratio == 1) & (self.rollout.elements.count > 0)  # restored ones included
 
 
 @torch.no_grad()
@@ -136,7 +152,10 @@ def reward_quantile(
 def rollout_reward(
     outcome: Outcome, q_hat: Float[Tensor, ""], config: RewardConfig
 ) -> Float[Tensor, "samples graphs"]:
-    """Eq. (7) of every sample, less the penalty where everything had been removed."""
+    """Eq. (7) of every sample, less the penalty where everything had been removed.
+
+    With ``penalise_full`` also where nothing had been.
+    """
     samples, graphs = outcome.kept_ratio.shape
     probs = outcome.probs.flatten(0, 1)  # [S * B, K]
     batch = outcome.rollout.elements.batch
@@ -145,12 +164,21 @@ def rollout_reward(
     sets = reward_sets(probs, q_hat, config)
     reward = conformal_reward(
         performance_reward(probs, labels),
-        sparsity_reward(outcome.kept_ratio.flatten(), config.desired_ratio),
+        _sparsity(outcome.kept_ratio.flatten(), config),
         sets,
         labels,
         lam,
+        config.scale,
     )
-    return reward.view(samples, graphs) - config.penalty_size * outcome.restored
+    penalised = outcome.all_or_nothing if config.penalise_full else outcome.restored
+    return reward.view(samples, graphs) - config.penalty_size * penalised
+
+
+def _sparsity(
+    kept_ratio: Float[Tensor, " graphs"], config: RewardConfig
+) -> Float[Tensor, " graphs"]:
+    sparsity = squared_sparsity_reward if config.square_sparsity else sparsity_reward
+    return sparsity(kept_ratio, config.desired_ratio)
 
 
 def rewarded(
@@ -159,10 +187,16 @@ def rewarded(
     config: RewardConfig,
     critic: Critic | None,
 ) -> list[RewardedRollout]:
-    """The rollouts with their rewards and advantages."""
+    """The rollouts with their rewards and advantages.
+
+    A critic begins with the mean of the first rewards that it sees.
+    """
+    rewards = [rollout_reward(outcome, q_hat, config) for outcome in outcomes]
+    if critic is not None:
+        critic.begin_at(torch.cat([each.flatten() for each in rewards]).mean())
     return [
-        outcome.rollout.rewarded(rollout_reward(outcome, q_hat, config), critic)
-        for outcome in outcomes
+        outcome.rollout.rewarded(each, critic)
+        for outcome, each in zip(outcomes, rewards, strict=True)
     ]
 
 
@@ -176,7 +210,10 @@ def reward_sets(
     q-hat follows the policy, it would punish every subgraph that is less sure than the rest: only
     keeping everything is safe then.
     """
-    sets = prediction_sets(SCORES[config.score](probs), q_hat)
+    scores = SCORES[config.score](probs)
+    if config.sets == "below-or-predicted":
+        return predicted_and_below(probs, scores, q_hat)
+    sets = prediction_sets(scores, q_hat)
     empty = ~sets.any(dim=-1, keepdim=True)
     if config.empty_set == "predicted":
         return sets | (empty & one_hot(probs.argmax(dim=-1), probs.size(-1)).bool())
@@ -192,13 +229,14 @@ def selection_reward(
 ) -> Float[Tensor, " graphs"]:
     """Eq. (7) with the predicted label alone as the prediction set: what epochs are selected by.
 
-    It weighs accuracy, confidence and sparsity by the run's lambda and d, and needs no quantile, so
-    that epochs can be compared.
+    It weighs accuracy, confidence and sparsity by the run's lambda, d and scale, and needs no
+    quantile, so that epochs can be compared.
     """
     return conformal_reward(
         performance_reward(probs, labels),
-        sparsity_reward(kept_ratio, config.desired_ratio),
+        _sparsity(kept_ratio, config),
         one_hot(probs.argmax(-1), probs.size(-1)).bool(),
         labels,
         config.lam if lam is None else lam,
+        config.scale,
     )

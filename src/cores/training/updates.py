@@ -124,12 +124,14 @@ class SharedUpdates(Updates):
     def gradients(self, batch: RewardedRollout, config: PPOConfig) -> Tensor:
         """Those of the whole mini-batch; returns its KL divergence."""
         graphs = batch.elements.batch.num_graphs
-        divergence = torch.zeros(())
+        loss, divergence = torch.zeros(2).unbind()
         self.optimizer.zero_grad()
         if graphs:
             loss, divergence = ppo_loss(self.policy, self.critic, batch, config)
             (loss * graphs).backward()
-        (mean,) = self.group.mean_gradients(self.weights, graphs, divergence * graphs)
+        sums = loss.detach() * graphs, divergence * graphs
+        mean_loss, mean = self.group.mean_gradients(self.weights, graphs, *sums)
+        self.losses.append(mean_loss)
         self.clip(config)
         return mean
 

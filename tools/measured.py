@@ -1,0 +1,22 @@
+"""The runs behind the committed rows, where a preset has changed since they were measured."""
+
+from collections.abc import Sequence
+
+from cores.config import RunConfig, merged
+from cores.paper.targets import runs_of
+
+EARLIER_PAPER = {"training": {"epochs": 300, "patience": 100}, "reward": {"scale": 1.0}}
+"""CORES at the ``paper`` preset of version 0.2, of which the committed rows are: shorter, and the
+published reward_scale left out."""
+
+
+def measured_runs(
+    target: str, datasets: Sequence[str], models: Sequence[str], splits: Sequence[int], preset: str
+) -> list[RunConfig]:
+    """The runs of a table or figure as they were measured."""
+    return [
+        RunConfig.from_settings(merged(run.settings, EARLIER_PAPER))
+        if run.preset == "paper" and run.spec.has_policy
+        else run
+        for run in runs_of(target, datasets, models, splits, preset)
+    ]
