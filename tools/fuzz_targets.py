@@ -542,7 +542,7 @@ def _built_rows() -> st.SearchStrategy[Case]:
     """Rows of results in which some cells are others."""
     (case, *_) = _result_rows()
     header, *known = FORMS[".csv"].read(case.files["runs.csv"])
-    assert tuple(header) == COLUMNS
+    assert set(header) <= set(COLUMNS)  # those of a version before have fewer
     cell = st.sampled_from(NUMBERS) | st.text(max_size=4) | st.floats(-1, 2).map(str)
     row = st.builds(
         lambda row, others: [others.get(name, old) for name, old in zip(header, row, strict=True)],

@@ -195,7 +195,7 @@ def broken(write_files: Callable[..., Path], tu_files: dict[str, str], tmp_path:
         (["--dataset", "x" * 5000], "File name too long"),
         (["--dataset", "/dev/null"], "/dev/null is no regular file"),
         (["--network.hidden_dim", "x"], "--network.hidden_dim: expected a whole number, got x"),
-        (["--preset", "best"], "--preset: expected one of default, paper, got best"),
+        (["--preset", "best"], "--preset: expected one of default, paper, authors, got best"),
         (["--wings", "2"], "unrecognized arguments: --wings 2"),
         (["--desird-ratio", "0.2"], "did you mean --desired-ratio"),
         (["--mix", "2"], "--mix must lie in [0, 1], got 2.0"),
