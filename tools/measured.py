@@ -5,9 +5,18 @@ from collections.abc import Sequence
 from cores.config import RunConfig, merged
 from cores.paper.targets import runs_of
 
+EARLIER_DEFAULT = {
+    "training": {"epochs": 240, "batch_size": 32},
+    "classifier_data": {"warm_up": 0.5, "distillation": 0.8},
+    "reward": {"dial": False, "target": "label", "desired_ratio": 0.3},
+    "ppo": {"effect_steps": 0, "env_steps": 160, "batch_size": 32},
+}
+"""CORES at the ``default`` preset of version 0.2, of which the committed rows are: one lambda."""
 EARLIER_PAPER = {"training": {"epochs": 300, "patience": 100}, "reward": {"scale": 1.0}}
 """CORES at the ``paper`` preset of version 0.2, of which the committed rows are: shorter, and the
 published reward_scale left out."""
+
+EARLIER = {"default": EARLIER_DEFAULT, "paper": EARLIER_PAPER}
 
 
 def measured_runs(
@@ -15,8 +24,8 @@ def measured_runs(
 ) -> list[RunConfig]:
     """The runs of a table or figure as they were measured."""
     return [
-        RunConfig.from_settings(merged(run.settings, EARLIER_PAPER))
-        if run.preset == "paper" and run.spec.has_policy
+        RunConfig.from_settings(merged(run.settings, EARLIER[run.preset]))
+        if run.preset in EARLIER and run.spec.has_policy
         else run
         for run in runs_of(target, datasets, models, splits, preset)
     ]

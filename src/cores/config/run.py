@@ -137,7 +137,8 @@ class RunConfig:
         """
         if self.removal is None or self.classifier_data.mix < 1:
             return None
-        kept = RewardConfig(referees=self.reward.referees, dial=self.reward.dial)
+        given = self.reward
+        kept = RewardConfig(referees=given.referees, dial=given.dial, target=given.target)
         return dataclasses.replace(self, reward=kept).key
 
     @property

@@ -48,6 +48,8 @@ class Policy(Network):
     ) -> None:
         super().__init__(dims.num_features)
         self.removal = removal
+        self.start = math.log(initial_removal / (1 - initial_removal))
+        """Every logit before training."""
         self.min_probability = min_probability
         self.register_buffer("lam", None if lam is None else torch.tensor(lam))
         self.lam: Tensor | None
@@ -56,10 +58,10 @@ class Policy(Network):
         self.encoder = Encoder(dims, _deterministic(config), conv)
         width = config.hidden_dim
         if removal != "edge":
-            self.node_head = _head(width + dims.num_features, initial_removal)
+            self.node_head = _head(width + dims.num_features, self.start)
         if removal != "node":
             self.edge_mixer = nn.Linear(width + dims.num_features, width)
-            self.edge_head = _head(width, initial_removal)
+            self.edge_head = _head(width, self.start)
 
     def forward(
         self,
@@ -87,6 +89,18 @@ class Policy(Network):
             ends = torch.relu_(ends)
             logits.append(self.edge_head(ends).squeeze(-1))  # [P]
         return torch.cat(logits) if len(logits) > 1 else logits[0]
+
+    @torch.no_grad()
+    def stretch(self, logits: Float[Tensor, " elements"], spread: float) -> None:
+        """Scale the logits so that these spread so far around the start, as standard deviation."""
+        if logits.numel() < 2:
+            return
+        factor, mean = spread / logits.std().clamp(min=1e-3), logits.mean()
+        heads = [head for name, head in self.named_children() if name.endswith("_head")]
+        for head in heads:
+            assert isinstance(head, nn.Linear)
+            head.weight.mul_(factor)
+            head.bias.sub_(mean).mul_(factor).add_(self.start)
 
     def probabilities(self, logits: Float[Tensor, " elements"]) -> Float[Tensor, " elements"]:
         """Probability of removal."""
@@ -141,13 +155,13 @@ def _deterministic(config: NetworkConfig) -> NetworkConfig:
     return replace(config, dropout=0.0, batch_norm=False)
 
 
-def _head(width: int, probability: float) -> nn.Linear:
-    """One unit that starts at the given probability, whatever the graph.
+def _head(width: int, logit: float) -> nn.Linear:
+    """One unit that starts at the given logit, whatever the graph.
 
     Its weights start at zero: embeddings are sums over neighbours, and random weights on large sums
     would start some graphs with probabilities that no gradient moves.
     """
     head = nn.Linear(width, 1)
     nn.init.zeros_(head.weight)
-    nn.init.constant_(head.bias, math.log(probability / (1 - probability)))
+    nn.init.constant_(head.bias, logit)
     return head

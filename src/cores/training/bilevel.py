@@ -21,6 +21,7 @@ from cores.models.sparse import SparseClassifier
 from cores.ppo import RewardedRollout
 from cores.training.balance import class_mean
 from cores.training.dial import at_every_setting, sparsest_setting
+from cores.training.effects import fit_effects
 from cores.training.journal import Journal, Stateful
 from cores.training.learner import Learner, Teachers, masked_chunks, training_batches
 from cores.training.optimizer import adam
@@ -55,9 +56,9 @@ def train(state: "BilevelState", journal: Journal, report: Report = no_report) -
         if state.trains_classifiers(epoch):  # lines 3-7, Eq. (6)
             metrics |= fit_classifiers(state, epoch)
         if state.trains_policy(epoch):
-            outcomes = roll_out(  # lines 8-12
-                model, referees, config.ppo, state.random, config.training.balanced
-            )
+            if config.ppo.effect_steps and state.policy_is_new:
+                start_policy(state)
+            outcomes = state.roll_out()  # lines 8-12
             q_hat = reward_quantile(model, student, referees, outcomes, config.reward)  # line 13
             rollouts = rewarded(outcomes, q_hat, config.reward, state.critic)  # line 14, Eq. (7)
             metrics |= rollout_metrics(rollouts, outcomes, q_hat)
@@ -98,6 +99,7 @@ class BilevelState:
     ) -> None:
         self.model, self.critic, self.config, self.random = model, critic, config, random
         self.student, self.referees = student, referees
+        self.selection_graphs = selection_graphs
         self.learners = [student, *(referee for referee in referees if referee is not student)]
         self.stacked = None
         weighted_targets = config.training.class_weights and config.reward.referees > 0
@@ -139,6 +141,11 @@ class BilevelState:
             return self.turns.is_policys(epoch)
         return epoch > self.warm_up
 
+    @property
+    def policy_is_new(self) -> bool:
+        """Whether PPO has not changed the policy yet."""
+        return int(self.averaged.n_averaged) == 0
+
     def shows_full_graphs(self, epoch: int) -> bool:
         """Whether batches without random masks are full graphs, not yet the policy's subgraphs."""
         if self.turns is not None:
@@ -148,6 +155,12 @@ class BilevelState:
     def progress(self, epoch: int) -> float:
         """Fraction of the policy's training that is complete after an epoch."""
         return (epoch - self.warm_up) / self._policy_epochs
+
+    def roll_out(self) -> list[Outcome]:
+        """Actions of the policy on an epoch's graphs, and what the referees make of them."""
+        balanced = self.config.training.balanced
+        target = "label" if self.student in self.referees else self.config.reward.target
+        return roll_out(self.model, self.referees, self.config.ppo, self.random, balanced, target)
 
     @property
     def parts(self) -> dict[str, Stateful]:
@@ -210,7 +223,8 @@ class BilevelState:
         self.model.load_state_dict(self.selected.state_dict())
         if self.model.policy.lam is not None:
             max_loss, balanced = self.config.reward.max_loss, self.config.training.balanced
-            chosen = sparsest_setting(self.model, self.referees, max_loss, balanced)
+            graphs = self.selection_graphs
+            chosen = sparsest_setting(self.model, self.referees, graphs, max_loss, balanced)
             self.model.policy.lam.fill_(chosen)
 
 
@@ -233,6 +247,12 @@ def fit_classifiers(state: BilevelState, epoch: int) -> dict[str, float]:
         ]
     _check_finite(state, "loss", sum(losses), epoch, "training")
     return {"loss": losses[0]}
+
+
+def start_policy(state: BilevelState) -> None:
+    """Begin where the removal of an element costs the referees least (Deviation D19)."""
+    policy, balanced = state.model.policy, state.config.training.balanced
+    fit_effects(policy, state.referees, state.config.ppo.effect_steps, state.random, balanced)
 
 
 def update_policy(

@@ -7,9 +7,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import one_hot
+from torch_geometric.data import Batch
 
 from cores import ppo
 from cores.config import PPOConfig, RewardConfig
+from cores.config.policy import Target
 from cores.conformal import (
     aps_scores,
     conformal_quantile,
@@ -43,6 +45,8 @@ class Outcome:
     """What referees predict from the subgraphs of a rollout."""
 
     rollout: Rollout
+    labels: Int[Tensor, " graphs"]
+    """What a subgraph is to be predicted as."""
     probs: Float[Tensor, "samples graphs classes"]
     kept_ratio: Float[Tensor, "samples graphs"]
     restored: Bool[Tensor, "samples graphs"]
@@ -61,34 +65,40 @@ def roll_out(
     config: PPOConfig,
     random: RandomState,
     balanced: bool = False,
+    target: Target = "label",
 ) -> list[Outcome]:
     """Sample actions on graphs that a referee was not trained on, and let it predict.
 
     Where classes are balanced, the graphs are drawn so that every class is as frequent.
     """
-    drawn = [_drawn(referee.policy_graphs, config, random, balanced) for referee in referees]
-    parts = list(zip(referees, drawn, strict=True))
+    parts = [
+        (referee, drawn(referee.policy_graphs, config.env_steps, random, balanced))
+        for referee in referees
+    ]
     if referees[0].policy_graphs.store.device.type == "cuda":  # waits least if all come at once
-        return [_outcome(model, parts, config.samples)]
+        return [_outcome(model, parts, config.samples, target)]
     return [  # a CPU is quickest at sizes that its cache holds
-        _outcome(model, [(referee, index)], config.samples)
+        _outcome(model, [(referee, index)], config.samples, target)
         for referee, chosen in parts
         for index in chosen.split(config.batch_size)
     ]
 
 
-def _drawn(
-    graphs: GraphView, config: PPOConfig, random: RandomState, balanced: bool
+def drawn(
+    graphs: GraphView, most: int, random: RandomState, balanced: bool
 ) -> Int[Tensor, " chosen"]:
-    """Graphs to sample actions on, by their places in the store."""
+    """So many of the graphs, at random; all, if there are fewer. By their places in the store."""
     if balanced:  # Deviation D15
-        size = min(config.env_steps, len(graphs))
+        size = min(most, len(graphs))
         return graphs.index[balanced_order(graphs.y, size, random.batches)]
-    return graphs.order(random.batches)[: config.env_steps]
+    return graphs.order(random.batches)[:most]
 
 
 def _outcome(
-    model: SparseClassifier, parts: Sequence[tuple[Learner, Int[Tensor, " _"]]], samples: int
+    model: SparseClassifier,
+    parts: Sequence[tuple[Learner, Int[Tensor, " _"]]],
+    samples: int,
+    target: Target,
 ) -> Outcome:
     """Of one rollout on the graphs of all parts, each predicted by its referee."""
     store = parts[0][0].policy_graphs.store
@@ -102,7 +112,7 @@ def _outcome(
         Elements.of(piece, removal)
         for piece in cut(elements.batch, [len(index) for _, index in parts])
     ]
-    probs = []
+    probs, labels = [], []
     for (referee, index), piece, gone in zip(
         parts, pieces, elements.split(removed, pieces), strict=True
     ):
@@ -110,7 +120,26 @@ def _outcome(
         subgraph = copies.subgraph(piece.flattened(gone))
         logits = of_graphs(referee.classifier, subgraph.batch)  # [S * B, K]
         probs.append(logits.softmax(dim=-1).unflatten(0, (samples, len(index))))
-    return Outcome(rollout, torch.cat(probs, dim=1), elements.kept_ratio(removed), restored)
+        labels.append(_labels(referee, piece.batch, target))
+    return Outcome(
+        rollout,
+        torch.cat(labels),
+        torch.cat(probs, dim=1),
+        elements.kept_ratio(removed),
+        restored,
+    )
+
+
+def _labels(referee: Learner, batch: Batch, target: Target) -> Int[Tensor, " graphs"]:
+    """What the subgraphs of these graphs are to be predicted as.
+
+    Deviation D18: as the referee predicts the full graph, whatever the label. A policy that is
+    rewarded for labels learns those of its own graphs by heart where there are few: which part to
+    keep so that a referee that errs is right for once. On other graphs that part means nothing.
+    """
+    if target == "label":
+        return batch.y
+    return of_graphs(referee.classifier, batch).argmax(dim=-1)
 
 
 @torch.no_grad()
@@ -139,11 +168,7 @@ def reward_quantile(
             for batch in student.train_graphs.batches(EVALUATION_BATCH)
         ]
     else:
-        pairs = [
-            (probs, outcome.rollout.elements.batch.y)
-            for outcome in outcomes
-            for probs in outcome.probs
-        ]
+        pairs = [(probs, outcome.labels) for outcome in outcomes for probs in outcome.probs]
     scores = [true_scores(scores_of(probs), labels) for probs, labels in pairs]
     return conformal_quantile(torch.cat(scores), config.alpha)
 
@@ -159,7 +184,7 @@ def rollout_reward(
     samples, graphs = outcome.kept_ratio.shape
     probs = outcome.probs.flatten(0, 1)  # [S * B, K]
     batch = outcome.rollout.elements.batch
-    labels = batch.y.repeat(samples)
+    labels = outcome.labels.repeat(samples)
     lam = batch.lam.repeat(samples) if "lam" in batch else config.lam
     sets = reward_sets(probs, q_hat, config)
     reward = conformal_reward(
