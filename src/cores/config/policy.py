@@ -144,9 +144,9 @@ class PPOConfig:
     the ``paper`` preset does none of that.
     """
 
-    effect_steps: int = 400
-    """Gradient steps before PPO that fit the policy's logits to what the removal of an element
-    costs (Deviation D19); 0: every element starts with the same probability (the paper)."""
+    effect_steps: int = 5
+    """Gradient steps before PPO, for every epoch of it, that fit the policy's logits to what the
+    removal of an element costs (Deviation D19); 0: all elements start alike (the paper)."""
     env_steps: int = 320
     """Graphs rolled out per referee and epoch, drawn at random; all, if there are fewer."""
     samples: int = 8

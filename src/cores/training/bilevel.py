@@ -251,8 +251,9 @@ def fit_classifiers(state: BilevelState, epoch: int) -> dict[str, float]:
 
 def start_policy(state: BilevelState) -> None:
     """Begin where the removal of an element costs the referees least (Deviation D19)."""
-    policy, balanced = state.model.policy, state.config.training.balanced
-    fit_effects(policy, state.referees, state.config.ppo.effect_steps, state.random, balanced)
+    policy, config = state.model.policy, state.config
+    steps = config.ppo.effect_steps * (config.training.epochs - state.warm_up)
+    fit_effects(policy, state.referees, steps, state.random, config.training.balanced)
 
 
 def update_policy(
