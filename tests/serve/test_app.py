@@ -49,7 +49,7 @@ def refused(answer: Any, status: int) -> str:
 
 
 def test_every_answer_has_the_headers_that_keep_others_out(molecules: Client) -> None:
-    for path in ("/", "/explorer.css", "/explorer.js", "/details.js", "/icon.svg", "/api/none"):
+    for path in ("/", "/explorer.css", "/explorer.js", "/editor.js", "/icon.svg", "/api/none"):
         headers = molecules.get(path).headers
         policy = headers["content-security-policy"]
         assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'")
