@@ -79,6 +79,35 @@ def graphs(served: Callable[[Path], Client], graph_run: Path) -> Client:
     return served(graph_run)
 
 
+@pytest.fixture
+def asked() -> Callable[..., Any]:
+    """What the server says of graphs that it can use."""
+
+    def ask(client: Client, body: str | bytes, name: str = "pasted.smi", **query: Any) -> Any:
+        """What the server says of graphs that it can use."""
+        answer = client.post("/api/graphs", content=body, params={"name": name, **query})
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    return ask
+
+
+@pytest.fixture
+def refused() -> Callable[..., Any]:
+    """The line that tells why, of an answer that is a refusal."""
+
+    def check(answer: Any, status: int) -> str:
+        """The line that tells why, of an answer with this status."""
+        assert answer.status_code == status, answer.text
+        assert list(answer.json()) == ["error"]
+        line = answer.json()["error"]
+        assert len(line.splitlines()) == 1
+        assert "cores-serve-" not in line, "a path of the server's"
+        return str(line)
+
+    return check
+
+
 @pytest.fixture(scope="module")
 def address() -> Iterator[Callable[[Path], str]]:
     """Where the page of a run is."""
