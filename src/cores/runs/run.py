@@ -156,14 +156,8 @@ def evaluate_run(
     in the seed, whether those keep the same.
     """
     chosen_device = choose_device(device)
-    trained = TrainedModel.load(out).at(lam)
+    trained = TrainedModel.load(out).at(lam).with_sets(alpha, score, per_class)
     config = trained.config
-    config = replace(
-        config,
-        alpha=config.alpha if alpha is None else alpha,
-        sets=config.sets.changed(score, per_class),
-    )
-    trained = replace(trained, config=config)
     if config.removal is not None:
         sample = sample or config.ppo.predict_from == "sample"
     sampler = _with_policy(trained, "sample", out) if sample else None
