@@ -48,7 +48,12 @@ class RewardConfig:
     ``lam`` is not used then."""
     max_loss: float = 0.02
     """Where a dial is set after training: the sparsest setting at which the referees lose no more
-    accuracy than this on graphs they were not trained on."""
+    accuracy than this on graphs they were not trained on. The policy was trained on these graphs:
+    without ``promised`` this is no promise."""
+    promised: bool = False
+    """Whether half of the calibration part sets the dial in the referees' place, with the promise
+    that of every class no more than ``max_loss`` is right on the full graph and wrong on the kept
+    part; the short option ``--max-loss`` says so, and ``cores tune`` does it after training."""
     desired_ratio: float = 0.3
     """d: the kept ratio at which the sparsity reward reaches 0.95."""
     alpha: float = 0.09
@@ -83,6 +88,14 @@ class RewardConfig:
             f"`desired_ratio` must lie in (0, 1), got {self.desired_ratio}",
         )
         require(0 <= self.max_loss < 1, f"`max_loss` must lie in [0, 1), got {self.max_loss}")
+        require(
+            not self.promised or self.dial,
+            "`max_loss` is promised of a model with a dial; set reward.dial to true",
+        )
+        require(
+            not self.promised or self.max_loss > 0,
+            f"`max_loss` must be positive to be promised, got {self.max_loss}",
+        )
         require(
             not self.dial or self.referees > 0,
             "reward.dial needs referees: they tell what a setting loses",
