@@ -16,7 +16,7 @@ from cores.config import RunConfig
 from cores.config.policy import SETTINGS
 from cores.data.synthetic import ba_motifs
 from cores.errors import UserError
-from cores.runs.promise import Promise, tuned_model
+from cores.runs.promise import Promise, promised_model, tuned_model
 from cores.runs.run import evaluate_run, train_run
 from cores.runs.trained import DialCalibration, TrainedModel
 from cores.runs.tune import tune_run
@@ -124,6 +124,23 @@ def test_where_every_setting_loses_too_much_the_dial_is_left_alone(trained: Trai
     wrong = dial.full_probs.flip(1).expand(len(SETTINGS), -1, -1)
     with pytest.raises(UserError, match=r"no setting keeps this promise: .* 1.000 on average"):
         tuned_model(replace(trained, dial=replace(dial, probs=wrong)), IN_EXPECTATION)
+
+
+def test_graphs_that_were_asked_in_vain_calibrate_nothing(trained: TrainedModel) -> None:
+    """They have been looked at; what becomes of the sets must not depend on their answer."""
+    dial, config = trained.dial, trained.config
+    assert dial is not None
+    promised = replace(config.reward, promised=True, max_loss=0.1)
+    asked = replace(trained, config=replace(config, reward=promised))
+    wrong = dial.full_probs.flip(1).expand(len(SETTINGS), -1, -1)
+    found, said = promised_model(replace(asked, dial=replace(dial, probs=wrong)))
+    assert said["promise"] is None
+    assert said["no_promise"].startswith("no setting keeps this promise")
+    assert found.lam == trained.lam
+    assert len(found.calibration) == GRAPHS // 2
+    given, said = promised_model(asked)
+    assert given.lam == said["promise"]["lam"] != trained.lam
+    assert promised_model(trained) == (trained, {}), "nothing was asked for"
 
 
 def test_a_model_without_a_dial_has_nothing_to_tune(trained: TrainedModel) -> None:

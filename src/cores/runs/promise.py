@@ -12,7 +12,7 @@ from torch import Tensor
 from cores import risk
 from cores.config.policy import SETTINGS
 from cores.errors import UserError
-from cores.runs.trained import TrainedModel, setting
+from cores.runs.trained import DialCalibration, TrainedModel, setting
 
 LOSSES: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
     "excess": risk.excess_errors,
@@ -34,6 +34,14 @@ class Promise:
     """Probability that it holds for this model; None: on average over calibration parts."""
     per_class: bool
     """Whether it holds for every class."""
+
+
+class NoSettingError(UserError):
+    """No setting keeps a promise that there are graphs enough for: these have been looked at."""
+
+    def __init__(self, message: str, choosing: Int[Tensor, " choosing"]) -> None:
+        super().__init__(message)
+        self.choosing = choosing
 
 
 def tuned_model(trained: TrainedModel, promise: Promise) -> tuple[TrainedModel, dict[str, Any]]:
@@ -67,13 +75,13 @@ def tuned_model(trained: TrainedModel, promise: Promise) -> tuple[TrainedModel, 
     place = risk.sparsest(mask, kept)
     if place is None:
         least = float(losses.double().mean(dim=0).min())
-        raise UserError(
+        raise NoSettingError(
             f"no setting keeps this promise: the least that {len(choosing)} graphs lose is "
-            f"{least:.3f} on average, and chance needs room; allow more than {promise.max_loss:g}"
+            f"{least:.3f} on average, and chance needs room; allow more than {promise.max_loss:g}",
+            choosing,
         )
     lam = SETTINGS[-1 - place]
-    dial = replace(dial, chosen_by=choosing)
-    tuned = replace(trained.at(lam), calibration=dial.calibration(setting(lam)), dial=dial)
+    tuned = _set(trained, dial, lam, choosing)
     return tuned, {
         "lam": lam,
         "max_loss": promise.max_loss,
@@ -91,7 +99,8 @@ def promised_model(trained: TrainedModel) -> tuple[TrainedModel, dict[str, Any]]
     """The model of a training that was asked for a promise, and what its metrics say of that.
 
     Where the promise cannot be given, the dial stays where the training has set it, and the metrics
-    say why.
+    say why. Graphs that were too few all calibrate; graphs that were looked at, and allow no
+    setting, have had their say all the same, and calibrate nothing.
     """
     reward = trained.config.reward
     if trained.lam is None or not reward.promised:
@@ -99,9 +108,21 @@ def promised_model(trained: TrainedModel) -> tuple[TrainedModel, dict[str, Any]]
     promise = Promise(reward.max_loss, "excess", None, per_class=True)
     try:
         tuned, found = tuned_model(trained, promise)
+    except NoSettingError as error:
+        assert trained.dial is not None
+        tuned = _set(trained, trained.dial, trained.lam, error.choosing)
+        return tuned, {"promise": None, "no_promise": str(error)}
     except UserError as error:
         return trained, {"promise": None, "no_promise": str(error)}
     return tuned, {"promise": found}
+
+
+def _set(
+    trained: TrainedModel, dial: DialCalibration, lam: float, choosing: Int[Tensor, " choosing"]
+) -> TrainedModel:
+    """A model at a setting that some calibration graphs chose, calibrated by the others."""
+    dial = replace(dial, chosen_by=choosing)
+    return replace(trained.at(lam), calibration=dial.calibration(setting(lam)), dial=dial)
 
 
 def _choosing(labels: Int[Tensor, " graphs"], promise: Promise) -> Int[Tensor, " choosing"]:
