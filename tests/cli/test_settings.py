@@ -29,6 +29,22 @@ def test_without_options_the_defaults_hold() -> None:
     assert config() == RunConfig()
 
 
+def test_a_loss_that_is_named_is_promised(ask: Ask) -> None:
+    dial = ("--reward.dial", "true")
+    reward = config(*dial, "--max-loss", "0.02").reward
+    assert (reward.max_loss, reward.promised) == (0.02, True)
+    assert not config(*dial).reward.promised
+    assert not config(*dial, "--reward.max_loss", "0.1").reward.promised
+    assert not config(*dial, "--max-loss", "0.1", "--reward.promised", "false").reward.promised
+    for options, told in (
+        (("--max-loss", "0.02"), "--max-loss is promised of a model with a dial; set reward.dial"),
+        ((*dial, "--max-loss", "0"), "--max-loss must be positive to be promised, got 0.0"),
+    ):
+        status, out, err = ask("train", *options)
+        assert (status, out, err.count("\n")) == (2, "", 1)
+        assert told in err
+
+
 @pytest.mark.parametrize("new", INTRODUCED_AS)
 def test_an_old_option_is_taken_and_its_new_name_told(
     new: str, capsys: pytest.CaptureFixture[str]

@@ -6,7 +6,14 @@ from typing import Any
 import pytest
 
 from cores.config import RunConfig, SetsConfig
-from cores.runs.verdict import DENSE, ENOUGH_POLICY_EPOCHS, JUDGE_GAP, SMALL_TEST, verdicts
+from cores.runs.verdict import (
+    DENSE,
+    ENOUGH_POLICY_EPOCHS,
+    JUDGE_GAP,
+    SMALL_TEST,
+    promise_sentence,
+    verdicts,
+)
 
 GOOD: dict[str, Any] = {
     "accuracy": 0.98,
@@ -246,3 +253,18 @@ def test_a_small_test_part_is_told_after_the_headline() -> None:
     assert found["small-test"] == (
         "Measured on 14 test graphs: read differences below 22 points as noise."
     )
+
+
+def test_a_promise_says_how_much_of_whom_and_by_whom() -> None:
+    found = {"lam": 0.35, "max_loss": 0.025, "loss": "excess", "per_class": True, "graphs": 1200}
+    found |= {"confidence": None}
+    assert promise_sentence(found) == (
+        "Of every class, at most 2.5 % are right on the full graph and wrong on the kept part, on "
+        "average over calibration parts: promised at lambda 0.35 by 1,200 calibration graphs, for "
+        "new graphs that are like them."
+    )
+    sure = promise_sentence(found | {"confidence": 0.9, "per_class": False, "loss": "accuracy"})
+    assert sure.startswith("Of all graphs, at most 2.5 % less are right than on the full graphs, ")
+    assert "with a confidence of 90 %" in sure
+    assert said(no_promise="too few graphs")["promise"].startswith("No promise: too few graphs. ")
+    assert "promise" not in said()

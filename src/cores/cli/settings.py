@@ -28,12 +28,15 @@ SHORT = {
     "epochs": "training.epochs",
     "desired_ratio": "reward.desired_ratio",
     "lam": "reward.lam",
+    "max_loss": "reward.max_loss",
     "mix": "classifier_data.mix",
     "score": "sets.score",
     "per_class": "sets.per_class",
     "split_type": "parts.kind",
 }
 """Settings of groups with a short option of their own."""
+IMPLIED = {"max_loss": ("reward.promised", True)}
+"""What giving a short option decides beside its own setting."""
 FLAGS = {
     "class_weights": ("training.balance", "always", "Let rare classes count as much as others")
 }
@@ -47,7 +50,8 @@ BRIEF = {
     "alpha": "Error rate of the prediction sets",
     "epochs": "Most epochs",
     "desired_ratio": "d: kept ratio at which the sparsity reward reaches 0.95",
-    "lam": "Lambda: weight of performance against sparsity",
+    "lam": "Lambda: accuracy against sparsity",
+    "max_loss": "With a dial: promise this loss, as `cores tune` does",
     "mix": "Share of batches with random masks",
     "score": "Conformal score of the prediction sets",
     "per_class": "One quantile per class",
@@ -82,6 +86,8 @@ def add_settings(parser: CommandParser) -> None:
     for name, path in SHORT.items():
         group, _, setting = path.partition(".")
         option = _options(groups[group])[setting]
+        if name in IMPLIED:
+            option["shown_default"] += ", not promised"
         if option["type"] is bool:
             option |= {"action": ActionYesNo(no_prefix="no-"), "type": None, "metavar": None}
         parser.add_setting(shown, "--" + name.replace("_", "-"), BRIEF[name], **option)
@@ -185,6 +191,10 @@ def _given(options: Namespace) -> dict[str, Any]:
         if name in found:
             group, _, setting = path.partition(".")
             settings = merged(settings, {group: {setting: found[name]}})
+            if name in IMPLIED:
+                implied, given = IMPLIED[name]
+                group, _, setting = implied.partition(".")
+                settings = merged({group: {setting: given}}, settings)
     for name, (path, value, _) in FLAGS.items():
         if found.get(name):
             group, _, setting = path.partition(".")

@@ -51,7 +51,12 @@ class RewardConfig:
     ``lam`` is not used then."""
     max_loss: float = 0.02
     """Where a dial is set after training: the sparsest setting that loses no more accuracy than
-    this, neither on the selection part nor for the referees on graphs they were not trained on."""
+    this, neither on the selection part nor for the referees on graphs they were not trained on. The
+    policy has seen both: without ``promised`` this is no promise."""
+    promised: bool = False
+    """Whether half of the calibration part sets the dial instead, with the promise
+    that of every class no more than ``max_loss`` is right on the full graph and wrong on the kept
+    part; the short option ``--max-loss`` says so, and ``cores tune`` does it after training."""
     desired_ratio: float = 0.2
     """d: the kept ratio at which the sparsity reward reaches 0.95."""
     alpha: float = 0.09
@@ -89,6 +94,14 @@ class RewardConfig:
             f"`desired_ratio` must lie in (0, 1), got {self.desired_ratio}",
         )
         require(0 <= self.max_loss < 1, f"`max_loss` must lie in [0, 1), got {self.max_loss}")
+        require(
+            not self.promised or self.dial,
+            "`max_loss` is promised of a model with a dial; set reward.dial to true",
+        )
+        require(
+            not self.promised or self.max_loss > 0,
+            f"`max_loss` must be positive to be promised, got {self.max_loss}",
+        )
         require(
             not self.dial or self.referees > 0,
             "reward.dial needs referees: they tell what a setting loses",
