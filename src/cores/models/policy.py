@@ -13,6 +13,7 @@ from torch_geometric.data import Batch
 from cores.config import NetworkConfig, Removal
 from cores.data.dataset import Dims
 from cores.graphs.batches import as_batch, with_pairs
+from cores.graphs.sums import EdgeSums, edge_sums
 from cores.models.encoder import Encoder
 from cores.models.network import Network, pooled
 
@@ -76,7 +77,8 @@ class Policy(Network):
         if self.lam is not None:
             lam = graphs.get("lam", self.lam.expand(graphs.num_graphs))  # [B]
             features = torch.cat([features, lam[graphs.batch][:, None]], dim=-1)
-        h = self.encoder(features, graphs.edge_index, graphs.get("edge_attr"))  # [N, H]
+        sums = graphs.get("edge_sums")
+        h = self.encoder(features, graphs.edge_index, graphs.get("edge_attr"), sums=sums)  # [N, H]
         h = torch.cat([h, features], dim=-1)  # [N, H + F]
         logits = []
         if self.removal != "edge":
@@ -84,9 +86,7 @@ class Policy(Network):
         if self.removal != "node":
             graphs = with_pairs(graphs)
             mixed = self.edge_mixer(h)  # [N, H], before the gather: there are fewer nodes
-            first, second = graphs.pair_index
-            ends = mixed.index_select(0, first).add_(mixed.index_select(0, second))  # [P, H]
-            ends = torch.relu_(ends)
+            ends = torch.relu_(_sum_of_ends(mixed, graphs))  # [P, H]
             logits.append(self.edge_head(ends).squeeze(-1))  # [P]
         return torch.cat(logits) if len(logits) > 1 else logits[0]
 
@@ -148,6 +148,17 @@ class Critic(Network):
         h = self.embed(self.encoder, batch)
         value: Tensor = self.head(pooled(h, batch.batch, batch.num_graphs, ("mean", "add")))
         return value.squeeze(-1)
+
+
+def _sum_of_ends(
+    rows: Float[Tensor, "nodes hidden"], graphs: Batch
+) -> Float[Tensor, "pairs hidden"]:
+    """Of both ends of every undirected edge."""
+    sums: EdgeSums | None = graphs.get("pair_sums", edge_sums(graphs.pair_index, rows))
+    if sums is not None:
+        return sums.of_ends(rows)
+    first, second = graphs.pair_index
+    return rows.index_select(0, first).add_(rows.index_select(0, second))
 
 
 def _deterministic(config: NetworkConfig) -> NetworkConfig:
