@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cores.config import RunConfig, SetsConfig
+from cores.config import RewardConfig, RunConfig, SetsConfig
 from cores.runs.verdict import (
     DENSE,
     ENOUGH_POLICY_EPOCHS,
@@ -173,14 +173,18 @@ def test_a_random_part_as_good_is_no_reason(random: float, told: bool) -> None:
 
 def test_a_policy_that_keeps_all_is_told_why() -> None:
     assert "dense" not in said(node_ratio=DENSE)
-    few = said(node_ratio=0.97, epochs=130)["dense"]
+    warm_up = RunConfig().warm_up_epochs
+    few = said(node_ratio=0.97, epochs=warm_up + 10)["dense"]
     assert few == "Keeps 97 % of the nodes: the policy had 10 epochs; train longer (`epochs`)."
-    enough = said(node_ratio=0.97, epochs=120 + ENOUGH_POLICY_EPOCHS)["dense"]
+    enough = said(node_ratio=0.97, epochs=warm_up + ENOUGH_POLICY_EPOCHS)["dense"]
+    assert "after 30 epochs of the policy: lower `desired_ratio`." in enough
+    one_lambda = RunConfig(reward=RewardConfig(dial=False))
+    enough = said(one_lambda, node_ratio=0.97, epochs=warm_up + ENOUGH_POLICY_EPOCHS)["dense"]
     assert "after 30 epochs of the policy: lower `lam` or `desired_ratio`." in enough
     assert "dense" not in said(RunConfig(model="sagpool"), node_ratio=0.97), "its ratio is set"
     measured_again = {name: value for name, value in GOOD.items() if name != "epochs"}
     found = verdicts(measured_again | {"node_ratio": 0.97}, RunConfig(), CALIBRATION)
-    assert "after 120 epochs" in found[0].text
+    assert f"after {240 - warm_up} epochs" in found[0].text
 
 
 @pytest.mark.parametrize(

@@ -73,12 +73,6 @@ def search_space(config: RunConfig) -> dict[str, list[Any]]:
     return {name: list(values) for name, values in found.items() if name not in spec.not_searched}
 
 
-CORES_TRAINING = {"training": {"epochs": 330, "batch_size": 128}}
-"""Where the default preset of CORES differs from that of models without a policy: its classifiers
-see masked graphs, which takes longer to learn, and as many graphs per step as keep the noise of the
-gradient at which plain ones do best; the last 90 epochs are the policy's."""
-
-
 def own_data_settings(num_graphs: int) -> dict[str, Any]:
     """Defaults for a user's own graphs, by their number.
 
@@ -115,8 +109,8 @@ def preset_config(
     """The preset's settings for a dataset, model and conv, with the user's changes on top."""
     chosen = {"dataset": dataset, "model": model, "conv": conv, "preset": preset}
     settings: dict[str, Any] = {}
-    if preset == "default" and model_spec(model).has_policy:
-        settings = CORES_TRAINING
+    if preset == "default":
+        settings = {"training": dict(model_spec(model).training)}
     elif preset == "paper":
         settings = _paper_settings(model, dataset, conv)
     elif preset == "authors":

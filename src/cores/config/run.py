@@ -154,7 +154,8 @@ class RunConfig:
     @property
     def changes(self) -> dict[str, Any]:
         """The settings that differ from the model's defaults, nested."""
-        defaults = RunConfig(model=self.model).settings
+        usual = {"model": self.model, "training": dict(self.spec.training)}
+        defaults = RunConfig.from_settings(usual).settings
         found: dict[str, Any] = {}
         for name, value in self.settings.items():
             if isinstance(value, Mapping):

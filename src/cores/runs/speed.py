@@ -99,7 +99,7 @@ def _epoch_seconds(state: BilevelState, plain: GraphModel, repeats: int) -> dict
 
     rollouts = _rollouts(state)
     epoch = config.warm_up_epochs + 1
-    selection = partial(selection_metrics, state.selected, state.selection_batches, config.reward)
+    selection = partial(selection_metrics, state.selected, state.dial_batches, config.reward)
     return _medians(
         {
             "loader": lambda: list(graphs.batches(size, order)),

@@ -106,8 +106,10 @@ class BilevelState:
         if config.classifier_data.mix == 1 and not weighted_targets:
             self.stacked = stacked_fit([learner.step for learner in self.learners])
         size = evaluation_batch(selection_graphs.device)
-        batches = at_every_setting if config.reward.dial else GraphStore.batches
-        self.selection_batches = list(batches(selection_graphs, size))
+        self.selection_batches = list(selection_graphs.batches(size))
+        self.dial_batches = self.selection_batches
+        if config.reward.dial:
+            self.dial_batches = list(at_every_setting(selection_graphs, size))
         self.warm_up = config.warm_up_epochs
         self.optimizer = _policy_optimizer(model, critic, config.ppo)
         self.updates = policy_updates(model.policy, critic, self.optimizer, config.ppo)
@@ -188,7 +190,8 @@ class BilevelState:
         """
         metrics = selection_metrics(
             self.selected,
-            self.selection_batches,
+            # A policy that is new treats all settings alike.
+            self.dial_batches if self.trains_policy(epoch) else self.selection_batches,
             self.config.reward,
             self.config.training.balanced,
             self.config.ppo.predict_from == "sample",  # Deviation D17: by default the mode
