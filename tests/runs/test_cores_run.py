@@ -160,7 +160,7 @@ def test_cores_finds_the_motif(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     """The demo's run, shorter: the motif is what is kept, and the judge agrees."""
     monkeypatch.setattr(judges, "EPOCHS", 40)
     shorter = {
-        "training": {"epochs": 84},
+        "training": {"epochs": 64},
         "classifier_data": {"warm_up": 0.5},
         "ppo": {"env_steps": 80, "batch_size": 32},
     }
