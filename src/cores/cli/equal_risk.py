@@ -6,7 +6,7 @@ from jsonargparse import Namespace
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser
-from cores.cli.comparison import Comparison, Failures, add_comparison
+from cores.cli.comparison import Comparison, Failures, add_comparison, add_methods
 from cores.cli.values import names, numbers
 from cores.config.models import CONVS
 from cores.errors import UserError
@@ -25,13 +25,7 @@ def _parser() -> CommandParser:
         "and the same command continues after an interruption.",
         usage="cores equal-risk --dataset NAME [options]",
     )
-    parser.add_argument(
-        "--models",
-        type=str,
-        default=",".join(ORDERS),
-        metavar="NAMES",
-        help=f"Methods, names with commas (default: all), of {', '.join(ORDERS)}.",
-    )
+    add_methods(parser, ORDERS)
     parser.add_argument(
         "--max-loss",
         type=str,
@@ -52,13 +46,6 @@ def _parser() -> CommandParser:
         type=Literal["node", "edge"],
         default="node",
         help="What is cut away (default: node).",
-    )
-    parser.add_argument(
-        "--seeds",
-        type=str,
-        default="0",
-        metavar="NUMBERS",
-        help="Seeds, of every split, such as 0-2 (default: 0).",
     )
     add_comparison(parser, FOLDER)
     return parser
