@@ -17,6 +17,9 @@ class ClassifierDataConfig:
     warm_up: float = 8 / 11
     """Share of the epochs before the policy is trained; at mix 1 the classifier is fixed after
     it."""
+    adaptation: float = 0.0
+    """Share of the epochs, the last ones, in which the classifiers are trained again: one half of
+    the graphs are the policy's subgraphs then (Deviation D23)."""
     distillation: float = 0.0
     """Weight of the referees' mean prediction in the target of the returned classifier; the rest is
     the label. Without referees the target is the label."""
@@ -26,6 +29,11 @@ class ClassifierDataConfig:
         require(
             0 <= self.warm_up < 1,
             f"classifier_data.warm_up must lie in [0, 1), got {self.warm_up}",
+        )
+        require(
+            0 <= self.adaptation < 1 - self.warm_up,
+            "classifier_data.adaptation must leave epochs for the policy, between 0 and "
+            f"1 - warm_up, got {self.adaptation}",
         )
         require(
             0 <= self.distillation <= 1,

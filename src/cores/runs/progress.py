@@ -56,7 +56,8 @@ def phases_of(
         policy = _policy_cost(config, num_graphs)
         phases = [Phase("classifier", warm_up, classifiers)]
         if config.classifier_data.mix == 1:
-            phases.append(Phase("policy", epochs - warm_up, policy))
+            phases.append(Phase("policy", config.policy_epochs, policy))
+            phases.append(Phase("adaptation", config.adaptation_epochs, classifiers))
         else:
             phases.append(Phase("classifier and policy", epochs - warm_up, classifiers + policy))
     if judged and config.spec.removes is not None:
