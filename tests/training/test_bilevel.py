@@ -18,6 +18,7 @@ from cores.models.classifier import Classifier
 from cores.models.policy import Critic, Policy
 from cores.models.sparse import SparseClassifier
 from cores.ppo import Rollout, Updates, collect
+from cores.tasks import reward_sets
 from cores.training import bilevel
 from cores.training.bilevel import BilevelState
 from cores.training.journal import Journal
@@ -25,7 +26,6 @@ from cores.training.learner import Learner, Teachers, training_batches
 from cores.training.rollouts import (
     Outcome,
     reward_quantile,
-    reward_sets,
     rewarded,
     roll_out,
     rollout_reward,

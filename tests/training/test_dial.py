@@ -11,16 +11,18 @@ from cores.config.presets import preset_config
 from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
 from cores.errors import UserError
+from cores.evaluation import metrics
 from cores.models.build import build_classifier, build_model
 from cores.models.sparse import SparseClassifier
 from cores.reward import conformal_reward, performance_reward, sparsity_reward
 from cores.runs.run import train_run
 from cores.runs.trained import TrainedModel
+from cores.tasks import reward_sets
 from cores.training import dial
 from cores.training.bilevel import selection_metrics
 from cores.training.dial import SELECTION_SETTINGS, at_every_setting, sparsest_setting
 from cores.training.learner import Learner
-from cores.training.rollouts import reward_sets, roll_out, rollout_reward
+from cores.training.rollouts import roll_out, rollout_reward
 from cores.training.state import RandomState
 
 GRAPHS = ba_motifs(num_graphs=10, base_size=6, seed=0)
@@ -160,7 +162,7 @@ def test_where_every_setting_loses_too_much_all_is_asked_for(
     more_at_0(model)
     referees = [learner_of(model, config) for _ in range(2)]
     assert sparsest_setting(model, referees, 1.0, True) == 0.0
-    monkeypatch.setattr(dial, "accuracy", lambda probs, labels: float(next(falling)))
+    monkeypatch.setattr(metrics, "accuracy", lambda probs, labels: float(next(falling)))
     falling = iter([1.0, *(0.5 for _ in dial.SETTINGS)])
     assert sparsest_setting(model, referees, 0.1, False) == 1.0
 
@@ -173,7 +175,7 @@ def test_only_so_many_graphs_are_asked_of_all_classes(monkeypatch: pytest.Monkey
         seen.append(labels.tolist())
         return 1.0
 
-    monkeypatch.setattr(dial, "accuracy", counted)
+    monkeypatch.setattr(metrics, "accuracy", counted)
     config = run_config()
     model = dialled_model(config)
     referees = [learner_of(model, config) for _ in range(2)]

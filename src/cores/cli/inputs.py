@@ -8,6 +8,7 @@ from jsonargparse import Namespace
 from cores.cli import display
 from cores.cli.command import CommandParser
 from cores.config.presets import own_data_settings
+from cores.config.run import AskedTask
 from cores.data.catalogue import DATASETS, REGISTERED
 from cores.data.inputs.columns import ColumnNames
 from cores.errors import UserError
@@ -129,7 +130,7 @@ def is_named(dataset: str) -> bool:
     return dataset in (*DATASETS, *REGISTERED)
 
 
-def own_file(name: str, options: Namespace) -> OwnFile | None:
+def own_file(name: str, options: Namespace, task: AskedTask = "auto") -> OwnFile | None:
     """The file that a dataset is; None for one that is known by name."""
     columns = column_names(options)
     if is_named(name):
@@ -138,4 +139,5 @@ def own_file(name: str, options: Namespace) -> OwnFile | None:
         return None
     from cores.data.datasets import load_dataset
 
-    return OwnFile(load_dataset(name, columns=columns, on_error=options.on_error), columns)
+    found = load_dataset(name, columns=columns, on_error=options.on_error, task=task)
+    return OwnFile(found, columns)

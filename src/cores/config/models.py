@@ -3,22 +3,33 @@
 Needs no torch: a class of the package is named by where it is and imported when a model is built.
 """
 
+from typing import get_args
+
 from cores.config.baselines import BASELINES
-from cores.config.spec import ConvSpec, ModelSpec
+from cores.config.spec import ConvSpec, ModelSpec, TaskName
 from cores.errors import UserError, nearest
 
 NO_MESSAGES = "none"
 """In place of a conv: the same depth without messages."""
 _CLASSIFIER = "cores.models.classifier"
 _SPARSE = "cores.models.sparse:SparseClassifier"
+_ANY: tuple[TaskName, ...] = get_args(TaskName)
 _ROWS = (
-    ModelSpec("gnn", "GNN", f"{_CLASSIFIER}:Classifier", in_paper=True, published="gnn.toml"),
+    ModelSpec(
+        "gnn",
+        "GNN",
+        f"{_CLASSIFIER}:Classifier",
+        in_paper=True,
+        published="gnn.toml",
+        tasks=_ANY,
+    ),
     ModelSpec(
         "mlp",
         "MLP",
         f"{_CLASSIFIER}:BlindClassifier",
         uses_conv=False,
         published="gnn.toml",  # the shape and the rates of the GNN it is compared with
+        tasks=_ANY,
     ),
     *BASELINES,
     ModelSpec(
@@ -29,6 +40,7 @@ _ROWS = (
         has_policy=True,
         in_paper=True,
         published="cores_node.toml",
+        tasks=_ANY,
     ),
     ModelSpec(
         "cores-edge",
@@ -38,8 +50,9 @@ _ROWS = (
         has_policy=True,
         in_paper=True,
         published="cores_edge.toml",
+        tasks=_ANY,
     ),
-    ModelSpec("cores-both", "CORES both", _SPARSE, removes="both", has_policy=True),
+    ModelSpec("cores-both", "CORES both", _SPARSE, removes="both", has_policy=True, tasks=_ANY),
 )
 MODELS: dict[str, ModelSpec] = {row.name: row for row in _ROWS}
 """Every model by name, in the order of the tables: those that see full graphs, then the others."""

@@ -48,7 +48,12 @@ class RewardConfig:
     ``lam`` is not used then."""
     max_loss: float = 0.02
     """Where a dial is set after training: the sparsest setting at which the referees lose no more
-    accuracy than this on graphs they were not trained on."""
+    accuracy than this on graphs they were not trained on; in a regression, at which their mean
+    error grows by no larger a share."""
+    tolerance: float = 0.0
+    """Regression: the error that does no harm, in the unit of the targets. A prediction within it
+    counts as right, an interval no wider than it to either side as sure; 0: the error that the
+    referees exceed on a share ``alpha`` of full graphs they were not trained on."""
     desired_ratio: float = 0.3
     """d: the kept ratio at which the sparsity reward reaches 0.95."""
     alpha: float = 0.09
@@ -83,6 +88,10 @@ class RewardConfig:
             f"`desired_ratio` must lie in (0, 1), got {self.desired_ratio}",
         )
         require(0 <= self.max_loss < 1, f"`max_loss` must lie in [0, 1), got {self.max_loss}")
+        require(
+            0 <= self.tolerance < math.inf,
+            f"`tolerance` must not be negative, got {self.tolerance}",
+        )
         require(
             not self.dial or self.referees > 0,
             "reward.dial needs referees: they tell what a setting loses",

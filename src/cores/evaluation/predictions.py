@@ -65,12 +65,12 @@ TOO_LARGE = "its features are too large for it"
 
 @torch.no_grad()
 def predict_proba(
-    classifier: nn.Module, batches: Iterable[Batch]
+    classifier: GraphModel, batches: Iterable[Batch]
 ) -> Float[Tensor, "graphs classes"]:
-    """Softmax of the classifier's logits, with dropout off; restores the classifier's mode."""
+    """What a classifier predicts, with dropout off; restores its mode."""
     was_training = classifier.training
     classifier.eval()
-    probs = [of_graphs(classifier, batch).softmax(dim=-1) for batch in batches]
+    probs = [classifier.outputs(of_graphs(classifier, batch)) for batch in batches]
     classifier.train(was_training)
     found = torch.cat(probs)
     check_predicted(classifier, found)
@@ -82,6 +82,7 @@ class Predictions:
     """Of all graphs of a store, laid end to end like the store itself."""
 
     probs: Float[Tensor, "graphs classes"]
+    """Of classes; in a regression, the predicted number in the one column."""
     node_ratio: Float[Tensor, " graphs"]
     edge_ratio: Float[Tensor, " graphs"]
     removed_nodes: Bool[Tensor, " nodes"]
@@ -159,10 +160,10 @@ def predict_any(model: GraphModel, graphs: GraphStore) -> Predictions:
 def predict_full(
     model: GraphModel, graphs: GraphStore, names: Sequence[str] = ()
 ) -> Float[Tensor, "graphs classes"]:
-    """Class probabilities of every graph of a store when nothing is removed."""
+    """What is predicted of every graph of a store when nothing is removed."""
     model.eval()
     logits = [model.full_logits(batch) for batch in graphs.batches(evaluation_batch(graphs.device))]
-    probs = torch.cat(logits).softmax(dim=-1)
+    probs = model.outputs(torch.cat(logits))
     check_predicted(model, probs, names)
     return probs
 

@@ -14,7 +14,7 @@ from cores import __version__
 from cores.config import Removal, RunConfig, merged
 from cores.config.presets import preset_config
 from cores.data.catalogue import canonical_name
-from cores.data.dataset import Dataset
+from cores.data.dataset import Dataset, need_classes
 from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ColumnNames
 from cores.errors import UserError
@@ -220,6 +220,7 @@ def compare_explanations(
         raise UserError(f"`graphs` must be positive, got {graphs}")
     name, chosen = canonical_name(dataset), choose_device(device)
     data = load_dataset(name, data_root, columns=columns)
+    need_classes(data, "`cores compare-explanations`")
     cases = [
         Case(
             data,

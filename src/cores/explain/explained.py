@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cores.data.inputs.labelled import class_name
+from cores.data.inputs.labelled import label_text
 from cores.data.molecules import input_indices
 from cores.explain.atoms import AtomMap, elements_of, molecule_of
 from cores.runs.predictor import PredictedGraphs
@@ -17,6 +17,10 @@ from cores.runs.trained import DataSchema
 
 MOST_NUMBERS = 3
 """Numbers of a node that are told."""
+
+
+NUMBERS = "a number"
+"""The one group of graphs for which numbers are predicted."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,7 @@ class ExplainedGraph:
     record: Record
     """As `cores predict` gives it."""
     label: str | None
-    """The true class; None where it is not known."""
+    """The true class, or number; None where it is not known."""
     nodes: list[str]
     """Every node in a word: an atom's element, or its features."""
     numbers: list[int]
@@ -52,18 +56,29 @@ class ExplainedGraph:
 
     @property
     def prediction(self) -> str:
-        """The predicted class."""
-        return str(self.record["prediction"])
+        """The predicted class, or number."""
+        found = self.record["prediction"]
+        return f"{found:.4g}" if self.is_number else str(found)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether a number is predicted."""
+        return "prediction_set" not in self.record
+
+    @property
+    def group(self) -> str:
+        """With which graphs it is counted: those of the same predicted class."""
+        return NUMBERS if self.is_number else self.prediction
 
     @property
     def correct(self) -> bool | None:
-        """Whether the prediction is the true class; None where that is not known."""
-        return None if self.label is None else self.label == self.prediction
+        """Whether the prediction is the true class; None where that is not known, or a number."""
+        return None if self.label is None or self.is_number else self.label == self.prediction
 
     @property
     def sure(self) -> bool | None:
         """Whether the prediction set holds one label; None where there is no set."""
-        labels = self.record["prediction_set"]
+        labels = self.record.get("prediction_set")
         return None if labels is None else len(labels) == 1
 
     @property
@@ -140,7 +155,7 @@ def explained_graphs(
         yield ExplainedGraph(
             position=position,
             record=record,
-            label=class_name(found.labels[at], schema.class_names),
+            label=label_text(found.labels[at], schema.class_names, schema.task),
             nodes=names,
             numbers=list(range(len(names))) if numbers is None else numbers,
             edges=ends,

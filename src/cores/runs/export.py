@@ -51,6 +51,7 @@ def export_run(run: Path, out: Path | None = None) -> Exported:
     if any(find_spec(name) is None for name in ("onnx", "onnxscript", "onnxruntime")):
         raise UserError("exporting needs onnx: pip install 'cores-gnn[onnx]'")
     trained = TrainedModel.load(run)
+    trained.need_classes("`cores export`")
     model = tensor_model(trained)
     batches = [random_batch(trained, sizes, seed) for seed, sizes in enumerate(SIZES)]
     try:

@@ -13,7 +13,7 @@ from cores.data.datasets import load_dataset
 from cores.data.encoding import encode
 from cores.data.folders import data_folder, dataset_path
 from cores.data.inputs.columns import ColumnNames
-from cores.data.inputs.labelled import OnError, class_numbers, parsed_rows
+from cores.data.inputs.labelled import OnError, class_numbers, parsed_rows, target_numbers
 from cores.data.inputs.molecules import MoleculeRows
 from cores.data.inputs.sources import CHUNK, Rows, read_rows
 from cores.data.inputs.stored import dataset_graphs, stored_rows
@@ -125,8 +125,12 @@ def labelled_graphs(
             raise UserError(f"{source}: {encoded.rejected[0]}")
         graphs, labels = encoded.graphs, [parsed.labels[at] for at in encoded.index]
         ids = [parsed.ids[at] for at in encoded.index]
-    numbers = class_numbers(labels, schema.class_names, name)
-    labelled = (numbers >= 0).nonzero().flatten()
+    if schema.task == "regression":
+        numbers = target_numbers(labels, name)
+        labelled = numbers.isfinite().nonzero().flatten()
+    else:
+        numbers = class_numbers(labels, schema.class_names, name)
+        labelled = (numbers >= 0).nonzero().flatten()
     return Dataset(
         name,
         replace(graphs, y=numbers).subset(labelled),
@@ -137,4 +141,5 @@ def labelled_graphs(
         ids=tuple(ids[at] for at in labelled.tolist()) if ids else (),
         encoding=schema.encoding,
         unusable=unusable,
+        task=schema.task,
     )

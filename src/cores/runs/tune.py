@@ -59,6 +59,7 @@ def tune_run(out: Path, promise: Promise) -> dict[str, Any]:
 
 def tuned_model(trained: TrainedModel, promise: Promise) -> tuple[TrainedModel, dict[str, Any]]:
     """A model whose dial is set where a promise holds, and what is to be said of it."""
+    trained.need_classes("`cores tune`")
     dial = trained.dial
     if trained.lam is None or dial is None:
         raise UserError("this model was trained for one lambda; train with reward.dial")

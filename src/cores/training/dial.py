@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Sequence
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Num
 from torch import Tensor
 from torch_geometric.data import Batch
 
 from cores.config.policy import SETTINGS
-from cores.evaluation.metrics import accuracy, balanced_accuracy
 from cores.evaluation.predictions import evaluation_batch
 from cores.graphs.store import GraphStore, GraphView
 from cores.models.sparse import SparseClassifier
+from cores.tasks import TASKS
 from cores.training.learner import Learner
 
 SELECTION_SETTINGS = 5
@@ -37,16 +37,18 @@ def sparsest_setting(
 
     Each referee predicts graphs that it was not trained on, from what the policy keeps and from all
     of them; the policy was trained on these graphs, though, and so this is no promise. Where
-    classes are balanced, their mean accuracy counts.
+    classes are balanced, their mean accuracy counts; in a regression, the mean error.
     """
-    measure = balanced_accuracy if balanced else accuracy
     share = -(-MOST_GRAPHS // len(referees))
     parts = [(referee, _spread(referee.policy_graphs, share)) for referee in referees]
-    full = measure(*_predicted(model, parts, None)[:2])
+    task = TASKS[model.task]
+    full = task.goodness(*_predicted(model, parts, None)[:2], balanced)
+    least = task.least_good(full, max_loss)
     kept_least, chosen = 1.0, 1.0
     for lam in SETTINGS:
         probs, labels, kept = _predicted(model, parts, lam)
-        if measure(probs, labels) >= full - max_loss and float(kept.mean()) < kept_least:
+        enough = task.goodness(probs, labels, balanced) >= least
+        if enough and float(kept.mean()) < kept_least:
             kept_least, chosen = float(kept.mean()), lam
     return chosen
 
@@ -62,7 +64,7 @@ def _predicted(
     model: SparseClassifier,
     parts: Sequence[tuple[Learner, Int[Tensor, " _"]]],
     lam: float | None,
-) -> tuple[Float[Tensor, "graphs classes"], Int[Tensor, " graphs"], Float[Tensor, " graphs"]]:
+) -> tuple[Float[Tensor, "graphs classes"], Num[Tensor, " graphs"], Float[Tensor, " graphs"]]:
     """Probabilities, labels and kept ratios at a setting; of full graphs at None."""
     model.eval()
     probs, labels, kept = [], [], []
@@ -72,10 +74,10 @@ def _predicted(
             labels.append(batch.y)
             if lam is None:
                 kept.append(torch.ones_like(batch.y, dtype=torch.float))
-                probs.append(referee.classifier(batch).softmax(dim=-1))
+                probs.append(model.outputs(referee.classifier(batch)))
                 continue
             batch.lam = torch.full_like(batch.y, lam, dtype=torch.float)
             choice = model.choose(batch)
             kept.append(choice.elements.kept_ratio(choice.removed))
-            probs.append(referee.classifier(choice.subgraph.batch).softmax(dim=-1))
+            probs.append(model.outputs(referee.classifier(choice.subgraph.batch)))
     return torch.cat(probs), torch.cat(labels), torch.cat(kept)

@@ -6,18 +6,11 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from torch.nn.functional import one_hot
 
 from cores import ppo
 from cores.config import PPOConfig, RewardConfig
-from cores.conformal import (
-    aps_scores,
-    conformal_quantile,
-    lac_scores,
-    predicted_and_below,
-    prediction_sets,
-)
-from cores.evaluation.predictions import EVALUATION_BATCH, true_scores
+from cores.conformal import conformal_quantile, residual_scores
+from cores.evaluation.predictions import EVALUATION_BATCH
 from cores.graphs.batches import cut
 from cores.graphs.shares import of_graphs
 from cores.graphs.store import GraphView
@@ -25,17 +18,11 @@ from cores.graphs.subgraphs import Elements
 from cores.models.policy import Critic
 from cores.models.sparse import SparseClassifier
 from cores.ppo import RewardedRollout, Rollout
-from cores.reward import (
-    conformal_reward,
-    performance_reward,
-    sparsity_reward,
-    squared_sparsity_reward,
-)
+from cores.reward import sparsity_reward, squared_sparsity_reward
+from cores.tasks import CLASSIFICATION, TASKS, Task
 from cores.training.balance import balanced_order
 from cores.training.learner import Learner
 from cores.training.state import RandomState
-
-SCORES = {"lac": lac_scores, "aps": aps_scores}
 
 
 @dataclass(frozen=True)
@@ -47,6 +34,7 @@ class Outcome:
     kept_ratio: Float[Tensor, "samples graphs"]
     restored: Bool[Tensor, "samples graphs"]
     """Graphs that had lost everything."""
+    task: Task = CLASSIFICATION
 
     @property
     def all_or_nothing(self) -> Bool[Tensor, "samples graphs"]:
@@ -109,8 +97,10 @@ def _outcome(
         copies = Elements.of(store.batch(index.repeat(samples)), removal)
         subgraph = copies.subgraph(piece.flattened(gone))
         logits = of_graphs(referee.classifier, subgraph.batch)  # [S * B, K]
-        probs.append(logits.softmax(dim=-1).unflatten(0, (samples, len(index))))
-    return Outcome(rollout, torch.cat(probs, dim=1), elements.kept_ratio(removed), restored)
+        outputs = referee.classifier.outputs(logits)
+        probs.append(outputs.unflatten(0, (samples, len(index))))
+    kept, task = elements.kept_ratio(removed), TASKS[model.task]
+    return Outcome(rollout, torch.cat(probs, dim=1), kept, restored, task)
 
 
 @torch.no_grad()
@@ -127,13 +117,12 @@ def reward_quantile(
     from the graphs that are rewarded, which the referees were not trained on: scores of training
     graphs are too good, and nearly every other graph would count as wrong.
     """
-    scores_of = SCORES[config.score]
     if student in referees:
         pairs = [
             (
-                of_graphs(
-                    student.classifier, model.choose(batch, sample=True).subgraph.batch
-                ).softmax(-1),
+                model.outputs(
+                    of_graphs(student.classifier, model.choose(batch, sample=True).subgraph.batch)
+                ),
                 batch.y,
             )
             for batch in student.train_graphs.batches(EVALUATION_BATCH)
@@ -144,7 +133,8 @@ def reward_quantile(
             for outcome in outcomes
             for probs in outcome.probs
         ]
-    scores = [true_scores(scores_of(probs), labels) for probs, labels in pairs]
+    scores_of = TASKS[model.task].conformal_scores
+    scores = [scores_of(probs, labels, config) for probs, labels in pairs]
     return conformal_quantile(torch.cat(scores), config.alpha)
 
 
@@ -161,15 +151,8 @@ def rollout_reward(
     batch = outcome.rollout.elements.batch
     labels = batch.y.repeat(samples)
     lam = batch.lam.repeat(samples) if "lam" in batch else config.lam
-    sets = reward_sets(probs, q_hat, config)
-    reward = conformal_reward(
-        performance_reward(probs, labels),
-        _sparsity(outcome.kept_ratio.flatten(), config),
-        sets,
-        labels,
-        lam,
-        config.scale,
-    )
+    sparsity = _sparsity(outcome.kept_ratio.flatten(), config)
+    reward = outcome.task.reward(probs, labels, sparsity, q_hat, lam, config)
     penalised = outcome.all_or_nothing if config.penalise_full else outcome.restored
     return reward.view(samples, graphs) - config.penalty_size * penalised
 
@@ -200,43 +183,29 @@ def rewarded(
     ]
 
 
-def reward_sets(
-    probs: Float[Tensor, "graphs classes"], q_hat: Float[Tensor, ""], config: RewardConfig
-) -> Bool[Tensor, "graphs classes"]:
-    """Prediction sets of the reward, Eq. (3), and what stands in for one without labels.
-
-    Deviation D7: the predicted label stands in. When a classifier errs less often than alpha, its
-    least sure graphs get empty sets, right or not; Eq. (7) as written punishes them, and since
-    q-hat follows the policy, it would punish every subgraph that is less sure than the rest: only
-    keeping everything is safe then.
-    """
-    scores = SCORES[config.score](probs)
-    if config.sets == "below-or-predicted":
-        return predicted_and_below(probs, scores, q_hat)
-    sets = prediction_sets(scores, q_hat)
-    empty = ~sets.any(dim=-1, keepdim=True)
-    if config.empty_set == "predicted":
-        return sets | (empty & one_hot(probs.argmax(dim=-1), probs.size(-1)).bool())
-    return sets | empty if config.empty_set == "unsure" else sets
-
-
 def selection_reward(
     probs: Float[Tensor, "graphs classes"],
     labels: Tensor,
     kept_ratio: Float[Tensor, " graphs"],
     config: RewardConfig,
     lam: Float[Tensor, " graphs"] | None = None,
+    task: Task = CLASSIFICATION,
 ) -> Float[Tensor, " graphs"]:
     """Eq. (7) with the predicted label alone as the prediction set: what epochs are selected by.
 
     It weighs accuracy, confidence and sparsity by the run's lambda, d and scale, and needs no
     quantile, so that epochs can be compared.
     """
-    return conformal_reward(
-        performance_reward(probs, labels),
-        _sparsity(kept_ratio, config),
-        one_hot(probs.argmax(-1), probs.size(-1)).bool(),
-        labels,
-        config.lam if lam is None else lam,
-        config.scale,
-    )
+    weight = config.lam if lam is None else lam
+    return task.reward(probs, labels, _sparsity(kept_ratio, config), None, weight, config)
+
+
+@torch.no_grad()
+def usual_error(referees: Sequence[Learner], alpha: float) -> Float[Tensor, ""]:
+    """The error that referees exceed on a share alpha of full graphs they were not trained on."""
+    residuals = [
+        residual_scores(of_graphs(referee.classifier, batch)[:, 0], batch.y)
+        for referee in referees
+        for batch in referee.policy_graphs.batches(EVALUATION_BATCH)
+    ]
+    return conformal_quantile(torch.cat(residuals), alpha)
