@@ -21,7 +21,6 @@ from cores.config.run import AskedTask
 from cores.data.dataset import Dataset, checked, numbered
 from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ColumnNames
-from cores.data.inputs.labelled import target_numbers
 from cores.data.lists import (
     are_smiles,
     from_graphs,
@@ -31,6 +30,7 @@ from cores.data.lists import (
     read_graphs,
 )
 from cores.data.raw import Parsed
+from cores.data.targets import as_targets, target_problem
 from cores.errors import UserError
 from cores.evaluation.metrics import r2
 from cores.evaluation.predictions import Predictions, predict
@@ -280,8 +280,10 @@ class Cores:
         if len(labels) != len(predicted):
             raise UserError(f"`y` has {len(labels)} labels for {len(predicted)} graphs")
         if self._trained.task == "regression":
-            targets = target_numbers(labels, "`y`")
-            found = r2(torch.tensor(predicted)[:, None], targets)
+            for number, label in enumerate(labels):
+                if (problem := target_problem(label)) is not None:
+                    raise UserError(f"graph {number} {problem}")
+            found = r2(torch.tensor(predicted)[:, None], as_targets(labels))
             return float("nan") if found is None else found
         for label in labels:
             if label not in self._labels:
@@ -495,7 +497,7 @@ def _with_validation(
     graphs: Graphs,
     y: Labels,
     validation: Graphs | None,
-    task: AskedTask,
+    task: AskedTask = "auto",
 ) -> tuple[Dataset, torch.Tensor | None]:
     """One dataset of both, and the positions of the validation graphs in it."""
     if validation is None:

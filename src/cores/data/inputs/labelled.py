@@ -1,6 +1,5 @@
 """A file of graphs with labels as a dataset, with columns of its own or with those of a model."""
 
-import math
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -42,7 +41,7 @@ def read_dataset(
     classes: tuple[Any, ...] = ()
     found = found_task([parsed.labels[at] for at in known], task)
     if found == "regression":
-        known = _with_targets(str(path), parsed, known, unusable, on_error)
+        known = with_targets(str(path), parsed, known, unusable, on_error)
         y = as_targets([parsed.labels[at] for at in known])
     else:
         classes, numbers = numbered_classes(whole_numbers([parsed.labels[at] for at in known]))
@@ -65,10 +64,11 @@ def read_dataset(
     return replace(dataset, graphs=replace(dataset.graphs, y=y))
 
 
-def _with_targets(
-    source: str, parsed: Parsed, labelled: Sequence[int], unusable: Unusable, on_error: OnError
+def with_targets(
+    source: str, parsed: Parsed, rows: Sequence[int], unusable: Unusable, on_error: OnError
 ) -> list[int]:
-    """The labelled rows whose label is a target; the others are counted as unusable."""
+    """Those of some rows whose label is a target; others with a label are counted as unusable."""
+    labelled = [at for at in rows if _problem(parsed.labels[at]) is None]
     reasons = {at: target_problem(parsed.labels[at]) for at in labelled}
     rejected = [
         Rejected(parsed.positions[at], parsed.lines[at], parsed.ids[at], reason)
@@ -174,18 +174,6 @@ def class_numbers(labels: Sequence[Any], class_names: Sequence[str], source: str
             )
         numbers.append(-1 if name is None else known[name])
     return torch.tensor(numbers)
-
-
-def target_numbers(labels: Sequence[Any], source: str) -> Tensor:
-    """The targets of labels; NaN where there is none."""
-    numbers = [math.nan] * len(labels)
-    for at, label in enumerate(labels):
-        if _problem(label) is not None:
-            continue
-        if (problem := target_problem(label)) is not None:
-            raise UserError(f"a graph of {source} {problem}")
-        numbers[at] = float(label)
-    return torch.tensor(numbers, dtype=torch.float32)
 
 
 def label_text(label: Any, class_names: Container[str], task: TaskName) -> str | None:
