@@ -63,7 +63,7 @@ class ExplainedGraph:
     @property
     def is_number(self) -> bool:
         """Whether a number is predicted."""
-        return "prediction_set" not in self.record
+        return "lower" in self.record
 
     @property
     def group(self) -> str:
