@@ -52,8 +52,8 @@ class RewardConfig:
     error grows by no larger a share."""
     tolerance: float = 0.0
     """Regression: the error that does no harm, in the unit of the targets. A prediction within it
-    counts as right, an interval no wider than it to either side as sure; 0: the error that the
-    referees exceed on a share ``alpha`` of full graphs they were not trained on."""
+    counts as right, an interval no wider than it to either side as sure; 0: 1.5 times the error
+    that the referees exceed on a share ``alpha`` of full graphs they were not trained on."""
     desired_ratio: float = 0.3
     """d: the kept ratio at which the sparsity reward reaches 0.95."""
     alpha: float = 0.09

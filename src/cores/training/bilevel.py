@@ -44,6 +44,9 @@ from cores.training.updates import policy_updates
 
 FINAL_RATE = 0.1
 """Final learning rate of the policy's cosine schedule, as a share of the initial one."""
+SLACK = 1.5
+"""The tolerance in usual errors on full graphs, where no other is asked for: without slack every
+part that is removed would make all intervals too wide, and only keeping everything would pay."""
 UNSELECTABLE = 0.5
 """Fraction of the policy's epochs, the first, whose weights are never returned."""
 
@@ -136,11 +139,12 @@ class BilevelState:
         head = self.model.classifier.head
         if isinstance(head, ClassHead) or float(head.tolerance) > 0:
             return
-        asked = self.config.reward.tolerance
-        found = usual_error(self.referees, self.config.reward.alpha) if asked == 0 else asked
-        if not 0 < float(found) < math.inf:
+        found = self.config.reward.tolerance
+        if found == 0:
+            found = SLACK * float(usual_error(self.referees, self.config.reward.alpha))
+        if not 0 < found < math.inf:
             raise UserError(
-                f"the referees' errors tell no tolerance ({float(found):g}); set reward.tolerance"
+                f"the referees' errors tell no tolerance ({found:g}); set reward.tolerance"
             )
         head.tolerance.fill_(found)
 
