@@ -22,6 +22,8 @@ from cores.runs.predict import predict_file
 from cores.runs.predictor import PredictOptions
 from cores.runs.run import evaluate_run, train_run
 from cores.runs.trained import TrainedModel
+from cores.training import bilevel
+from cores.training.rollouts import usual_error
 
 SMALL = {
     "network": {"hidden_dim": 8, "num_layers": 1},
@@ -177,9 +179,20 @@ def test_the_tolerance_is_the_users_and_is_kept(dialled: Path) -> None:
     assert float(model.classifier.head.tolerance) == 9.0
 
 
-def test_without_one_the_referees_tell_the_tolerance(table: Path, tmp_path: Path) -> None:
+def test_without_one_the_referees_tell_the_tolerance(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[float] = []
+
+    def usual(referees: Any, alpha: float) -> torch.Tensor:
+        told.append(float(usual_error(referees, alpha)))
+        assert (len(referees), alpha) == (2, 0.09)
+        return torch.tensor(told[-1])
+
+    monkeypatch.setattr(bilevel, "usual_error", usual)
     metrics = train_run(config_of(table, "cores-edge", 3, referees=2), tmp_path / "r", device="cpu")
-    assert 0 < metrics["tolerance"] < 200
+    (usual_one,) = told  # once, when the warm-up has ended
+    assert metrics["tolerance"] == pytest.approx(1.5 * usual_one)
     history = (tmp_path / "r" / "history.jsonl").read_text().splitlines()
     assert "selection_mae" in json.loads(history[-1])
 
