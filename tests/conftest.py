@@ -92,9 +92,20 @@ def molecule_run(train_tiny: Callable[..., Path], molecule_file: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def dial_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a model with a dial, on generated motifs; it removes less at a larger lambda.
+    """The folder of a model with a dial, on generated motifs; it keeps more at a larger lambda."""
+    return _drawn_dial("motifs", tmp_path_factory.mktemp("dial") / "run")
 
-    Its weights are drawn: two epochs of training would leave a policy that keeps everything.
+
+@pytest.fixture(scope="session")
+def molecule_dial_run(molecule_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same of molecules."""
+    return _drawn_dial(str(molecule_file), tmp_path_factory.mktemp("dial") / "molecules")
+
+
+def _drawn_dial(source: str, run: Path) -> Path:
+    """A model with a dial whose weights are drawn.
+
+    Two epochs of training would leave a policy that keeps everything.
     """
     from dataclasses import asdict
 
@@ -107,9 +118,10 @@ def dial_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from cores.runs.trained import DataSchema, TrainedModel, calibrate, calibrate_dial
 
     small = {"network": {"hidden_dim": 8, "num_layers": 1}, "reward": {"dial": True}}
-    config = preset_config("motifs", "cores-node", "gin", "default", small)
+    dataset = load_dataset(source)
+    config = preset_config(dataset.name, "cores-node", "gin", "default", small)
     device = torch.device("cpu")
-    data = PreparedData.of(load_dataset("motifs"), config, device)
+    data = PreparedData.of(dataset, config, device)
     schema = DataSchema.of(data.dataset)
     torch.manual_seed(0)
     model = build_model(config, schema.dims)
@@ -129,7 +141,6 @@ def dial_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         *(config, schema, model, calibrate(model, part), data.split.test),
         calibrate_dial(model, part),
     )
-    run = tmp_path_factory.mktemp("dial") / "run"
     run.mkdir()
     write_identity(run, config, asdict(schema), device)
     trained.save(run)

@@ -103,6 +103,18 @@ def test_elements_are_removed_as_often_as_the_policy_says(removal: str) -> None:
     assert rollout.removed.double().mean().item() == pytest.approx(probability, abs=0.01)
 
 
+@pytest.mark.parametrize("removal", REMOVALS)
+def test_passes_over_a_rollout_share_the_sums_along_its_edges(removal: str) -> None:
+    policy, batch = fresh(removal), marked_graphs(80, seed=0).batch(torch.arange(80))
+    logits = policy(batch)
+    kept = collect(policy, batch, samples=1).elements.batch
+    sums = {name: kept[name] for name in ("edge_sums", "pair_sums") if name in kept}
+    assert ("pair_sums" in sums) == (removal != "node")
+    prepared = [list(vars(each)) for each in sums.values()]
+    assert torch.equal(policy(kept), logits)
+    assert [list(vars(each)) for each in sums.values()] == prepared
+
+
 def test_the_advantage_of_a_sample_is_over_the_mean_of_the_others() -> None:
     rewards = torch.tensor([[1.0, 0.0], [0.0, 0.0], [0.5, 3.0]])
     advantage = leave_one_out(rewards)

@@ -182,7 +182,7 @@ def assert_same(one: dict[str, Any], other: dict[str, Any], tolerance: float = 1
 
 PAPER = {
     "classifier_data": {"mix": 0.5, "warm_up": 0.5},
-    "reward": {"referees": 0, "score": "aps"},
+    "reward": {"referees": 0, "dial": False, "score": "aps"},
     "ppo": {"ratio": "joint", "baseline": "critic", "min_probability": 0.0, "max_kl": 0.001},
 }
 
@@ -197,8 +197,8 @@ PAPER = {
         ("mlp", {"network": {"batch_norm": False}}),
         ("cores-node", {"network": {"dropout": 0.1}}),
         ("cores-node", PAPER),
-        ("cores-edge", {}),
-        ("cores-both", {}),
+        ("cores-edge", {"seed": 2}),  # at seed 0 a ReLU sits at 0 but for rounding
+        ("cores-both", {"seed": 2}),
     ],
 )
 @pytest.mark.usefixtures("steady")

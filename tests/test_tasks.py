@@ -99,6 +99,14 @@ def test_the_scale_of_the_targets_is_saved_with_the_weights() -> None:
     assert torch.equal(other.logits(batch), model.logits(batch))
 
 
+def test_what_a_part_loses_is_how_far_its_number_is_from_that_of_the_graph() -> None:
+    head = ValueHead(3, DIMS)
+    head.fit(torch.tensor([1.0, 5.0]), "squared")
+    full, part = torch.tensor([[1.0], [2.0], [9.0]]), torch.tensor([[3.0], [1.0], [-90.0]])
+    assert torch.equal(head.predicted(full), torch.tensor([1.0, 2.0, 9.0]))
+    assert head.lost(full, part).tolist() == [1.0, 0.5, 3.0]
+
+
 def test_constant_targets_leave_a_scale() -> None:
     model, batch = classifier(), batch_of([3.0, 3.0])
     model.head.fit(batch.y, "squared")  # type: ignore[union-attr]

@@ -3,20 +3,45 @@
 from collections.abc import Sequence
 
 from cores.config import RunConfig, merged
-from cores.paper.targets import runs_of
+from cores.paper.targets import ABLATIONS, runs_of
 
-EARLIER_PAPER = {"training": {"epochs": 300, "patience": 100}, "reward": {"scale": 1.0}}
+EARLIER_DEFAULT = {
+    "training": {"epochs": 240, "batch_size": 32},
+    "classifier_data": {"warm_up": 0.5, "distillation": 0.8},
+    "reward": {"dial": False, "target": "label", "desired_ratio": 0.3},
+    "ppo": {"effect_steps": 0, "env_steps": 160, "batch_size": 32},
+}
+"""CORES at the ``default`` preset of version 0.2, of which the committed rows are: one lambda."""
+EARLIER_PAPER = {
+    "training": {"epochs": 300, "patience": 100},
+    "classifier_data": {"distillation": 0.8},  # without referees it means nothing
+    "reward": {"scale": 1.0},
+}
 """CORES at the ``paper`` preset of version 0.2, of which the committed rows are: shorter, and the
 published reward_scale left out."""
 
+EARLIER = {"default": EARLIER_DEFAULT, "paper": EARLIER_PAPER}
+
 
 def measured_runs(
-    target: str, datasets: Sequence[str], models: Sequence[str], splits: Sequence[int], preset: str
+    target: str,
+    datasets: Sequence[str],
+    models: Sequence[str],
+    splits: Sequence[int],
+    preset: str,
+    seeds: Sequence[int] = (0,),
 ) -> list[RunConfig]:
     """The runs of a table or figure as they were measured."""
-    return [
-        RunConfig.from_settings(merged(run.settings, EARLIER_PAPER))
-        if run.preset == "paper" and run.spec.has_policy
-        else run
-        for run in runs_of(target, datasets, models, splits, preset)
-    ]
+    runs = runs_of(target, datasets, models, splits, preset, seeds=seeds)
+    return [_as_measured(run, target) for run in runs]
+
+
+def _as_measured(run: RunConfig, target: str) -> RunConfig:
+    if run.preset not in EARLIER or not run.spec.has_policy:
+        return run
+    settings = merged(run.settings, EARLIER[run.preset])
+    if target in ABLATIONS:  # what it varies is its own
+        ablation, reward = ABLATIONS[target], run.settings["reward"]
+        varied = {name: reward[name] for name in (*ablation.fixed, ablation.setting)}
+        settings = merged(settings, {"reward": varied})
+    return RunConfig.from_settings(settings)

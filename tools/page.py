@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cores.config import RunConfig
 from cores.config.models import MODELS
-from cores.config.presets import PAPER_DATASETS, has_published_settings, preset_config
+from cores.config.presets import PAPER_DATASETS, has_published_settings
 from cores.errors import UserError, nearest
 from cores.files import write_atomically
 from cores.paper.cells import cores_claims, gnn_cells
@@ -31,7 +31,6 @@ from cores.paper.targets import (
     ARCHITECTURES,
     BASE_CONV,
     COMPARISONS,
-    MEASURED,
     PLAIN_GNN,
     SPLITS,
     TARGET_CONVS,
@@ -141,11 +140,8 @@ def _cores(rows: list[Row]) -> dict[str, str]:
             made["coverage"] = coverage_table(preset_rows, BASE_CONV).markdown()
     for target in ABLATIONS:
         made[target] = ablation_table(_ablation_rows(rows, target), target).markdown()
-    motifs = [
-        preset_config("BA_2Motifs", model, BASE_CONV, "default", {"seed": seed, **MEASURED})
-        for model in paper_policies()
-        for seed in range(3)
-    ]
+    target, seeds = "comparison-gin", (0, 1, 2)
+    motifs = measured_runs(target, ["BA_2Motifs"], paper_policies(), [1], "default", seeds)
     return made | {"motifs": motifs_table(with_keys(rows, motifs)).markdown()}
 
 
@@ -156,7 +152,9 @@ def _cores_runs(
 
 
 def _ablation_rows(rows: list[Row], target: str) -> list[Row]:
-    return with_keys(rows, runs_of(target, PAPER_DATASETS, paper_policies(), SPLITS, "default"))
+    return with_keys(
+        rows, measured_runs(target, PAPER_DATASETS, paper_policies(), SPLITS, "default")
+    )
 
 
 def _many_splits(rows: list[Row]) -> dict[str, str]:
@@ -209,7 +207,8 @@ def _all_models(rows: list[Row]) -> dict[str, str]:
 
 def _explained(rows: list[Row]) -> dict[str, str]:
     """CORES beside GSAT, the strongest soft mask."""
-    runs = runs_of("comparison-gin", EXPLAINED, ["gsat", *paper_policies()], SPLITS, "default")
+    models = ["gsat", *paper_policies()]
+    runs = measured_runs("comparison-gin", EXPLAINED, models, SPLITS, "default")
     return {"explained": explanations_table(with_keys(rows, runs)).markdown()}
 
 

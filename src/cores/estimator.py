@@ -41,14 +41,23 @@ from cores.models.classifier import Classifier
 from cores.models.network import GraphModel
 from cores.models.policy import Policy
 from cores.models.sparse import SparseClassifier
-from cores.runs.card import DataFacts, model_card, read_card, without_data, write_card
+from cores.runs.card import (
+    DataFacts,
+    measured_again,
+    model_card,
+    read_card,
+    without_data,
+    write_card,
+)
 from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.fit import PreparedData, fit_model, measure
-from cores.runs.folder import CONFIG, METRICS, write_identity
+from cores.runs.folder import CONFIG, METRICS, write_identity, write_promise
 from cores.runs.inputs import EncodedGraphs, labelled_graphs, model_rows
 from cores.runs.progress import Reports, phases_of, training_progress
+from cores.runs.promise import Promise, tuned_model
 from cores.runs.rows import read_metrics
 from cores.runs.trained import DataSchema, TrainedModel
+from cores.runs.tune import with_promise
 from cores.runs.verdict import sentences
 from cores.training.judge import train_judge
 from cores.training.state import forked_rng
@@ -93,6 +102,11 @@ class Cores:
             about as long as the classifier itself.
         settings: Any other setting, nested as in a settings file, e.g.
             ``{"network": {"hidden_dim": 128}}``, or ``{"model": "gsat"}`` for another model.
+        max_loss: With a dial (``settings={"reward": {"dial": True}}``): the share of every class
+            that may be right on the full graph and wrong on the kept part. It is promised, as by
+            ``tune``; where the calibration graphs are too few, ``fit`` warns and the dial stands
+            where it stands without this argument: where it seemed best in training, without a
+            promise.
         task: ``"classification"``, ``"regression"`` for numbers, or ``"auto"``, which takes more
             than 20 different labels that are not whole for numbers.
 
@@ -119,6 +133,7 @@ class Cores:
         lam: Real | None = None,
         judge: bool = True,
         settings: Mapping[str, Any] | None = None,
+        max_loss: Real | None = None,
         task: str = "auto",
     ) -> None:
         self.removal = removal
@@ -131,6 +146,7 @@ class Cores:
         self.lam = lam
         self.judge = judge
         self.settings = settings
+        self.max_loss = max_loss
         self.task = task
 
     def fit(
@@ -180,11 +196,41 @@ class Cores:
             "epochs": fitted.epochs,
             "best_epoch": fitted.best_epoch,
             "seconds": round(fitted.seconds, 3),
+            **fitted.promise,
         }
+        if "no_promise" in metrics:
+            warnings.warn(f"no promise: {metrics['no_promise']}", stacklevel=2)
         counts = fitted.trained.calibration.class_counts
         self.metrics_ = metrics | {"verdicts": sentences(metrics, config, counts)}
         self._card = model_card(config, self.metrics_, DataFacts.of(data))
         return self._take(fitted.trained)
+
+    def tune(
+        self,
+        max_loss: Real,
+        confidence: Real | None = None,
+        loss: str = "excess",
+        per_class: bool = True,
+    ) -> "Cores":
+        """Set the dial where least is kept and a promise holds, by half of the calibration part.
+
+        What is promised is in ``metrics_["promise"]``; the other metrics stay those of before, and
+        say so. The other half of the calibration part calibrates prediction sets from then on.
+
+        Args:
+            max_loss: The largest loss, a share of the graphs.
+            confidence: Promise it of this very model, with this probability; None: on average over
+                calibration parts.
+            loss: ``"excess"``, right on the full graph and wrong on the kept part;
+                ``"disagreement"``, another class than on the full graph; or ``"accuracy"``.
+            per_class: Whether it is promised for every class.
+        """
+        shares = _python_number(max_loss), _python_number(confidence)
+        promise = Promise(shares[0], loss, shares[1], per_class)
+        tuned, found = tuned_model(self._trained, promise)
+        self.metrics_ = with_promise(tuned, self.metrics_, found)
+        self._card = measured_again(self._card, tuned.config, self.metrics_)
+        return self._take(tuned)
 
     def predict(self, graphs: Graphs, lam: Setting | None = None) -> NDArray[Any]:
         """The predicted label of every graph, or the number.
@@ -314,6 +360,7 @@ class Cores:
                 "seed": config.seed,
             }
             write_card(out, without_data(self._card or model_card(config, self.metrics_, None)))
+            write_promise(out, self.metrics_.get("promise"))
             write_json(out / METRICS, identity | self.metrics_)
 
     @classmethod
@@ -407,6 +454,8 @@ class Cores:
         reward = {
             "desired_ratio": _python_number(self.desired_ratio),
             "lam": _python_number(self.lam),
+            "max_loss": _python_number(self.max_loss),
+            "promised": None if self.max_loss is None else True,
         }
         given: dict[str, Any] = {
             "conv": self.conv,

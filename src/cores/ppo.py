@@ -4,7 +4,7 @@ Knows the policy and a reward tensor; where rewards come from is not its busines
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
 
@@ -20,6 +20,7 @@ from cores.config import PPOConfig
 from cores.graphs.batches import between, cut
 from cores.graphs.shares import of_elements, of_graphs
 from cores.graphs.subgraphs import Elements
+from cores.graphs.sums import with_sums
 from cores.models.policy import Critic, Policy
 
 
@@ -144,6 +145,7 @@ class Experience:
 def collect(policy: Policy, batch: Batch, samples: int) -> Rollout:
     """Sample actions for every graph of a batch."""
     elements = Elements.of(batch, policy.removal)
+    elements = replace(elements, batch=with_sums(elements.batch))
     logits = of_elements(policy, elements)  # [M]
     uniform = torch.rand(samples, len(logits), device=logits.device)
     removed = uniform < policy.probabilities(logits)  # [S, M]

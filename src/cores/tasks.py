@@ -188,7 +188,7 @@ def _value_reward(
     lam: float | PerGraph,
     config: RewardConfig,
 ) -> PerGraph:
-    """Deviation D18: Eq. (7) with an interval for a set (:func:`cores.reward.interval_reward`).
+    """Deviation D20: Eq. (7) with an interval for a set (:func:`cores.reward.interval_reward`).
 
     Before the tolerance is known, there is no error that it does not cover.
     """

@@ -141,7 +141,7 @@ def test_the_benchmark_of_a_dataset_is_of_that_data_and_device(
     _, out, _ = ask("benchmark", "--json", "--dataset", path, "--model", "cores-edge")
     assert json.loads(out) == {"import_ratio": 1.5}
     ask("benchmark", "--dataset", "motifs", "--repeats", "2", "--device", "cpu")
-    assert seen == [(2100, "cores-edge", 128, "cpu", 15), (1000, "cores-node", 32, "cpu", 2)]
+    assert seen == [(2100, "cores-edge", 128, "cpu", 15), (1000, "cores-node", 128, "cpu", 2)]
 
 
 @pytest.fixture

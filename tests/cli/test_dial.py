@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cores.explain import dial as pictures
+from cores.explain import plotting
 from cores.runs.curve import Curve, Point
 from cores.training import judge
 
@@ -105,7 +106,7 @@ def test_the_picture_marks_the_setting_of_the_run(
     judged: float | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     figures: list[object] = []
-    monkeypatch.setattr(pictures, "save_figure", lambda figure, _: figures.append(figure) or [])
+    monkeypatch.setattr(plotting, "save_figure", lambda figure, _: figures.append(figure) or [])
     points = [
         point(lam, kept, right, judged)
         for lam, kept, right in ((0.0, 0.1, 0.6), (0.5, 0.3, 0.8), (1.0, 0.9, 0.9))

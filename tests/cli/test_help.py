@@ -17,6 +17,7 @@ from cores.config.names import INTRODUCED_AS
 
 SHOWN = (
     *("dataset", "model", "conv", "preset", "split", "seed", "epochs", "desired-ratio", "lam"),
+    "max-loss",
     *("alpha", "mix", "score", "per-class", "out", "settings", "data-root", "device", "json"),
     *("import", "split-type", "class-weights", "help-all"),
 )

@@ -11,6 +11,7 @@ from cores.cli.parse import parse
 from cores.cli.settings import run_config
 from cores.config import GSATConfig, PoolConfig, RunConfig, SetsConfig
 from cores.config.names import INTRODUCED_AS
+from cores.config.presets import preset_config
 from cores.errors import UserError
 
 Ask = Callable[..., tuple[int, str, str]]
@@ -26,7 +27,27 @@ def setting(config: RunConfig, name: str) -> object:
 
 
 def test_without_options_the_defaults_hold() -> None:
-    assert config() == RunConfig()
+    assert config("--model", "gnn") == RunConfig(model="gnn")
+    assert config() == preset_config("motifs", "cores-node", "gin", "default", {})
+
+
+def test_a_loss_that_is_named_is_promised(ask: Ask) -> None:
+    dial = ("--reward.dial", "true")
+    reward = config(*dial, "--max-loss", "0.02").reward
+    assert (reward.max_loss, reward.promised) == (0.02, True)
+    assert not config(*dial).reward.promised
+    assert not config(*dial, "--reward.max_loss", "0.1").reward.promised
+    assert not config(*dial, "--max-loss", "0.1", "--reward.promised", "false").reward.promised
+    for options, told in (
+        (
+            ("--reward.dial", "false", "--max-loss", "0.02"),
+            "--max-loss is promised of a model with a dial; set reward.dial",
+        ),
+        ((*dial, "--max-loss", "0"), "--max-loss must be positive to be promised, got 0.0"),
+    ):
+        status, out, err = ask("train", *options)
+        assert (status, out, err.count("\n")) == (2, "", 1)
+        assert told in err
 
 
 @pytest.mark.parametrize("new", INTRODUCED_AS)

@@ -11,15 +11,17 @@ from cores.config import (
     PartsConfig,
     PoolConfig,
     PPOConfig,
-    RewardConfig,
     RunConfig,
     TrainingConfig,
     from_dict,
+    merged,
 )
 from cores.config.key import flattened, run_key, schema
 from cores.config.models import MODELS
 from cores.config.names import INTRODUCED_AS
+from cores.config.run import POLICY_GROUPS
 from cores.errors import UserError
+from measured import EARLIER_DEFAULT
 
 
 def test_a_configuration_survives_json() -> None:
@@ -100,16 +102,16 @@ KEYS = {
     "cores-both": "c5894ce533c4",
 }
 """Of every model at the settings of version 0.1.0; they never change."""
-MEASURED = NetworkConfig(edge_features=False)
-"""The network of that version; later ones read edge features by default."""
 
 
 def test_keys_are_those_of_the_committed_rows() -> None:
     """A changed line of the schema, or a setting without one, would orphan what was measured."""
-    keys = {name: RunConfig(model=name, network=MEASURED).key for name in KEYS}
+    first = {name: value for name, value in EARLIER_DEFAULT.items() if name in POLICY_GROUPS}
+    settings = {"network": {"edge_features": False}, **first}
+    keys = {name: RunConfig.from_settings({"model": name, **settings}).key for name in KEYS}
     assert keys == KEYS
-    cores = RunConfig(network=MEASURED, model="cores-edge", dataset="PTC", split=3)
-    assert replace(cores, reward=RewardConfig(lam=0.25)).key == "188c4d8f18a7"
+    other = {"model": "cores-edge", "dataset": "PTC", "split": 3, "reward": {"lam": 0.25}}
+    assert RunConfig.from_settings(merged(settings, other)).key == "188c4d8f18a7"
 
 
 OLD = {"seed": 1, "ppo": {"clip": 0.2}}

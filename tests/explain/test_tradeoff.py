@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cores.explain import tradeoff
+from cores.explain import plotting
 from cores.explain.tradeoff import tradeoff_figure
 
 
@@ -27,7 +27,7 @@ def test_a_model_is_drawn_at_its_accuracy_and_the_share_it_keeps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     figures: list[Any] = []
-    monkeypatch.setattr(tradeoff, "save_figure", lambda figure, _: figures.append(figure) or [])
+    monkeypatch.setattr(plotting, "save_figure", lambda figure, _: figures.append(figure) or [])
     tradeoff_figure(ROWS, "my $data$", tmp_path / "unwritten")
     axis = figures[0].axes[0]
     points = {

@@ -92,6 +92,16 @@ def test_the_setting_of_the_run_is_there_without_asking(trained: TrainedModel) -
     assert torch.equal(trained.dial.probs[10], trained.calibration.probs)
 
 
+def test_a_model_with_other_sets_is_the_same_but_for_what_was_named(trained: TrainedModel) -> None:
+    config = trained.config
+    assert trained.with_sets(None, None, None).config == config
+    other = trained.with_sets(0.3, "aps", True)
+    assert (other.config.alpha, other.config.sets.score) == (0.3, "aps")
+    assert other.config.sets.per_class
+    assert other.model is trained.model
+    assert trained.with_sets(None, "aps", None).config.alpha == config.alpha
+
+
 @pytest.mark.parametrize("lam", [0.33, -0.05, 1.05, float("nan"), "0.3"])
 def test_only_settings_of_the_grid_can_be_asked_for(trained: TrainedModel, lam: Any) -> None:
     with pytest.raises(UserError, match=STEPS):

@@ -25,7 +25,7 @@ def test_a_policy_costs_less_than_classifiers_of_many_graphs_and_a_judge_sees_no
         for number in (200, 10_000)
     )
     assert few["policy"].cost > few["classifier"].cost
-    assert many["policy"].cost < many["classifier"].cost / 5
+    assert many["policy"].cost < many["classifier"].cost / 4
     assert many["judge"].cost * 150 == 30 * 10_000
     in_turns = RunConfig.from_settings({"classifier_data": {"mix": 0.5}})
     both = phases_of(in_turns, num_graphs=10_000)[1]

@@ -231,6 +231,7 @@ def test_the_report_shows_numbers_and_intervals(dialled: Path, tmp_path: Path) -
     assert "<dt>interval</dt>" in text
     assert "probability " not in text.split('class="gallery"')[1].split("</ul>")[0]
     assert "a number" in text
+    assert "The dial: how much is kept" not in text  # it would tell accuracies
     with pytest.raises(UserError, match="`errors` is for classes"):
         explain_run(dialled, None, tmp_path / "e.html", Choice(errors=True), PredictOptions())
 
@@ -286,12 +287,17 @@ def test_a_prediction_depends_on_nothing_but_what_is_kept(dialled: Path) -> None
         (("evaluate", "RUN", "--score", "aps"), "is for classes"),
         (("explain", "RUN", "--uncertain"), "--uncertain is for classes"),
         (("compare", "--dataset", "DATA", "--models", "gnn", "--out", "OUT"), "is for classes"),
+        (("equal-risk", "--dataset", "DATA", "--out", "OUT"), "is for classes"),
         (("search", "--dataset", "DATA", "--trials", "1", "--out", "OUT"), "is for classes"),
         (("train", "--dataset", "DATA", "--folds", "3", "--out", "OUT"), "--folds is for classes"),
         (("train", "--dataset", "DATA", "--pictures", "3", "--out", "OUT"), "--pictures is for"),
         (("train", "--dataset", "DATA", "--model", "gsat", "--out", "OUT"), "models for a regres"),
         (("train", "--dataset", "DATA", "--class-weights", "--out", "OUT"), "is for classes"),
         (("train", "--dataset", "DATA", "--score", "aps", "--out", "OUT"), "is for classes"),
+        (
+            ("train", "--dataset", "DATA", "--reward.dial", "true", "--max-loss", "0.1"),
+            "is for classes",
+        ),
     ],
 )
 def test_what_is_for_classes_says_so_in_a_line(

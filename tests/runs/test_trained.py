@@ -96,6 +96,8 @@ METRICS: dict[str, Change] = {
     "a number of 400 digits": lambda metrics: metrics.update(epochs=10**400),
     "NaN somewhere": lambda metrics: metrics.update(note=[float("nan")]),
     "one verdict": lambda metrics: metrics.update(verdicts="good"),
+    "a promise in words": lambda metrics: metrics.update(promise="nothing is lost"),
+    "half a promise": lambda metrics: metrics.update(promise={"loss": "excess", "lam": 0.5}),
     "verdicts of numbers": lambda metrics: metrics.update(verdicts=[1]),
 }
 

@@ -2,17 +2,25 @@
 
 import json
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
+from cores import Cores
+from cores.config import RunConfig
 from cores.config.policy import SETTINGS
+from cores.data.synthetic import ba_motifs
 from cores.errors import UserError
+from cores.runs.promise import Promise, promised_model, tuned_model
+from cores.runs.run import evaluate_run, train_run
 from cores.runs.trained import DialCalibration, TrainedModel
-from cores.runs.tune import Promise, tune_run, tuned_model
+from cores.runs.tune import tune_run
+from cores.training import judge
 
 GRAPHS = 400
 IN_EXPECTATION = Promise(0.1, "excess", None, per_class=False)
@@ -118,6 +126,23 @@ def test_where_every_setting_loses_too_much_the_dial_is_left_alone(trained: Trai
         tuned_model(replace(trained, dial=replace(dial, probs=wrong)), IN_EXPECTATION)
 
 
+def test_graphs_that_were_asked_in_vain_calibrate_nothing(trained: TrainedModel) -> None:
+    """They have been looked at; what becomes of the sets must not depend on their answer."""
+    dial, config = trained.dial, trained.config
+    assert dial is not None
+    promised = replace(config.reward, promised=True, max_loss=0.1)
+    asked = replace(trained, config=replace(config, reward=promised))
+    wrong = dial.full_probs.flip(1).expand(len(SETTINGS), -1, -1)
+    found, said = promised_model(replace(asked, dial=replace(dial, probs=wrong)))
+    assert said["promise"] is None
+    assert said["no_promise"].startswith("no setting keeps this promise")
+    assert found.lam == trained.lam
+    assert len(found.calibration) == GRAPHS // 2
+    given, said = promised_model(asked)
+    assert given.lam == said["promise"]["lam"] != trained.lam
+    assert promised_model(trained) == (trained, {}), "nothing was asked for"
+
+
 def test_a_model_without_a_dial_has_nothing_to_tune(trained: TrainedModel) -> None:
     with pytest.raises(UserError, match="trained for one lambda"):
         tuned_model(replace(trained, dial=None), IN_EXPECTATION)
@@ -125,7 +150,7 @@ def test_a_model_without_a_dial_has_nothing_to_tune(trained: TrainedModel) -> No
 
 def test_the_setting_is_saved_with_the_run(dial_run: Path, tmp_path: Path) -> None:
     run = Path(shutil.copytree(dial_run, tmp_path / "run"))
-    found = tune_run(run, Promise(0.5, "disagreement", None, per_class=False))
+    found = tune_run(run, Promise(0.5, "disagreement", None, per_class=False)).promise
     loaded = TrainedModel.load(run)
     assert loaded.lam == found["lam"]
     assert loaded.dial is not None
@@ -149,10 +174,163 @@ def test_the_command_says_what_is_promised(
     promise = ("--max-loss", 0.5, "--loss", "disagreement", "--no-per-class")
     status, out, _ = ask(*promise)
     assert status == 0
-    assert out.startswith("Of all graphs, at most 50.0% get another class than on the full graph")
+    assert out.startswith("Of all graphs, at most 50 % get another class than on the full graph")
+    assert "calibration graphs, for new graphs that are like them." in out
     status, out, _ = ask(*promise, "--confidence", 0.9, "--json")
     assert status == 0
     assert json.loads(out)["confidence"] == 0.9
     status, _, err = ask("--max-loss", 0.001)
     assert status == 2
     assert err.count("\n") == 1
+
+
+@pytest.fixture(scope="module")
+def motifs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four hundred graphs: forty calibrate, ten of a class decide."""
+    graphs, path = ba_motifs(num_graphs=400, seed=0), tmp_path_factory.mktemp("data") / "m.npz"
+    names = ("x", "edge_index", "y", "node_ptr", "edge_ptr")
+    np.savez(path, **{name: getattr(graphs, name).numpy() for name in names})
+    return path
+
+
+@pytest.fixture(scope="module")
+def runs(
+    motifs: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, tuple[Path, dict[str, Any]]]]:
+    """The same training without a promise, with one, and with one that cannot be given."""
+    folder = tmp_path_factory.mktemp("runs")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(judge, "EPOCHS", 1)
+        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        asked: dict[str, dict[str, Any]] = {
+            "plain": {"max_loss": 0.4},
+            "promised": {"max_loss": 0.4, "promised": True},
+            "refused": {"max_loss": 0.001, "promised": True},
+        }
+        yield {
+            name: (folder / name, train_run(settings(motifs, reward), folder / name, device="cpu"))
+            for name, reward in asked.items()
+        }
+
+
+def settings(data: Path, reward: dict[str, Any]) -> RunConfig:
+    return RunConfig.from_settings(
+        {
+            "dataset": str(data),
+            "network": {"hidden_dim": 8, "num_layers": 1},
+            "training": {"epochs": 2},
+            "ppo": {"env_steps": 8, "samples": 2},
+            "reward": {"dial": True, "referees": 2} | reward,
+        }
+    )
+
+
+Runs = dict[str, tuple[Path, dict[str, Any]]]
+
+
+def test_a_training_that_promises_is_a_training_and_a_tuning(runs: Runs, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(runs["plain"][0], tmp_path / "run"))
+    promised, metrics = runs["promised"]
+    tuned = tune_run(run, Promise(0.4, "excess", None, per_class=True), device="cpu")
+    assert tuned.unmeasured is None
+    assert tuned.promise == metrics["promise"]
+    assert tuned.promise["graphs"] == tuned.promise["calibration_graphs"] == 20
+    for name in ("promise.json", "model.safetensors"):
+        assert (run / name).read_bytes() == (promised / name).read_bytes(), name
+    assert json.loads((run / "metrics.json").read_text()) == tuned.metrics
+    assert {**(tuned.metrics or {}), "seconds": 0} == {**metrics, "seconds": 0}
+    texts = [(path / "README.md").read_text() for path in (run, promised)]
+    cards = [text.partition("## How it was made")[0] for text in texts]
+    seconds = [f"| seconds | {found['seconds']:.1f} |" for found in (tuned.metrics or {}, metrics)]
+    assert cards[0].replace(seconds[0], "") == cards[1].replace(seconds[1], "")
+    said = "Of every class, at most 40 % are right on the full graph and wrong on the kept part"
+    assert cards[0].count(said) == 1
+    assert "by 20 calibration graphs, for new graphs that are like them." in cards[0]
+    assert said not in (runs["plain"][0] / "README.md").read_text()
+
+
+def test_metrics_are_those_of_the_setting_that_was_tuned(runs: Runs, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(runs["plain"][0], tmp_path / "run"))
+    known = runs["plain"][1] | {"lam": 0.33, "accuracy": 0.123}
+    (run / "metrics.json").write_text(json.dumps(known))
+    found = tune_run(run, Promise(0.4, "excess", None, per_class=True), device="cpu")
+    assert found.metrics is not None
+    assert found.metrics["lam"] == found.promise["lam"]
+    measured = evaluate_run(run, device="cpu")
+    for name in ("accuracy", "node_ratio", "coverage", "set_size", "judge_accuracy"):
+        assert found.metrics[name] == measured[name], name
+    assert f"| lam | {found.promise['lam']:.3f} |" in (run / "README.md").read_text()
+
+
+def test_where_the_data_are_gone_metrics_say_of_which_setting_they_are(
+    runs: Runs, tmp_path: Path
+) -> None:
+    run = Path(shutil.copytree(runs["plain"][0], tmp_path / "run"))
+    identity = json.loads((run / "config.json").read_text())
+    (run / "config.json").write_text(json.dumps(identity | {"source": "/nowhere/m.npz"}))
+    before = runs["plain"][1]
+    tuned = tune_run(run, Promise(0.4, "excess", None, per_class=True), device="cpu")
+    assert "are no longer at /nowhere/m.npz" in (tuned.unmeasured or "")
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert metrics["accuracy"] == before["accuracy"]
+    assert metrics["lam"] == before["lam"]
+    assert metrics["promise"] == tuned.promise
+    (mark,) = metrics["verdicts"]
+    assert mark.startswith(f"Measured at lambda {before['lam']}, before the dial was set to")
+    card = (run / "README.md").read_text()
+    assert f"- {mark}" in card
+    assert "| train part |" in card, "what it says of the data stays"
+
+
+def test_what_cannot_be_promised_is_no_reason_to_lose_a_training(runs: Runs) -> None:
+    (run, metrics), (plain, _) = runs["refused"], runs["plain"]
+    assert metrics["promise"] is None
+    assert not (run / "promise.json").exists()
+    told = "No promise: a loss of at most 0.001 takes 1998 calibration graphs of a class, and"
+    assert metrics["verdicts"][-1].startswith(told)
+    assert "the referees set it" in metrics["verdicts"][-1]
+    assert told in (run / "README.md").read_text()
+    refused, usual = TrainedModel.load(run), TrainedModel.load(plain)
+    assert len(refused.calibration) == len(usual.calibration) == 40, "no graph was spent"
+
+
+def test_a_promise_of_before_does_not_outlive_its_training(runs: Runs, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(runs["plain"][0], tmp_path / "run"))
+    tune_run(run, Promise(0.4, "excess", None, per_class=True), device="cpu")
+    (run / "metrics.json").unlink()
+    config = TrainedModel.load(run).config
+    train_run(config, run, device="cpu", resume=True)
+    assert not (run / "promise.json").exists()
+
+
+def test_the_estimator_promises_too(motifs: Path, runs: Runs, tmp_path: Path) -> None:
+    config = runs["plain"][1]
+    model = Cores.load(runs["plain"][0], device="cpu")
+    tuned = model.tune(0.4)
+    assert tuned is model
+    found = model.metrics_["promise"]
+    assert (found["max_loss"], found["per_class"], found["confidence"]) == (0.4, True, None)
+    assert model._trained.lam == found["lam"]
+    assert model.metrics_["accuracy"] == config["accuracy"]
+    assert model.metrics_["verdicts"][0].startswith("Measured at lambda")
+    model.save(tmp_path / "saved")
+    assert json.loads((tmp_path / "saved" / "promise.json").read_text()) == found
+    assert "promised at lambda" in (tmp_path / "saved" / "README.md").read_text()
+    assert Cores.load(tmp_path / "saved", device="cpu").metrics_["promise"] == found
+    assert model.tune(0.45, confidence=np.float64(0.5)).metrics_["promise"]["confidence"] == 0.5
+    with pytest.raises(UserError, match=r"`max_loss` must lie between 0 and 1, got 1\.5"):
+        model.tune(1.5)
+
+
+def test_an_estimator_that_cannot_promise_warns(motifs: Path) -> None:
+    small = {
+        "network": {"hidden_dim": 8, "num_layers": 1},
+        "ppo": {"env_steps": 8, "samples": 2},
+        "reward": {"dial": True, "referees": 2},
+    }
+    options: dict[str, Any] = {"epochs": 2, "progress": False, "judge": False, "device": "cpu"}
+    with pytest.warns(UserWarning, match=r"no promise: a loss of at most 0.001 takes 1998"):
+        model = Cores(max_loss=0.001, settings=small, **options).fit(str(motifs))
+    assert model.metrics_["promise"] is None
+    with pytest.raises(UserError, match="`max_loss` is promised of a model with a dial"):
+        Cores(max_loss=0.1, **options).fit(str(motifs))

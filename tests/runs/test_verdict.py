@@ -5,8 +5,15 @@ from typing import Any
 
 import pytest
 
-from cores.config import RunConfig, SetsConfig
-from cores.runs.verdict import DENSE, ENOUGH_POLICY_EPOCHS, JUDGE_GAP, SMALL_TEST, verdicts
+from cores.config import RewardConfig, RunConfig, SetsConfig
+from cores.runs.verdict import (
+    DENSE,
+    ENOUGH_POLICY_EPOCHS,
+    JUDGE_GAP,
+    SMALL_TEST,
+    promise_sentence,
+    verdicts,
+)
 
 GOOD: dict[str, Any] = {
     "accuracy": 0.98,
@@ -166,14 +173,18 @@ def test_a_random_part_as_good_is_no_reason(random: float, told: bool) -> None:
 
 def test_a_policy_that_keeps_all_is_told_why() -> None:
     assert "dense" not in said(node_ratio=DENSE)
-    few = said(node_ratio=0.97, epochs=130)["dense"]
+    warm_up = RunConfig().warm_up_epochs
+    few = said(node_ratio=0.97, epochs=warm_up + 10)["dense"]
     assert few == "Keeps 97 % of the nodes: the policy had 10 epochs; train longer (`epochs`)."
-    enough = said(node_ratio=0.97, epochs=120 + ENOUGH_POLICY_EPOCHS)["dense"]
+    enough = said(node_ratio=0.97, epochs=warm_up + ENOUGH_POLICY_EPOCHS)["dense"]
+    assert "after 30 epochs of the policy: lower `desired_ratio`." in enough
+    one_lambda = RunConfig(reward=RewardConfig(dial=False))
+    enough = said(one_lambda, node_ratio=0.97, epochs=warm_up + ENOUGH_POLICY_EPOCHS)["dense"]
     assert "after 30 epochs of the policy: lower `lam` or `desired_ratio`." in enough
     assert "dense" not in said(RunConfig(model="sagpool"), node_ratio=0.97), "its ratio is set"
     measured_again = {name: value for name, value in GOOD.items() if name != "epochs"}
     found = verdicts(measured_again | {"node_ratio": 0.97}, RunConfig(), CALIBRATION)
-    assert "after 120 epochs" in found[0].text
+    assert f"after {240 - warm_up} epochs" in found[0].text
 
 
 @pytest.mark.parametrize(
@@ -246,3 +257,18 @@ def test_a_small_test_part_is_told_after_the_headline() -> None:
     assert found["small-test"] == (
         "Measured on 14 test graphs: read differences below 22 points as noise."
     )
+
+
+def test_a_promise_says_how_much_of_whom_and_by_whom() -> None:
+    found = {"lam": 0.35, "max_loss": 0.025, "loss": "excess", "per_class": True, "graphs": 1200}
+    found |= {"confidence": None}
+    assert promise_sentence(found) == (
+        "Of every class, at most 2.5 % are right on the full graph and wrong on the kept part, on "
+        "average over calibration parts: promised at lambda 0.35 by 1,200 calibration graphs, for "
+        "new graphs that are like them."
+    )
+    sure = promise_sentence(found | {"confidence": 0.9, "per_class": False, "loss": "accuracy"})
+    assert sure.startswith("Of all graphs, at most 2.5 % less are right than on the full graphs, ")
+    assert "with a confidence of 90 %" in sure
+    assert said(no_promise="too few graphs")["promise"].startswith("No promise: too few graphs. ")
+    assert "promise" not in said()

@@ -1,6 +1,7 @@
-"""Servers of tiny models: of molecules, and of graphs whose nodes have categories."""
+"""Servers of tiny models: of molecules, and of graphs whose nodes have categories; their pages."""
 
 import json
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,11 @@ from cores.runs.predictor import PredictOptions
 from cores.serve.app import create_app
 from cores.serve.explorer import Explorer
 from cores.serve.guard import Guard
+from cores.serve.server import _listening, _server
 
 PORT = 8765
 Client = TestClient
+DESKTOP = {"width": 1280, "height": 900}
 
 
 def graph_line(number: int, nodes: int = 5) -> str:
@@ -74,3 +77,120 @@ def molecules(served: Callable[[Path], Client], molecule_run: Path) -> Client:
 def graphs(served: Callable[[Path], Client], graph_run: Path) -> Client:
     """Of a model of other graphs."""
     return served(graph_run)
+
+
+@pytest.fixture
+def asked() -> Callable[..., Any]:
+    """What the server says of graphs that it can use."""
+
+    def ask(client: Client, body: str | bytes, name: str = "pasted.smi", **query: Any) -> Any:
+        """What the server says of graphs that it can use."""
+        answer = client.post("/api/graphs", content=body, params={"name": name, **query})
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    return ask
+
+
+@pytest.fixture
+def refused() -> Callable[..., Any]:
+    """The line that tells why, of an answer that is a refusal."""
+
+    def check(answer: Any, status: int) -> str:
+        """The line that tells why, of an answer with this status."""
+        assert answer.status_code == status, answer.text
+        assert list(answer.json()) == ["error"]
+        line = answer.json()["error"]
+        assert len(line.splitlines()) == 1
+        assert "cores-serve-" not in line, "a path of the server's"
+        return str(line)
+
+    return check
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[Callable[[Path], str]]:
+    """Where the page of a run is."""
+    started: dict[Path, tuple[str, Any, threading.Thread]] = {}
+
+    def address_of(run: Path) -> str:
+        if run not in started:
+            listener = _listening(0)
+            port = listener.getsockname()[1]
+            server = _server(Explorer(run, PredictOptions(), "cpu"), port, str)
+            thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+            thread.start()
+            started[run] = f"http://127.0.0.1:{port}/", server, thread
+        return started[run][0]
+
+    yield address_of
+    for _, server, thread in started.values():
+        server.should_exit = True
+        thread.join()
+
+
+class Opened:
+    """The page in a tab of its own, and what it did."""
+
+    def __init__(self, browser: Any, url: str, **options: Any) -> None:
+        self.url = url
+        self.context = browser.new_context(**options)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(15_000)
+        self.said: list[str] = []
+        self.asked: list[str] = []
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.goto(url)
+
+    def paste(self, text: str, cards: int) -> None:
+        self.page.get_by_label("one per line").fill(text)
+        self.page.get_by_role("button", name="Predict").click()
+        self.wait(cards)
+
+    def wait(self, cards: int) -> None:
+        """Until so many cards are there."""
+        self.page.wait_for_function(
+            "count => document.querySelectorAll('.card').length === count", arg=cards
+        )
+
+    @property
+    def too_wide(self) -> int:
+        """Pixels of the page that do not fit on the screen."""
+        wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        return int(self.page.evaluate(wide))
+
+    @property
+    def hard_to_read(self) -> list[str]:
+        """Contrast, names of controls, order of headings: what axe-core finds wrong."""
+        from axe_playwright_python.sync_playwright import Axe
+
+        checked = Axe().run(self.page).response
+        assert any(each["id"] == "color-contrast" for each in checked["passes"])
+        return [
+            f"{each['id']}: {each['nodes'][0]['html'][:200]}"
+            for each in checked["violations"]
+            if each["impact"] in ("serious", "critical")
+        ]
+
+    def check_quiet(self) -> None:
+        """Nothing went wrong, and nobody else was asked."""
+        assert self.said == []
+        assert [url for url in self.asked if not url.startswith((self.url, "blob:"))] == []
+
+
+@pytest.fixture
+def opened(
+    browser: Any, address: Callable[[Path], str], molecule_run: Path
+) -> Iterator[Callable[..., Opened]]:
+    """Opens the page of a run, by default that of molecules."""
+    tabs: list[Opened] = []
+
+    def open_page(run: Path = molecule_run, **options: Any) -> Opened:
+        tabs.append(Opened(browser, address(run), **{"viewport": DESKTOP} | options))
+        return tabs[-1]
+
+    yield open_page
+    for tab in tabs:
+        tab.context.close()

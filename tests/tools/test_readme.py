@@ -1,7 +1,7 @@
 """The README's claims, and the table that stands behind them."""
 
-from cores.paper.targets import runs_of
 from cores.runs.rows import COLUMNS
+from measured import measured_runs
 from readme import readme_claims, summary_table
 
 METRICS = {"accuracy": "0.875", "node_ratio": "0.5", "judge_accuracy": "0.5"}
@@ -9,7 +9,7 @@ ROWS = [
     dict.fromkeys(COLUMNS, "")
     | {"dataset": "MUTAG", "model": "cores-node", "conv": "gin", "key": config.key}
     | {"split": str(config.split), "seed": "0", **METRICS}
-    for config in runs_of("comparison-gin", ["MUTAG"], ["cores-node"], [1, 2], "default")
+    for config in measured_runs("comparison-gin", ["MUTAG"], ["cores-node"], [1, 2], "default")
 ]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from cores.config import ClassifierDataConfig, PPOConfig, RewardConfig, RunConfig
+from cores.config import ClassifierDataConfig, PPOConfig, RewardConfig, RunConfig, merged
 from cores.conformal import conformal_quantile, lac_scores
 from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
@@ -38,14 +38,21 @@ CPU = torch.device("cpu")
 DIMS = Dims(num_features=10, num_classes=2)
 
 
+ONE_LAMBDA = {
+    "classifier_data": {"warm_up": 0.5, "distillation": 0.8},
+    "reward": {"dial": False, "target": "label", "desired_ratio": 0.3},
+    "ppo": {"effect_steps": 0},
+}
+
+
 def config(**changes: Any) -> RunConfig:
     settings = {
         "model": "cores-node",
         "network": {"hidden_dim": 16, "num_layers": 2},
         "training": {"epochs": 8, "batch_size": 16, "learning_rate": 0.01},
         "ppo": {"batch_size": 16, "samples": 4},
-    }
-    return RunConfig.from_settings(settings | changes)
+    } | changes
+    return RunConfig.from_settings(merged(ONE_LAMBDA, settings))
 
 
 def model_of(settings: RunConfig) -> SparseClassifier:
@@ -92,6 +99,7 @@ def outcome_of(probs: list[list[float]], kept: list[float], labels: list[int]) -
     nothing = torch.zeros(1, 2 * count, dtype=torch.bool)
     return Outcome(
         Rollout(elements, nothing, torch.zeros(2, 2 * count)),
+        elements.batch.y,
         torch.tensor([probs]),
         torch.tensor([kept]),
         torch.tensor([[False] * (count - 1) + [True]]),

@@ -151,7 +151,27 @@ def test_the_sparsest_setting_that_loses_no_more_than_it_may(
     monkeypatch.setattr(dial, "SETTINGS", tuple(CURVE))
     config = run_config()
     model = dialled_model(config)
-    assert sparsest_setting(model, [learner_of(model, config)], max_loss, False) == chosen
+    assert sparsest_setting(model, [learner_of(model, config)], GRAPHS, max_loss, False) == chosen
+
+
+def test_neither_referees_nor_the_selection_part_may_lose_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config = run_config()
+    model = dialled_model(config)
+
+    def predicted(
+        model: object, parts: list[tuple[object, object]], lam: float | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        selection = len(parts) == 1
+        enough = lam is None or lam >= (0.5 if selection else 0.25)
+        kept = 1.0 if lam is None else lam / 2
+        right = torch.full((10,), int(not enough))
+        return torch.eye(2)[right], torch.zeros(10, dtype=torch.long), torch.full((10,), kept)
+
+    monkeypatch.setattr(dial, "_predicted", predicted)
+    referees = [learner_of(model, config) for _ in range(2)]
+    assert sparsest_setting(model, referees, GRAPHS, 0.02, False) == 0.5
 
 
 def test_where_every_setting_loses_too_much_all_is_asked_for(
@@ -161,10 +181,10 @@ def test_where_every_setting_loses_too_much_all_is_asked_for(
     model = dialled_model(config)
     more_at_0(model)
     referees = [learner_of(model, config) for _ in range(2)]
-    assert sparsest_setting(model, referees, 1.0, True) == 0.0
+    assert sparsest_setting(model, referees, GRAPHS, 1.0, True) == 0.0
     monkeypatch.setattr(metrics, "accuracy", lambda probs, labels: float(next(falling)))
-    falling = iter([1.0, *(0.5 for _ in dial.SETTINGS)])
-    assert sparsest_setting(model, referees, 0.1, False) == 1.0
+    falling = iter([1.0, 1.0, *(0.5 for _ in 2 * dial.SETTINGS)])
+    assert sparsest_setting(model, referees, GRAPHS, 0.1, False) == 1.0
 
 
 def test_only_so_many_graphs_are_asked_of_all_classes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,9 +201,10 @@ def test_only_so_many_graphs_are_asked_of_all_classes(monkeypatch: pytest.Monkey
     referees = [learner_of(model, config) for _ in range(2)]
     for referee in referees:  # as in a run: class by class
         referee.policy_graphs = GRAPHS.view(GRAPHS.y.argsort(stable=True))
-    sparsest_setting(model, referees, 0.1, False)
+    sparsest_setting(model, referees, GRAPHS, 0.1, False)
     assert seen[0] == [0, 0, 1, 1] * 2
-    assert all(labels == seen[0] for labels in seen)
+    assert all(labels == seen[0] for labels in seen[::2])
+    assert all(labels == GRAPHS.y.tolist() for labels in seen[1::2])  # of the selection part all
 
 
 @pytest.mark.parametrize("name", ["cores-node", "cores-edge"])

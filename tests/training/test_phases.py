@@ -29,8 +29,14 @@ def config(epochs: int = 20, patience: int = 2, **phases: Any) -> RunConfig:
         "network": {"hidden_dim": 8, "num_layers": 1},
         "training": {"epochs": epochs, "patience": patience, "batch_size": 8, "weights": "last"},
         "classifier_data": {"mix": 0.0, "warm_up": 0.0},
-        "reward": {"referees": 0},
-        "ppo": {"samples": 1, "baseline": "critic", "env_steps": 8, "ppo_epochs": 2}
+        "reward": {"referees": 0, "dial": False},
+        "ppo": {
+            "samples": 1,
+            "baseline": "critic",
+            "env_steps": 8,
+            "ppo_epochs": 2,
+            "effect_steps": 0,
+        }
         | {"predict_from": "sample", "min_probability": 0.0},
         "phases": {"order": "in-turns", "policy_patience": 3, "last_policy_epochs": 4, **phases},
     }

@@ -1,8 +1,11 @@
 """Rollouts on the graphs of several referees at once, as on a GPU."""
 
+from typing import Literal
+
 import pytest
 import torch
 
+from cores.config import RewardConfig
 from cores.config.presets import preset_config
 from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
@@ -10,7 +13,7 @@ from cores.graphs.subgraphs import Elements
 from cores.models.build import build_classifier, build_model
 from cores.models.sparse import SparseClassifier
 from cores.training.learner import Learner
-from cores.training.rollouts import _outcome
+from cores.training.rollouts import _outcome, rollout_reward
 
 
 @pytest.mark.parametrize("model_name", ["cores-node", "cores-edge", "cores-both"])
@@ -27,7 +30,7 @@ def test_each_referee_predicts_from_the_samples_of_its_own_graphs(model_name: st
         (Learner(build_classifier(config, dims), graphs.view(), graphs.view(index), config), index)
         for index in own
     ]
-    outcome = _outcome(model, parts, samples=3)
+    outcome = _outcome(model, parts, samples=3, target="label")
     elements = outcome.rollout.elements
     removed, restored = elements.restored(outcome.rollout.removed)
     assert torch.equal(outcome.restored, restored)
@@ -39,3 +42,28 @@ def test_each_referee_predicts_from_the_samples_of_its_own_graphs(model_name: st
             with torch.no_grad():
                 expected = referee.classifier(subgraphs).softmax(dim=-1)
             assert torch.allclose(outcome.probs[number, columns], expected[columns], atol=1e-5)
+
+
+@pytest.mark.parametrize("target", ["label", "prediction"])
+def test_a_subgraph_is_right_as_the_label_says_or_the_referee_of_the_full_graph(
+    target: Literal["label", "prediction"],
+) -> None:
+    torch.manual_seed(0)
+    changes = {"network": {"hidden_dim": 8, "num_layers": 2}}
+    config = preset_config("MUTAG", "cores-node", "gin", "default", changes)
+    graphs = ba_motifs(num_graphs=9, base_size=6, seed=0)
+    dims = Dims(graphs.num_features, 2)
+    model = build_model(config, dims)
+    assert isinstance(model, SparseClassifier)
+    referee = Learner(build_classifier(config, dims), graphs.view(), graphs.view(), config)
+    with torch.no_grad():
+        referee.classifier.head.bias[:] = torch.tensor([0.0, 50.0])
+    outcome = _outcome(model, [(referee, torch.arange(9))], samples=2, target=target)
+    expected = graphs.y if target == "label" else torch.ones_like(graphs.y)
+    assert torch.equal(outcome.labels, expected)
+    settings = RewardConfig(dial=False, lam=1.0, referees=3)
+    reward = rollout_reward(outcome, torch.tensor(0.5), settings)
+    kept = ~outcome.restored
+    right = (expected == 1).expand_as(reward)
+    assert (reward[right & kept] > 0).all()
+    assert (reward[~right & kept] <= 0).all()

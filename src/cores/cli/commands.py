@@ -5,6 +5,7 @@ from cores.cli.compare import COMPARE
 from cores.cli.compare_explanations import COMPARE_EXPLANATIONS
 from cores.cli.curve import CURVE
 from cores.cli.datasets import LIST_DATASETS
+from cores.cli.equal_risk import EQUAL_RISK
 from cores.cli.evaluate import EVALUATE
 from cores.cli.explain import EXPLAIN
 from cores.cli.export import EXPORT
@@ -17,5 +18,5 @@ from cores.cli.tune import TUNE
 
 COMMANDS = (
     *(LIST_DATASETS, TRAIN, PREDICT, EXPLAIN, SERVE, EVALUATE, CURVE, TUNE, PLOT, EXPORT),
-    *(COMPARE, COMPARE_EXPLANATIONS, SEARCH, BENCHMARK),
+    *(COMPARE, COMPARE_EXPLANATIONS, EQUAL_RISK, SEARCH, BENCHMARK),
 )

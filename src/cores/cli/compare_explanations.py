@@ -6,7 +6,7 @@ from jsonargparse import Namespace
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser
-from cores.cli.comparison import Comparison, Failures, add_comparison
+from cores.cli.comparison import Comparison, Failures, add_comparison, add_methods
 from cores.cli.values import names, numbers
 from cores.config.models import CONVS
 from cores.errors import UserError
@@ -25,20 +25,7 @@ def _parser() -> CommandParser:
         "and the same command continues after an interruption.",
         usage="cores compare-explanations --dataset NAME [options]",
     )
-    parser.add_argument(
-        "--models",
-        type=str,
-        default=",".join(METHODS),
-        metavar="NAMES",
-        help=f"Methods, names with commas (default: all), of {', '.join(METHODS)}.",
-    )
-    parser.add_argument(
-        "--seeds",
-        type=str,
-        default="0",
-        metavar="NUMBERS",
-        help="Seeds, of every split, such as 0-2 (default: 0).",
-    )
+    add_methods(parser, METHODS)
     parser.add_argument(
         "--graphs",
         type=int,

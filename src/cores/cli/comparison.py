@@ -1,6 +1,6 @@
 """What the commands that compare have in common: their options, and what becomes of the runs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,24 @@ from cores.config import merged
 from cores.config.models import CONVS, conv_spec
 from cores.data.catalogue import canonical_name
 from cores.errors import failed
+
+
+def add_methods(parser: CommandParser, methods: Collection[str]) -> None:
+    """Options for which methods are compared, and how often."""
+    parser.add_argument(
+        "--models",
+        type=str,
+        default=",".join(methods),
+        metavar="NAMES",
+        help=f"Methods, names with commas (default: all), of {', '.join(methods)}.",
+    )
+    parser.add_argument(
+        "--seeds",
+        type=str,
+        default="0",
+        metavar="NUMBERS",
+        help="Seeds, of every split, such as 0-2 (default: 0).",
+    )
 
 
 def add_comparison(parser: CommandParser, folder: str) -> None:

@@ -21,6 +21,7 @@ from rich.text import Text
 from cores.cli.words import with_flags
 from cores.files.escape import brief, terminal
 from cores.runs.rows import shown_metrics
+from cores.runs.verdict import promise_sentence
 
 if TYPE_CHECKING:
     from cores.runs.search import Tried
@@ -52,6 +53,8 @@ def print_metrics(
     console.print(table)
     for line in metrics.get("verdicts", ()):
         console.print(_text(with_flags(line, flags, of_train)))
+    if metrics.get("promise") is not None:
+        console.print(_text(promise_sentence(metrics["promise"])))
     console.print(_text(f"Run folder: {folder}"), soft_wrap=True)
 
 

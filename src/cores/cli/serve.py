@@ -16,8 +16,8 @@ from cores.cli.words import with_flags
 
 def _parser() -> CommandParser:
     parser = CommandParser(
-        "Show a page on which a trained model can be asked: paste or upload graphs, see what is "
-        "kept and predicted, change the error rate of the sets, download the records. Only this "
+        "Show a page on which a trained model can be asked: paste, draw or upload graphs, see what "
+        "is kept and predicted, change the error rate of the sets, download the records. Only this "
         "machine can reach it. Ctrl-C ends it.",
     )
     parser.add_argument("run", metavar="RUN", help="Run folder that `cores train` made.")

@@ -28,6 +28,7 @@ SHORT = {
     "epochs": "training.epochs",
     "desired_ratio": "reward.desired_ratio",
     "lam": "reward.lam",
+    "max_loss": "reward.max_loss",
     "tolerance": "reward.tolerance",
     "mix": "classifier_data.mix",
     "score": "sets.score",
@@ -35,13 +36,14 @@ SHORT = {
     "split_type": "parts.kind",
 }
 """Settings of groups with a short option of their own."""
+IMPLIED = {"max_loss": ("reward.promised", True)}
+"""What giving a short option decides beside its own setting."""
 FLAGS = {
     "class_weights": ("training.balance", "always", "Let rare classes count as much as others")
 }
 """Flags that give a setting one value: the setting, the value, and the help."""
 BRIEF = {
-    "dataset": "Name (`cores datasets` lists them), or path: csv, tsv, parquet, sdf, jsonl, npz, "
-    "pt, TU zip or folder",
+    "dataset": "Name (`cores datasets`), or a csv, tsv, parquet, sdf, jsonl, npz, pt or TU file",
     "preset": "Our settings, or published ones",
     "task": "Classes, or numbers",
     "split": "Number of the split, from 1",
@@ -49,7 +51,8 @@ BRIEF = {
     "alpha": "Error rate of the prediction sets",
     "epochs": "Most epochs",
     "desired_ratio": "d: kept ratio of high sparsity reward",
-    "lam": "Lambda: performance against sparsity",
+    "lam": "Lambda: accuracy against sparsity",
+    "max_loss": "Loss promised of a dial",
     "tolerance": "Regression: error that does no harm",
     "mix": "Share of batches with random masks",
     "score": "Conformal score of the prediction sets",
@@ -85,6 +88,8 @@ def add_settings(parser: CommandParser) -> None:
     for name, path in SHORT.items():
         group, _, setting = path.partition(".")
         option = _options(groups[group])[setting]
+        if name in IMPLIED:
+            option["shown_default"] += ", not promised"
         if option["type"] is bool:
             option |= {"action": ActionYesNo(no_prefix="no-"), "type": None, "metavar": None}
         parser.add_setting(shown, "--" + name.replace("_", "-"), BRIEF[name], **option)
@@ -188,6 +193,10 @@ def _given(options: Namespace) -> dict[str, Any]:
         if name in found:
             group, _, setting = path.partition(".")
             settings = merged(settings, {group: {setting: found[name]}})
+            if name in IMPLIED:
+                implied, given = IMPLIED[name]
+                group, _, setting = implied.partition(".")
+                settings = merged({group: {setting: given}}, settings)
     for name, (path, value, _) in FLAGS.items():
         if found.get(name):
             group, _, setting = path.partition(".")

@@ -6,16 +6,18 @@ from typing import Any, Literal
 from jsonargparse import ActionYesNo, Namespace
 
 from cores.cli import display
-from cores.cli.command import Command, CommandParser, add_import
+from cores.cli.command import Command, CommandParser, add_data_root, add_import
 from cores.cli.inputs import add_run
+from cores.cli.values import path_or_none
+from cores.runs.verdict import promise_sentence
 
 
 def _parser() -> CommandParser:
     parser = CommandParser(
         "Set the dial of a trained model (reward.dial) where it keeps least and a promise holds: "
         "that no more is lost than --max-loss against the full graphs. Half of the calibration "
-        "part decides, the other half calibrates the prediction sets; the setting is saved with "
-        "the run."
+        "part decides, the other half calibrates the prediction sets. Setting and promise are "
+        "saved with the run, and its test graphs are measured again."
     )
     add_run(parser)
     parser.add_argument(
@@ -42,35 +44,38 @@ def _parser() -> CommandParser:
         default=True,
         help="Promise it for every class instead of for all graphs together (default: yes).",
     )
+    add_data_root(parser)
     add_import(parser)
     return parser
 
 
 def _tune(options: Namespace) -> dict[str, Any]:
-    from cores.runs.tune import Promise, tune_run
+    from cores.runs.promise import Promise
+    from cores.runs.tune import tune_run
+    from cores.training.judge import EPOCHS
 
     promise = Promise(options.max_loss, options.loss, options.confidence, options.per_class)
-    found = tune_run(Path(options.run), promise)
+    with display.rows_progress("epochs of the judge", EPOCHS) as advance:
+        tuned = tune_run(
+            Path(options.run),
+            promise,
+            data_root=path_or_none(options.data_root),
+            device=options.device,
+            judge_report=lambda epoch, metrics: advance(1),
+        )
+    if tuned.unmeasured is not None:
+        display.print_note(f"the metrics are still those of before: {tuned.unmeasured}")
     if not options.json:
-        display.print_lines(_sentences(found))
-    return found
+        display.print_lines(_sentences(tuned.promise))
+    return {**tuned.promise, "measured_again": tuned.metrics is not None and not tuned.unmeasured}
 
 
 def _sentences(found: dict[str, Any]) -> list[str]:
-    whom = "Of every class" if found["per_class"] else "Of all graphs"
-    said = {
-        "excess": "are right on the full graph and wrong on the kept part",
-        "disagreement": "get another class than on the full graph",
-        "accuracy": "less are right than on the full graphs",
-    }[found["loss"]]
-    how = "on average over calibration parts"
-    if found["confidence"] is not None:
-        how = f"with a confidence of {found['confidence']:.0%}"
     return [
-        f"{whom}, at most {found['max_loss']:.1%} {said}, {how}.",
-        f"lambda {found['lam']:g}: {found['kept_ratio']:.1%} is kept, {found['observed_loss']:.1%} "
-        f"is lost on the {found['graphs']:,} graphs that decided.",
-        f"Prediction sets are calibrated by the other {found['calibration_graphs']:,}.",
+        promise_sentence(found),
+        f"{found['kept_ratio']:.1%} is kept, {found['observed_loss']:.1%} is lost on the "
+        f"{found['graphs']:,} graphs that decided; the other {found['calibration_graphs']:,} "
+        "calibrate the prediction sets.",
     ]
 
 

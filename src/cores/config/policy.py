@@ -14,10 +14,10 @@ class ClassifierDataConfig:
     mix: float = 1.0
     """Share of training batches with random masks; the rest are the policy's subgraphs (0: the
     paper)."""
-    warm_up: float = 0.5
+    warm_up: float = 8 / 11
     """Share of the epochs before the policy is trained; at mix 1 the classifier is fixed after
     it."""
-    distillation: float = 0.8
+    distillation: float = 0.0
     """Weight of the referees' mean prediction in the target of the returned classifier; the rest is
     the label. Without referees the target is the label."""
 
@@ -37,24 +37,32 @@ SETTINGS = tuple(step / 20 for step in range(21))
 """Values of lambda that a model with a dial can be asked for, from 0, the sparsest, to 1."""
 
 
+Target = Literal["label", "prediction"]
+
+
 @dataclass(frozen=True)
 class RewardConfig:
     """The conformal-based reward (Eq. 7) and the classifiers that compute it."""
 
     lam: float = 0.5
     """Lambda: weight of performance against sparsity where the prediction set has one label."""
-    dial: bool = False
+    dial: bool = True
     """Whether the policy sees lambda and is trained for all values of it at once (Deviation D16);
     ``lam`` is not used then."""
     max_loss: float = 0.02
-    """Where a dial is set after training: the sparsest setting at which the referees lose no more
-    accuracy than this on graphs they were not trained on; in a regression, at which their mean
-    error grows by no larger a share."""
+    """Where a dial is set after training: the sparsest setting that loses no more accuracy than
+    this, neither on the selection part nor for the referees on graphs they were not trained on; in
+    a regression, at which neither mean error grows by a larger share. The policy has seen both:
+    without ``promised`` this is no promise."""
+    promised: bool = False
+    """Whether half of the calibration part sets the dial instead, with the promise
+    that of every class no more than ``max_loss`` is right on the full graph and wrong on the kept
+    part; the short option ``--max-loss`` says so, and ``cores tune`` does it after training."""
     tolerance: float = 0.0
     """Regression: the error that does no harm, in the unit of the targets. A prediction within it
     counts as right, an interval no wider than it to either side as sure; 0: 1.5 times the error
     that the referees exceed on a share ``alpha`` of full graphs they were not trained on."""
-    desired_ratio: float = 0.3
+    desired_ratio: float = 0.2
     """d: the kept ratio at which the sparsity reward reaches 0.95."""
     alpha: float = 0.09
     """Error rate of the reward's prediction sets. Smaller values give larger sets, and graphs with
@@ -68,6 +76,9 @@ class RewardConfig:
     """Reference classifiers that reward the policy, each on graphs it was not trained on; 0: the
     returned classifier rewards it on the policy part, with a quantile from the training part (the
     paper)."""
+    target: Target = "prediction"
+    """What a subgraph has to be predicted as to be right: as the graph's label, or as the referee
+    predicts the full graph (Deviation D18); without referees, as the label."""
     penalty_size: float = 1.0
     """Subtracted where a graph lost everything and was restored."""
     penalise_full: bool = False
@@ -88,6 +99,14 @@ class RewardConfig:
             f"`desired_ratio` must lie in (0, 1), got {self.desired_ratio}",
         )
         require(0 <= self.max_loss < 1, f"`max_loss` must lie in [0, 1), got {self.max_loss}")
+        require(
+            not self.promised or self.dial,
+            "`max_loss` is promised of a model with a dial; set reward.dial to true",
+        )
+        require(
+            not self.promised or self.max_loss > 0,
+            f"`max_loss` must be positive to be promised, got {self.max_loss}",
+        )
         require(
             0 <= self.tolerance < math.inf,
             f"`tolerance` must not be negative, got {self.tolerance}",
@@ -147,13 +166,16 @@ class PPOConfig:
     the ``paper`` preset does none of that.
     """
 
-    env_steps: int = 160
+    effect_steps: int = 5
+    """Gradient steps before PPO, for every epoch of it, that fit the policy's logits to what the
+    removal of an element costs (Deviation D19); 0: all elements start alike (the paper)."""
+    env_steps: int = 320
     """Graphs rolled out per referee and epoch, drawn at random; all, if there are fewer."""
     samples: int = 8
     """Actions sampled per graph."""
     ppo_epochs: int = 4
     """K: passes over the rollouts."""
-    batch_size: int = 32
+    batch_size: int = 64
     """Graphs per update."""
     ratio: Literal["element", "joint"] = "element"
     """Probability ratio per node or edge, or of a graph's whole action (the paper)."""
@@ -191,6 +213,10 @@ class PPOConfig:
         for name in ("env_steps", "samples", "ppo_epochs", "batch_size", "clip", "learning_rate"):
             value = getattr(self, name)
             require(0 < value < 2**31, f"ppo.{name} must lie in (0, 2^31), got {value}")
+        require(
+            0 <= self.effect_steps < 2**31,
+            f"ppo.effect_steps must lie in [0, 2^31), got {self.effect_steps}",
+        )
         coefficients = ("critic_learning_rate", "entropy_coef", "final_entropy_coef", "value_coef")
         for name in (*coefficients, "max_kl", "max_grad_norm"):
             value = getattr(self, name)

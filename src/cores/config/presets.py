@@ -80,8 +80,8 @@ def own_data_settings(num_graphs: int) -> dict[str, Any]:
     sparsity reward is a straight line, and every node or edge that is kept costs the same. Below,
     the reward hardly asks for less than d = 0.3: a few graphs do not tell a whole reason from the
     part of it that would do for them. Above 8,000 twice as many rollouts make it less of a gamble
-    whether a reason is kept whole. The named datasets keep lambda, d and length of the measured
-    tables (though they read edge features now).
+    whether a reason is kept whole. These were measured for one lambda, and so there is no dial
+    unless ``reward.dial`` asks for it.
 
     >>> [own_data_settings(number)["training"] for number in (100, 12_000)]
     [{'epochs': 400, 'batch_size': 32}, {'epochs': 275, 'batch_size': 128}]
@@ -97,9 +97,9 @@ def own_data_settings(num_graphs: int) -> dict[str, Any]:
     epochs = warm_up + policy
     return {
         "training": {"epochs": epochs, "batch_size": size},
-        "classifier_data": {"warm_up": warm_up / epochs},
-        "reward": reward,
-        "ppo": {"env_steps": rollouts, "batch_size": rollouts // 5},
+        "classifier_data": {"warm_up": warm_up / epochs, "distillation": 0.8},
+        "reward": {"dial": False, "target": "label", **reward},
+        "ppo": {"effect_steps": 0, "env_steps": rollouts, "batch_size": rollouts // 5},
     }
 
 
@@ -109,7 +109,9 @@ def preset_config(
     """The preset's settings for a dataset, model and conv, with the user's changes on top."""
     chosen = {"dataset": dataset, "model": model, "conv": conv, "preset": preset}
     settings: dict[str, Any] = {}
-    if preset == "paper":
+    if preset == "default":
+        settings = {"training": dict(model_spec(model).training)}
+    elif preset == "paper":
         settings = _paper_settings(model, dataset, conv)
     elif preset == "authors":
         settings = _authors_settings(model, dataset, conv)

@@ -141,7 +141,8 @@ class RunConfig:
         """
         if self.removal is None or self.classifier_data.mix < 1:
             return None
-        kept = RewardConfig(referees=self.reward.referees, dial=self.reward.dial)
+        given = self.reward
+        kept = RewardConfig(referees=given.referees, dial=given.dial, target=given.target)
         return dataclasses.replace(self, reward=kept).key
 
     @property
@@ -157,7 +158,8 @@ class RunConfig:
     @property
     def changes(self) -> dict[str, Any]:
         """The settings that differ from the model's defaults, nested."""
-        defaults = RunConfig(model=self.model).settings
+        usual = {"model": self.model, "training": dict(self.spec.training)}
+        defaults = RunConfig.from_settings(usual).settings
         found: dict[str, Any] = {}
         for name, value in self.settings.items():
             if isinstance(value, Mapping):

@@ -33,6 +33,8 @@ class ModelSpec:
     """Whether the paper's comparisons have it."""
     compared: bool = True
     """Whether comparisons beyond the paper's have it unless models are named."""
+    training: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """Where its default training differs from that of the plain network, by setting."""
     published: str = ""
     """File of its published settings and of what the paper reports."""
     search: Mapping[str, Sequence[Any]] = field(default_factory=dict, hash=False)

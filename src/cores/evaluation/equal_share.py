@@ -61,7 +61,7 @@ class EqualShare:
         graphs = self.graphs
         for index in torch.arange(len(graphs)).split(EVALUATION_BATCH):
             elements = Elements.of(graphs.batch(index), self.removal)
-            removed = self.removed(elements, _values(scores, graphs, index, elements), index)
+            removed = self.removed(elements, element_values(scores, graphs, index, elements), index)
             yield elements.subgraph(~removed if rest else removed).batch
 
     def removed(
@@ -76,7 +76,7 @@ class EqualShare:
         return ~largest(values, elements.owner, rounded_up(ratio * elements.count), ties)
 
 
-def _values(
+def element_values(
     scores: Scores, graphs: GraphStore, index: Tensor, elements: Elements
 ) -> Float[Tensor, " elements"]:
     """The scores of the elements of some graphs that follow each other."""

@@ -69,19 +69,21 @@ def _lines_svg(
     parts = [_phases(config, epochs, x)]
     for value in (low, (low + high) / 2, high):
         parts.append(f'<path class="grid" d="M{LEFT} {y(value):.0f}H{WIDTH - RIGHT}"/>')
-        parts.append(_text(LEFT - 6, y(value) + 4, f"{value:.3g}", "end"))
+        parts.append(chart_text(LEFT - 6, y(value) + 4, f"{value:.3g}", "end"))
     for epoch in (1, epochs):
-        parts.append(_text(x(epoch), HEIGHT - 10, f"{epoch}", "start" if epoch == 1 else "end"))
-    parts.append(_text((LEFT + WIDTH) / 2, HEIGHT - 10, "epoch", "middle"))
+        parts.append(
+            chart_text(x(epoch), HEIGHT - 10, f"{epoch}", "start" if epoch == 1 else "end")
+        )
+    parts.append(chart_text((LEFT + WIDTH) / 2, HEIGHT - 10, "epoch", "middle"))
     for number, (name, line) in enumerate(lines.items()):
         points = "L".join(f"{x(epoch):.1f} {y(value):.1f}" for epoch, value in line)
         parts.append(f'<path class="line l{number}" d="M{points}"/>')
         if len(lines) > 1:
             left = LEFT + 190 * number
             parts.append(f'<path class="line l{number}" d="M{left} 10h22"/>')
-            parts.append(_text(left + 28, 14, NAMES[name], "start"))
+            parts.append(chart_text(left + 28, 14, NAMES[name], "start"))
     ends = "; ".join(f"{NAMES[name]}: {line[-1][1]:.3g} at the end" for name, line in lines.items())
-    return _chart(WIDTH, HEIGHT, f"{title} over {epochs} epochs. {ends}", parts)
+    return chart_svg(WIDTH, HEIGHT, f"{title} over {epochs} epochs. {ends}", parts)
 
 
 def _phases(config: RunConfig, epochs: int, x: Any) -> str:
@@ -93,7 +95,7 @@ def _phases(config: RunConfig, epochs: int, x: Any) -> str:
             at = x(begin + 1)
             parts.append(f'<path class="phase" d="M{at:.0f} {TOP}V{HEIGHT - BOTTOM}"/>')
             below = HEIGHT - BOTTOM - 6 - 14 * number  # names of short phases do not meet
-            parts.append(_text(at + 4, below, phase.name, "start", "phase"))
+            parts.append(chart_text(at + 4, below, phase.name, "start", "phase"))
         begin += phase.epochs
     return "".join(parts)
 
@@ -107,7 +109,9 @@ def shares_chart(classes: Mapping[str, ClassCounts], what: str) -> Chart:
     parts = []
     for number, (name, counts) in enumerate(shown.items()):
         base, most = row * (number + 1), max(counts.shares.values())
-        parts.append(_text(left, base - 58, f"{shortened(name)}: {counts.graphs} graphs", "start"))
+        parts.append(
+            chart_text(left, base - 58, f"{shortened(name)}: {counts.graphs} graphs", "start")
+        )
         parts.append(f'<path class="grid" d="M{left} {base}H{WIDTH - RIGHT}"/>')
         for place, graphs in sorted(counts.shares.items()):
             tall = max(1.0, 50 * graphs / most)
@@ -124,9 +128,9 @@ def shares_chart(classes: Mapping[str, ClassCounts], what: str) -> Chart:
         (1, "end"),
     ):
         at = left + (WIDTH - left - RIGHT) * share
-        parts.append(_text(at, height - 6, f"{100 * share:.0f} %", anchor))
+        parts.append(chart_text(at, height - 6, f"{100 * share:.0f} %", anchor))
     title = f"Share of the {what} that is kept"
-    return Chart(title, _chart(WIDTH, height, f"{title}, by predicted class", parts))
+    return Chart(title, chart_svg(WIDTH, height, f"{title}, by predicted class", parts))
 
 
 def shortened(text: str, length: int = 40) -> str:
@@ -134,12 +138,14 @@ def shortened(text: str, length: int = 40) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def _text(x: int | float, y: int | float, text: str, anchor: str, kind: str = "") -> str:
+def chart_text(x: int | float, y: int | float, text: str, anchor: str, kind: str = "") -> str:
+    """A word or number of a chart."""
     name = f' class="{kind}"' if kind else ""
     return f'<text{name} x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}">{html(text)}</text>'
 
 
-def _chart(width: int, height: int, title: str, parts: Sequence[str]) -> str:
+def chart_svg(width: int, height: int, title: str, parts: Sequence[str]) -> str:
+    """The chart that is made of these elements."""
     return (
         f'<svg class="chart" role="img" viewBox="0 0 {width} {height}">'
         f"<title>{html(title)}</title>{''.join(parts)}</svg>"

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cores.explain.plotting import COLOURS, pyplot, save_figure
-from cores.files.escape import figure as figure_text
+from cores.explain.plotting import COLOURS, pyplot, save_over_kept_share
 from cores.runs.curve import Curve, Point
 
 _LINES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -50,7 +49,7 @@ def dial_figure(curve: Curve, title: str, stem: Path) -> list[Path]:
         The files, PNG and SVG.
     """
     plt = pyplot()
-    figure, axis = plt.subplots(figsize=(6.4, 4.8), layout="constrained")
+    _, axis = plt.subplots(figsize=(6.4, 4.8), layout="constrained")
     numbers = curve.task == "regression"
     lines, levels = (_VALUE_LINES, _VALUE_LEVELS) if numbers else (_LINES, _LEVELS)
     unit = 1 if numbers else 100
@@ -65,18 +64,16 @@ def dial_figure(curve: Curve, title: str, stem: Path) -> list[Path]:
     (own,) = (point for point in curve.points if point["lam"] == curve.lam)
     named.append(_marked(axis, own, next(iter(lines)), unit))
     _name_settings(axis, curve.points, own)
-    axis.set_xlim(-2, 104)
-    low, high = axis.get_ylim()
-    if not numbers:
-        axis.set_ylim(max(low, -2), min(high, 102))
-    axis.ticklabel_format(useOffset=False)
-    measured = "test mean error" if numbers else "test accuracy, %"
-    axis.set(xlabel="kept share, %", ylabel=measured)
-    axis.set_title(figure_text(title), loc="left", fontsize=11)
-    axis.spines[["top", "right"]].set_visible(False)
-    axis.grid(alpha=0.25)
-    figure.legend(handles=named, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
-    return save_figure(figure, stem)
+    return save_over_kept_share(
+        axis,
+        stem,
+        title=title,
+        kept="kept share",
+        right=104,
+        named=named,
+        columns=3,
+        errors=numbers,
+    )
 
 
 def _line(

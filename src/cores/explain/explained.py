@@ -141,7 +141,7 @@ def explained_graphs(
             continue
         nodes = slice(int(store.node_ptr[at]), int(store.node_ptr[at + 1]))
         edges = slice(int(store.edge_ptr[at]), int(store.edge_ptr[at + 1]))
-        ends, first = _undirected(store.edge_index[:, edges])
+        ends, first = undirected(store.edge_index[:, edges])
         molecule = found.molecules[at] if found.molecules else None
         names = node_names(store.x[nodes], schema.feature_names)
         numbers = None
@@ -168,7 +168,7 @@ def explained_graphs(
         )
 
 
-def _undirected(edge_index: Tensor) -> tuple[list[tuple[int, int]], Tensor]:
+def undirected(edge_index: Tensor) -> tuple[list[tuple[int, int]], Tensor]:
     """Every undirected edge once, without loops, and the place of its first direction."""
     places: dict[tuple[int, int], int] = {}
     for place, (a, b) in enumerate(edge_index.t().tolist()):

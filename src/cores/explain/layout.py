@@ -162,12 +162,13 @@ def _crossed(positions: Positions, some: NDArray[Any], others: NDArray[Any]) -> 
     """[some, others]: which edges cross; those that share an end do not."""
     a, b = positions[some[:, 0], None], positions[some[:, 1], None]
     c, d = positions[None, others[:, 0]], positions[None, others[:, 1]]
-
-    def side(p: Positions, q: Positions, r: Positions) -> NDArray[np.float64]:
-        return (q[..., 0] - p[..., 0]) * (r[..., 1] - p[..., 1]) - (q[..., 1] - p[..., 1]) * (
-            r[..., 0] - p[..., 0]
-        )
-
     shared = (some[:, None, :, None] == others[None, :, None, :]).any(axis=(2, 3))
-    crossed = (side(a, b, c) * side(a, b, d) < 0) & (side(c, d, a) * side(c, d, b) < 0)
+    crossed = (_side(a, b, c) * _side(a, b, d) < 0) & (_side(c, d, a) * _side(c, d, b) < 0)
     return crossed & ~shared
+
+
+def _side(p: Positions, q: Positions, r: Positions) -> NDArray[np.float64]:
+    """On which side of the line from p to q the points r lie, by sign."""
+    return (q[..., 0] - p[..., 0]) * (r[..., 1] - p[..., 1]) - (q[..., 1] - p[..., 1]) * (
+        r[..., 0] - p[..., 0]
+    )

@@ -2,6 +2,7 @@
 
 import re
 from collections import defaultdict
+from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree
 
@@ -20,11 +21,12 @@ _AROUND = f"a{RING} {RING} 0 1 0 {2 * RING} 0a{RING} {RING} 0 1 0 {-2 * RING} 0"
 
 
 def draw_molecule(
-    graph: ExplainedGraph, width: int, height: int
+    graph: ExplainedGraph, width: int, height: int, *, apart: bool = False
 ) -> tuple[str, list[tuple[int, int] | None]]:
     """Elements of SVG, and where each atom is.
 
-    rdkit's own SVG has a kilobyte for every few bonds; here lines of a kind are one path.
+    rdkit's own SVG has a kilobyte for every few bonds; here lines of a kind are one path, or, where
+    a script is to find them ``apart``, those of a bond or an atom.
     """
     needs_rdkit()
     from rdkit.Chem.Draw import rdMolDraw2D
@@ -42,7 +44,8 @@ def draw_molecule(
     atoms = range(len(graph.nodes))
     places = [drawer.GetDrawCoords(atom) for atom in atoms]
     points: list[tuple[int, int] | None] = [(round(place.x), round(place.y)) for place in places]
-    return _highlight(graph, places) + _compact(drawer.GetDrawingText(), graph), points
+    parts = _parts(drawer.GetDrawingText(), graph)
+    return _highlight(graph, places) + (_apart(parts) if apart else _compact(parts)), points
 
 
 def _prepared(molecule: Any) -> Any:
@@ -77,33 +80,64 @@ def _highlight(graph: ExplainedGraph, places: list[Any]) -> str:
     return band + (f'<path class="rg" d="{"".join(rings)}"/>' if rings else "")
 
 
-def _compact(text: str, graph: ExplainedGraph) -> str:
-    """What rdkit drew: one path of lines and one of wedges for each of kept and removed bonds."""
-    kept_bonds = {
-        frozenset(ends)
-        for ends, kept in zip(graph.edges, graph.kept_edges, strict=True)
-        if kept
-    }  # fmt: skip
-    layers: dict[str, list[str]] = defaultdict(list)
-    letters = []
+@dataclass(frozen=True)
+class _Part:
+    """A piece of what rdkit drew: a line or wedge of a bond, a mark or the letters of an atom."""
+
+    element: str
+    """``data-e`` and the number of an edge, or ``data-n`` and that of a node."""
+    kind: str
+    """Class of the path, which says whether it is kept; empty for letters."""
+    text: str
+    """The path, or a whole element with letters."""
+
+
+def _parts(text: str, graph: ExplainedGraph) -> list[_Part]:
+    """What rdkit drew, bond by bond and atom by atom."""
+    numbers = {frozenset(ends): number for number, ends in enumerate(graph.edges)}
+    found = []
     for element in ElementTree.fromstring(text.encode("iso-8859-1", "xmlcharrefreplace")):
         kind = element.tag.rpartition("}")[2]
         tags = _TAGS.findall(element.get("class", ""))
         named = [int(number) for what, number in tags if what == "atom"]
         if kind == "text" and named:
-            letters.append(_letter(element, graph, named[0]))
+            found.append(_Part(f'data-n="{named[0]}"', "", _letter(element, graph, named[0])))
         elif kind == "path" and named:
             # A line of a bond; marks of an atom, as of a radical, have one atom alone.
-            bond = frozenset(named)
-            kept = bond in kept_bonds if len(bond) == 2 else graph.marked[named[0]]
+            bond = numbers.get(frozenset(named))
+            kept = graph.marked[named[0]] if bond is None else graph.kept_edges[bond]
+            place = f'data-n="{named[0]}"' if bond is None else f'data-e="{bond}"'
             filled = "fill:none" not in element.get("style", "")
-            layers[("k" if kept else "g") + ("w" if filled else "b")].append(_path(element))
+            layer = ("k" if kept else "g") + ("w" if filled else "b")
+            found.append(_Part(place, layer, _path(element)))
+    return found
+
+
+def _compact(parts: list[_Part]) -> str:
+    """One path of lines and one of wedges for each of kept and removed bonds."""
+    layers: dict[str, list[str]] = defaultdict(list)
+    for part in parts:
+        layers[part.kind].append(part.text)
     paths = [
         f'<path class="{layer}" d="{"".join(layers[layer])}"/>'
         for layer in ("gb", "gw", "kb", "kw")
         if layer in layers
     ]
-    return "".join(paths) + "".join(letters)
+    return "".join(paths) + "".join(layers[""])
+
+
+def _apart(parts: list[_Part]) -> str:
+    """A path for every bond, and letters that say whose they are."""
+    paths: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for part in parts:
+        if part.kind:
+            paths[part.kind, part.element].append(part.text)
+    return "".join(
+        f'<path class="{kind}" {element} d="{"".join(lines)}"/>'
+        for (kind, element), lines in paths.items()
+    ) + "".join(
+        part.text.replace("<text", f"<text {part.element}", 1) for part in parts if not part.kind
+    )
 
 
 def _path(element: ElementTree.Element) -> str:

@@ -1,10 +1,12 @@
 """Drawing with matplotlib, into files."""
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from cores.files import write_atomically
+from cores.files.escape import figure as figure_text
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 """Okabe and Ito's palette, distinguishable for colour-blind readers."""
@@ -38,6 +40,46 @@ def write_note(figure: Any, note: str) -> None:
     """Write a note below a figure with a constrained layout; an empty one changes nothing."""
     if note:
         figure.supxlabel(note, fontsize=9)
+
+
+def save_over_kept_share(
+    axis: Any,
+    stem: Path,
+    *,
+    title: str,
+    kept: str,
+    right: int,
+    named: Sequence[Any],
+    columns: int,
+    errors: bool = False,
+) -> list[Path]:
+    """Finish a picture of test accuracy over kept share, both in percent, and write it.
+
+    Args:
+        axis: With everything drawn.
+        stem: Of the files, without a suffix.
+        title: Above the picture.
+        kept: What the share is of.
+        right: Where the picture ends.
+        named: What the legend names.
+        columns: Of the legend.
+        errors: Whether mean errors stand in place of accuracies, in their unit.
+
+    Returns:
+        The files, PNG and SVG.
+    """
+    axis.set_xlim(-2, right)
+    low, high = axis.get_ylim()
+    if not errors:
+        axis.set_ylim(max(low, -2), min(high, 102))
+    axis.ticklabel_format(useOffset=False)
+    axis.set(xlabel=f"{kept}, %", ylabel="test mean error" if errors else "test accuracy, %")
+    axis.set_title(figure_text(title), loc="left", fontsize=11)
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.grid(alpha=0.25)
+    legend = {"loc": "outside lower center", "ncols": columns, "frameon": False, "fontsize": 9}
+    axis.figure.legend(handles=named, **legend)
+    return save_figure(axis.figure, stem)
 
 
 def save_figure(figure: Any, stem: Path) -> list[Path]:

@@ -11,8 +11,11 @@ from typing import Any
 from uuid import uuid4
 
 from cores import __version__
+from cores.config.policy import SETTINGS
 from cores.errors import UserError
 from cores.explain.curves import shares_chart, training_charts
+from cores.explain.dial_chart import dial_charts
+from cores.explain.dial_view import DialView, add_settings
 from cores.explain.explained import ExplainedGraph
 from cores.explain.page import TEMPLATES, environment, graph_details, page_style, template_text
 from cores.explain.survey import Choice, Survey
@@ -21,32 +24,37 @@ from cores.files import make_folder, write_atomically
 from cores.files.escape import html_json, json_text
 from cores.runs.card import description
 from cores.runs.folder import METRICS
+from cores.runs.predictor import Predictor
 from cores.runs.rows import read_metrics, shown_metrics
-from cores.runs.trained import TrainedModel
 
 REPORT = "report.html"
 """In a run folder."""
 
 
 def report_page(
-    run: Path, trained: TrainedModel, survey: Survey, choice: Choice, source: str, alpha: float
+    run: Path, predictor: Predictor, survey: Survey, choice: Choice, source: str
 ) -> str:
     """The page; nothing in it asks for another file.
 
     Args:
         run: The run folder.
-        trained: Its model.
+        predictor: Its model, with the error rate of the prediction sets.
         survey: The graphs.
         choice: Which of them were asked for.
         source: What to call the input.
-        alpha: Error rate of the prediction sets.
     """
     from markupsafe import Markup
 
+    trained = predictor.trained
     metrics = read_metrics(run / METRICS) if (run / METRICS).exists() else {}
-    script = template_text("details.js") + template_text("report.js")
+    dial = DialView.of(predictor, survey)
+    scripts = ("details.js", "report.js", *(() if dial is None else ("dial.js",)))
+    script = "".join(map(template_text, scripts))
     what = "edges" if survey.removes_edges else "nodes"
-    drawn = [(graph, picture(graph)) for graph in survey.shown]
+    drawn = [(graph, picture(graph, apart=dial is not None)) for graph in survey.shown]
+    details = [graph_details(*each) for each in drawn]
+    if dial is not None:
+        add_settings(details, drawn, dial)
     charts = training_charts(run, trained.config)
     page = environment(TEMPLATES).get_template("report.html.j2")
     return page.render(
@@ -61,7 +69,7 @@ def report_page(
         survey=survey,
         choice=choice,
         source=source,
-        alpha=f"{alpha:g}",
+        alpha=f"{predictor.alpha:g}",
         lam=None if trained.lam is None else f"{trained.lam:g}",
         what=what,
         molecules=survey.chemistry is not None,
@@ -72,11 +80,31 @@ def report_page(
         labelled=survey.right + survey.wrong,
         truth=any(graph.truth is not None for graph in survey.shown),
         cards=[(graph, drawing, Markup(drawing.inline())) for graph, drawing in drawn],
-        details=Markup(html_json([graph_details(*each) for each in drawn])),
+        details=Markup(html_json(details)),
+        follows=["dial" in each for each in details],
+        dial=dial,
+        dial_charts=[] if dial is None else [_marked_up(chart) for chart in dial_charts(dial)],
+        dial_data=None if dial is None else Markup(html_json(_dial_data(dial, survey))),
         style=Markup(page_style()),
         script=Markup(script),
         script_hash=b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
+
+
+def _dial_data(dial: DialView, survey: Survey) -> dict[str, Any]:
+    """What the script must know of the dial, beside what is kept of each graph."""
+    return {
+        "own": dial.own,
+        "classes": list(survey.classes),
+        "atoms": "nodes" if survey.chemistry is None else "atoms",
+        "edgesAlone": survey.removes_edges,
+        "settings": [f"{lam:g}" for lam in SETTINGS],
+        "figures": [
+            f"accuracy {100 * each.accuracy:.1f} %, kept {100 * each.kept_ratio:.1f} %, "
+            f"{each.set_size:.2f} labels in a set"
+            for each in dial.figures
+        ],
+    }
 
 
 def _marked_up(chart: Any) -> tuple[str, Any]:

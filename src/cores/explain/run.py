@@ -81,9 +81,7 @@ def explain_run(
         content = json_lines(survey.shown)
     else:
         name = "the run's test part" if source is None else Path(source).name
-        content = report_page(
-            run, predictor.trained, survey, choice, name, predictor.alpha
-        ).encode()
+        content = report_page(run, predictor, survey, choice, name).encode()
     make_folder(path.absolute().parent)
     write_atomically(path, content)
     return path, survey

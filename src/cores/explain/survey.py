@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from torch_geometric.data import Data
+
 from cores.data.raw import SHOWN
 from cores.errors import UserError, nearest
 from cores.explain.atoms import atom_map
@@ -111,6 +113,8 @@ class Survey:
     """By predicted class, in the model's order."""
     shown: list[ExplainedGraph] = field(default_factory=list)
     """What was chosen, as many as asked for."""
+    data: dict[int, Data] = field(default_factory=dict)
+    """The same by position, where the model has a dial: it is asked about them again."""
     graphs: int = 0
     chosen: int = 0
     """How many meet the conditions."""
@@ -138,6 +142,8 @@ class Survey:
             found.first_errors = (found.first_errors + told)[:SHOWN]
             for graph in explained_graphs(chunk, schema, atoms):
                 found._add(graph, choice)
+            if trained.lam is not None:
+                found._hold(chunk)
         found._check(choice)
         return found
 
@@ -169,6 +175,14 @@ class Survey:
             self.chosen += 1
             insort(self.shown, graph, key=lambda each: choice.rank(self._share(each)))
             del self.shown[choice.most :]  # never more in memory than are asked for
+
+    def _hold(self, chunk: PredictedGraphs) -> None:
+        """Copy the graphs that are shown: the chunk, of which they are parts, need not stay."""
+        shown = {graph.position for graph in self.shown}
+        self.data = {position: data for position, data in self.data.items() if position in shown}
+        for at, position in enumerate(chunk.positions):
+            if position in shown:
+                self.data[position] = chunk.graphs.graph(at).clone()
 
     def _share(self, graph: ExplainedGraph) -> float:
         """The share that the model decides on: of the nodes, or of the edges."""

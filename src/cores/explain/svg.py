@@ -63,15 +63,18 @@ class Picture:
         )
 
 
-def picture(graph: ExplainedGraph) -> Picture:
-    """A molecule as chemists draw it, any other graph as dots and lines."""
+def picture(graph: ExplainedGraph, *, apart: bool = False) -> Picture:
+    """A molecule as chemists draw it, any other graph as dots and lines.
+
+    With ``apart`` a script can find the bonds and atoms of a molecule.
+    """
     title = (
         f"{graph.id}: {sum(graph.marked)} of {len(graph.nodes)} nodes and "
         f"{sum(graph.kept_edges)} of {len(graph.edges)} edges are kept; "
         f"predicted {graph.prediction}"
     )
     if graph.molecule is not None and len(graph.nodes) <= MOST_NODES:
-        body, points = draw_molecule(graph, WIDTH, HEIGHT)
+        body, points = draw_molecule(graph, WIDTH, HEIGHT, apart=apart)
         return Picture(body, points, title)
     shown = _shown_nodes(graph)
     missing = len(graph.nodes) - len(shown)

@@ -7,7 +7,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from cores.config.models import MODELS
-from cores.explain.plotting import COLOURS, MARKERS, pyplot, save_figure
+from cores.explain.plotting import COLOURS, MARKERS, pyplot, save_over_kept_share
 from cores.files.escape import figure as figure_text
 from cores.runs.rows import Row, kept_metric, matching, spread
 
@@ -37,7 +37,7 @@ def tradeoff_figure(rows: Sequence[Row], title: str, stem: Path) -> list[Path]:
     models = {name: _points(name, rows) for name in MODELS}
     models = {name: points for name, points in models.items() if points}
     shifts = _shifts({name: mean(share for share, _ in points) for name, points in models.items()})
-    figure, axis = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
+    _, axis = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
     named = [
         _draw(axis, MODELS[name].title, points, shifts[name], number)
         for number, (name, points) in enumerate(models.items())
@@ -45,22 +45,15 @@ def tradeoff_figure(rows: Sequence[Row], title: str, stem: Path) -> list[Path]:
     majority = spread(rows, "majority_rate")
     if majority is not None:
         named.append(axis.axhline(100 * majority.mean, label="largest class", **_MAJORITY))
-    axis.set_xlim(-2, 106)
-    low, high = axis.get_ylim()
-    axis.set_ylim(max(low, -2), min(high, 102))
-    axis.ticklabel_format(useOffset=False)
-    axis.set(xlabel="kept share of nodes or edges, %", ylabel="test accuracy, %")
-    axis.set_title(figure_text(title), loc="left", fontsize=11)
-    axis.spines[["top", "right"]].set_visible(False)
-    axis.grid(alpha=0.25)
-    figure.legend(
-        handles=named,
-        loc="outside lower center",
-        ncols=min(MOST_IN_ROW, len(named)),
-        frameon=False,
-        fontsize=9,
+    return save_over_kept_share(
+        axis,
+        stem,
+        title=title,
+        kept="kept share of nodes or edges",
+        right=106,
+        named=named,
+        columns=min(MOST_IN_ROW, len(named)),
     )
-    return save_figure(figure, stem)
 
 
 Point = tuple[float, float]

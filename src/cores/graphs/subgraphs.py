@@ -18,7 +18,7 @@ from cores.graphs.batches import new_batch, with_pairs
 from cores.graphs.segments import pointers
 
 _PER_GRAPH = ("y", "ptr", "lam")
-_NOT_CARRIED = ("pair_index", "edge_pair", "num_nodes")
+_NOT_CARRIED = ("pair_index", "edge_pair", "edge_sums", "pair_sums", "num_nodes")
 """Attributes of a batch that are no longer true of a subgraph."""
 
 

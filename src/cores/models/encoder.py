@@ -12,6 +12,7 @@ from cores import ranks
 from cores.config import NetworkConfig
 from cores.config.models import NO_MESSAGES, conv_spec
 from cores.data.dataset import Dims
+from cores.graphs.sums import EdgeSums, edge_sums
 from cores.models.whole_batch import dropped, normalised
 
 
@@ -21,12 +22,18 @@ class SumOfMessages(GINConv):
     Where one of PyG's explainers masks the messages, they go PyG's way.
     """
 
-    def forward(self, h: Tensor, edge_index: Tensor, size: Any = None) -> Tensor:
+    def forward(
+        self, h: Tensor, edge_index: Tensor, size: Any = None, sums: EdgeSums | None = None
+    ) -> Tensor:
         """One round of messages."""
         if self.explain:
             return cast(Tensor, super().forward(h, edge_index, size))
-        source, target = edge_index
-        total = _weighted(self, h).index_add(0, target, h.index_select(0, source))
+        if sums is not None:
+            total = sums.of_neighbours(h)  # the node itself is among them
+            total = total if _without_epsilon(self) else total + self.eps * h
+        else:
+            source, target = edge_index
+            total = _weighted(self, h).index_add(0, target, h.index_select(0, source))
         return cast(Tensor, self.nn(total))
 
 
@@ -34,20 +41,33 @@ class SumOfEdgeMessages(GINEConv):
     """PyG's GINE, likewise."""
 
     def forward(
-        self, h: Tensor, edge_index: Tensor, edge_attr: Tensor | None = None, size: Any = None
+        self,
+        h: Tensor,
+        edge_index: Tensor,
+        edge_attr: Tensor | None = None,
+        size: Any = None,
+        sums: EdgeSums | None = None,
     ) -> Tensor:
         """One round of messages."""
         if self.explain or self.lin is None or edge_attr is None:
             return cast(Tensor, super().forward(h, edge_index, edge_attr, size))
-        source, target = edge_index
-        messages = torch.relu_(h.index_select(0, source).add_(self.lin(edge_attr)))  # [E, H]
-        return cast(Tensor, self.nn(_weighted(self, h).index_add(0, target, messages)))
+        if sums is not None:
+            total = sums.of_messages(h, self.lin(edge_attr))
+            total = total if _without_epsilon(self) else total + self.eps * h
+        else:
+            source, target = edge_index
+            messages = torch.relu_(h.index_select(0, source).add_(self.lin(edge_attr)))
+            total = _weighted(self, h).index_add(0, target, messages)
+        return cast(Tensor, self.nn(total))
 
 
 def _weighted(conv: GINConv | GINEConv, h: Tensor) -> Tensor:
     """(1 + epsilon) h; where epsilon is 0 and stays so, without a copy."""
-    fixed = not isinstance(conv.eps, nn.Parameter) and conv.initial_eps == 0
-    return h if fixed else (1 + conv.eps) * h
+    return h if _without_epsilon(conv) else (1 + conv.eps) * h
+
+
+def _without_epsilon(conv: GINConv | GINEConv) -> bool:
+    return not isinstance(conv.eps, nn.Parameter) and conv.initial_eps == 0
 
 
 class GINLayer(nn.Module):
@@ -65,9 +85,16 @@ class GINLayer(nn.Module):
             self.conv = SumOfMessages(mlp, config.gin_eps, config.gin_train_eps)
         self.with_edges = edge_dim > 0
 
-    def forward(self, h: Tensor, edge_index: Tensor, edge_attr: Tensor | None) -> Tensor:
+    def forward(
+        self,
+        h: Tensor,
+        edge_index: Tensor,
+        edge_attr: Tensor | None,
+        sums: EdgeSums | None = None,
+    ) -> Tensor:
         """One round of messages."""
-        return self.conv(h, edge_index, edge_attr) if self.with_edges else self.conv(h, edge_index)
+        edges = (edge_index, edge_attr) if self.with_edges else (edge_index,)
+        return self.conv(h, *edges, sums=sums)
 
 
 class GCNLayer(nn.Module):
@@ -169,11 +196,17 @@ class Encoder(nn.Module):
         edge_index: Int[Tensor, "2 edges"],
         edge_attr: Float[Tensor, "edges edge_features"] | None = None,
         unpadded: Float[Tensor, "nodes 1"] | None = None,
+        sums: EdgeSums | None = None,
     ) -> Float[Tensor, "nodes hidden"]:
-        """Embed every node; ``unpadded`` is 0 for nodes that only pad the batch."""
+        """Embed every node; ``unpadded`` is 0 for nodes that only pad the batch.
+
+        ``sums`` are those along the edges, where they are known.
+        """
+        sums = edge_sums(edge_index, x) if sums is None else sums
         h = self._activated(self.input(x))  # [N, H]
         for layer, norm in zip(self.layers, self.norms, strict=True):
-            h = layer(h, edge_index, edge_attr)
+            with_sums = (sums,) if isinstance(layer, GINLayer) else ()
+            h = layer(h, edge_index, edge_attr, *with_sums)
             blind = unpadded is None or isinstance(norm, nn.Identity)
             h = self._activated(norm(h) if blind else norm(h, unpadded))
         return self._activated(self.output(h))

@@ -8,6 +8,9 @@ from torch.nn import functional as F
 from cores.config.spec import TaskName
 from cores.data.dataset import Dims
 
+LEAST_LOG_PROB = -3.0
+"""Below, a class is as good as ruled out: how far below must not decide what was lost."""
+
 
 class ClassHead(nn.Linear):
     """Logits of classes; starts as the paper's classifiers do.
@@ -25,6 +28,19 @@ class ClassHead(nn.Linear):
     def outputs(self, logits: Float[Tensor, "graphs classes"]) -> Float[Tensor, "graphs classes"]:
         """Probabilities."""
         return logits.softmax(dim=-1)
+
+    def predicted(self, logits: Float[Tensor, "graphs classes"]) -> Int[Tensor, " graphs"]:
+        """The number of the likeliest class."""
+        return logits.argmax(dim=-1)
+
+    def lost(
+        self, full: Float[Tensor, "graphs classes"], part: Float[Tensor, "graphs classes"]
+    ) -> Float[Tensor, " graphs"]:
+        """Log-probability that the prediction from a full graph loses in a part, in nats."""
+        predicted = self.predicted(full)[:, None]
+        log_probs = [logits.log_softmax(dim=-1).gather(-1, predicted) for logits in (full, part)]
+        before, after = (each.squeeze(-1).clamp(min=LEAST_LOG_PROB) for each in log_probs)
+        return before - after
 
     def targets(self, labels: Int[Tensor, " graphs"]) -> Float[Tensor, "graphs classes"]:
         """Labels as what the loss may also be taken against: distributions."""
@@ -77,6 +93,16 @@ class ValueHead(nn.Linear):
     def outputs(self, values: Float[Tensor, "graphs 1"]) -> Float[Tensor, "graphs 1"]:
         """The numbers as they are."""
         return values
+
+    def predicted(self, values: Float[Tensor, "graphs 1"]) -> Float[Tensor, " graphs"]:
+        """The numbers, one of each graph."""
+        return values[:, 0]
+
+    def lost(
+        self, full: Float[Tensor, "graphs 1"], part: Float[Tensor, "graphs 1"]
+    ) -> Float[Tensor, " graphs"]:
+        """How far the number from a part is from that of the full graph, in deviations."""
+        return ((full - part)[:, 0] / self.std).abs().clamp(max=-LEAST_LOG_PROB)
 
     def targets(self, labels: Float[Tensor, " graphs"]) -> Float[Tensor, "graphs 1"]:
         """Targets in the shape of the outputs."""

@@ -35,7 +35,7 @@ class Network(nn.Module):
         """Node embeddings of a batch."""
         inputs = self.features(batch), batch.edge_index, batch.get("edge_attr")
         if "unpadded_nodes" not in batch:
-            return encoder(*inputs)
+            return encoder(*inputs, sums=batch.get("edge_sums"))
         return encoder(*inputs, batch.unpadded_nodes)
 
 

@@ -13,6 +13,7 @@ from torch_geometric.data import Batch
 from cores.config import NetworkConfig, Removal
 from cores.data.dataset import Dims
 from cores.graphs.batches import as_batch, with_pairs
+from cores.graphs.sums import EdgeSums, edge_sums
 from cores.models.encoder import Encoder
 from cores.models.network import Network, pooled
 
@@ -48,6 +49,8 @@ class Policy(Network):
     ) -> None:
         super().__init__(dims.num_features)
         self.removal = removal
+        self.start = math.log(initial_removal / (1 - initial_removal))
+        """Every logit before training."""
         self.min_probability = min_probability
         self.register_buffer("lam", None if lam is None else torch.tensor(lam))
         self.lam: Tensor | None
@@ -56,10 +59,10 @@ class Policy(Network):
         self.encoder = Encoder(dims, _deterministic(config), conv)
         width = config.hidden_dim
         if removal != "edge":
-            self.node_head = _head(width + dims.num_features, initial_removal)
+            self.node_head = _head(width + dims.num_features, self.start)
         if removal != "node":
             self.edge_mixer = nn.Linear(width + dims.num_features, width)
-            self.edge_head = _head(width, initial_removal)
+            self.edge_head = _head(width, self.start)
 
     def forward(
         self,
@@ -74,7 +77,8 @@ class Policy(Network):
         if self.lam is not None:
             lam = graphs.get("lam", self.lam.expand(graphs.num_graphs))  # [B]
             features = torch.cat([features, lam[graphs.batch][:, None]], dim=-1)
-        h = self.encoder(features, graphs.edge_index, graphs.get("edge_attr"))  # [N, H]
+        sums = graphs.get("edge_sums")
+        h = self.encoder(features, graphs.edge_index, graphs.get("edge_attr"), sums=sums)  # [N, H]
         h = torch.cat([h, features], dim=-1)  # [N, H + F]
         logits = []
         if self.removal != "edge":
@@ -82,11 +86,21 @@ class Policy(Network):
         if self.removal != "node":
             graphs = with_pairs(graphs)
             mixed = self.edge_mixer(h)  # [N, H], before the gather: there are fewer nodes
-            first, second = graphs.pair_index
-            ends = mixed.index_select(0, first).add_(mixed.index_select(0, second))  # [P, H]
-            ends = torch.relu_(ends)
+            ends = torch.relu_(_sum_of_ends(mixed, graphs))  # [P, H]
             logits.append(self.edge_head(ends).squeeze(-1))  # [P]
         return torch.cat(logits) if len(logits) > 1 else logits[0]
+
+    @torch.no_grad()
+    def stretch(self, logits: Float[Tensor, " elements"], spread: float) -> None:
+        """Scale the logits so that these spread so far around the start, as standard deviation."""
+        if logits.numel() < 2:
+            return
+        factor, mean = spread / logits.std().clamp(min=1e-3), logits.mean()
+        heads = [head for name, head in self.named_children() if name.endswith("_head")]
+        for head in heads:
+            assert isinstance(head, nn.Linear)
+            head.weight.mul_(factor)
+            head.bias.sub_(mean).mul_(factor).add_(self.start)
 
     def probabilities(self, logits: Float[Tensor, " elements"]) -> Float[Tensor, " elements"]:
         """Probability of removal."""
@@ -136,18 +150,29 @@ class Critic(Network):
         return value.squeeze(-1)
 
 
+def _sum_of_ends(
+    rows: Float[Tensor, "nodes hidden"], graphs: Batch
+) -> Float[Tensor, "pairs hidden"]:
+    """Of both ends of every undirected edge."""
+    sums: EdgeSums | None = graphs.get("pair_sums", edge_sums(graphs.pair_index, rows))
+    if sums is not None:
+        return sums.of_ends(rows)
+    first, second = graphs.pair_index
+    return rows.index_select(0, first).add_(rows.index_select(0, second))
+
+
 def _deterministic(config: NetworkConfig) -> NetworkConfig:
     """The shape without dropout and batch norm (Deviation D13)."""
     return replace(config, dropout=0.0, batch_norm=False)
 
 
-def _head(width: int, probability: float) -> nn.Linear:
-    """One unit that starts at the given probability, whatever the graph.
+def _head(width: int, logit: float) -> nn.Linear:
+    """One unit that starts at the given logit, whatever the graph.
 
     Its weights start at zero: embeddings are sums over neighbours, and random weights on large sums
     would start some graphs with probabilities that no gradient moves.
     """
     head = nn.Linear(width, 1)
     nn.init.zeros_(head.weight)
-    nn.init.constant_(head.bias, math.log(probability / (1 - probability)))
+    nn.init.constant_(head.bias, logit)
     return head

@@ -144,7 +144,8 @@ def runs_of(
     if target in ABLATIONS:
         ablation = ABLATIONS[target]
         variants = [
-            {"reward": {**ablation.fixed, ablation.setting: value}} for value in ablation.values
+            {"reward": {"dial": False, **ablation.fixed, ablation.setting: value}}
+            for value in ablation.values
         ]
     shorter = {} if epochs is None else {"training": {"epochs": epochs}}
     runs = [

@@ -16,9 +16,11 @@ from cores.files import escape, write_atomically
 from cores.runs.fit import PreparedData
 from cores.runs.folder import CARD
 from cores.runs.rows import shown_metrics
+from cores.runs.verdict import promise_sentence
 
 MARK = "<!-- model card, written by cores -->"
 """First line of a card; a README.md without it is the user's, and stays."""
+_MEASURED, _PROMISES = "## What was measured", "## What the numbers promise"
 MOST_NAMES = 20
 """Classes and columns that a card lists; data may have thousands."""
 _LENGTH = 80
@@ -101,26 +103,38 @@ def model_card(
         MARK,
         f"# {escaped(config.spec.title)}{known}",
         escape.markdown(description(config, "regression" if "mae" in metrics else None)),
-        "## What was measured",
-        "\n".join(f"- {line}" for line in metrics.get("verdicts", ())),
-        _table(("metric", "value", "meaning"), _measured(metrics)),
+        _MEASURED,
+        _measured_section(metrics),
         *([] if data is None else ["## Data", *_data(data, config)]),
         "## How to use it",
         _use(data, names_data),
-        "## What the numbers promise",
-        _limits(
-            config,
-            _calibrated(config, metrics, data),
-            metrics.get("judge_accuracy", metrics.get("judge_mae")),
-            "prediction interval misses the true number"
-            if "mae" in metrics
-            else "prediction set misses the true label",
-        ),
+        _PROMISES,
+        _promises(config, metrics, _calibrated(config, metrics, data)),
         "## How it was made",
         _table(("setting", "value", "default"), _settings(config)),
         _table(("made with", "version"), _versions()),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def measured_again(card: str | None, config: RunConfig, metrics: Mapping[str, Any]) -> str:
+    """A card with other metrics of the same model; what it says of the data stays.
+
+    Where there is no card, one without the data's facts.
+    """
+    if card is None:
+        return model_card(config, metrics, None)
+    calibrated = _NO_CALIBRATION not in card
+    sections = {
+        _MEASURED: _measured_section(metrics),
+        _PROMISES: _promises(config, metrics, calibrated),
+    }
+    for title, text in sections.items():
+        before, found, after = card.partition(f"\n\n{title}\n\n")
+        if found:
+            rest = after.partition("\n\n## ")[2]  # a name from data cannot begin a section
+            card = f"{before}{found}{text}\n\n## {rest}"
+    return card
 
 
 def without_data(card: str) -> str:
@@ -175,8 +189,12 @@ def description(config: RunConfig, task: str | None = None) -> str:
     return f"A {kind}{layers} that leaves out a part of the {removed}."
 
 
-def _measured(metrics: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    return [(name, escaped(value), meaning) for name, value, meaning in shown_metrics(metrics)]
+def _measured_section(metrics: Mapping[str, Any]) -> str:
+    """The verdicts, and the metrics as a table."""
+    verdicts = "\n".join(f"- {line}" for line in metrics.get("verdicts", ()))
+    rows = [(name, escaped(value), meaning) for name, value, meaning in shown_metrics(metrics)]
+    table = _table(("metric", "value", "meaning"), rows)
+    return "\n\n".join(part for part in (verdicts, table) if part)
 
 
 def _data(data: DataFacts, config: RunConfig) -> list[str]:
@@ -217,14 +235,28 @@ def _calibrated(config: RunConfig, metrics: Mapping[str, Any], data: DataFacts |
     return config.parts.calibration > 0
 
 
-def _limits(config: RunConfig, calibrated: bool, judged: float | None, missed: str) -> str:
+_NO_CALIBRATION = "There was no calibration part, so there are no prediction "
+
+
+def _promises(config: RunConfig, metrics: Mapping[str, Any], calibrated: bool) -> str:
+    """What is promised of the dial's setting, of prediction sets, and what is not."""
+    promise = metrics.get("promise")
+    said = [] if promise is None else [promise_sentence(promise)]
+    judged = metrics.get("judge_accuracy", metrics.get("judge_mae"))
+    known, missed = ("interval", "number") if "mae" in metrics else ("set", "label")
+    return "\n\n".join([*said, _limits(config, calibrated, judged, known, missed)])
+
+
+def _limits(
+    config: RunConfig, calibrated: bool, judged: float | None, known: str, missed: str
+) -> str:
     sets = (
-        f"A {missed} at most a share alpha of the time, on average over "
-        "draws of calibration and new graphs, if the new graphs are like those of the calibration "
-        "part. It does not hold for each graph, nor for graphs from elsewhere."
+        f"A prediction {known} misses the true {missed} at most a share alpha of the time, on "
+        "average over draws of calibration and new graphs, if the new graphs are like those of the "
+        "calibration part. It does not hold for each graph, nor for graphs from elsewhere."
     )
     if not calibrated:
-        sets = f"There was no calibration part, so there are no {' '.join(missed.split()[:2])}s."
+        sets = f"{_NO_CALIBRATION}{known}s."
     faithful = " The prediction depends on nothing but the kept subgraph."
     judge = (
         " That a subgraph was kept does not make it the reason for the label: the judge, a "

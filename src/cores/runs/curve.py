@@ -1,7 +1,7 @@
 """Accuracy over kept share: a run's model at several settings of its dial."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -97,14 +97,8 @@ def dial_curve(
         advance: Called with 1 after every setting.
     """
     chosen_device = choose_device(device)
-    trained = TrainedModel.load(run)
+    trained = TrainedModel.load(run).with_sets(alpha, score, per_class)
     config = trained.config
-    config = replace(
-        config,
-        alpha=config.alpha if alpha is None else alpha,
-        sets=config.sets.changed(score, per_class),
-    )
-    trained = replace(trained, config=config)
     lams = settings_of(trained, points)
     if score is not None or per_class is not None:
         trained.need_classes("a choice of `score` or `per_class`")

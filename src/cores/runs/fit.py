@@ -24,6 +24,7 @@ from cores.models.classifier import BlindClassifier, Classifier
 from cores.models.encoder import NodeNorm
 from cores.models.network import GraphModel
 from cores.models.sparse import SparseClassifier
+from cores.runs.promise import promised_model
 from cores.runs.trained import DataSchema, TrainedModel, calibrate, calibrate_dial
 from cores.tasks import TASKS, Task
 from cores.training import bilevel, supervised
@@ -83,6 +84,7 @@ def _check_task(dataset: Dataset, config: RunConfig) -> None:
         (config.training.class_weights, "training.class_weights"),
         (config.training.balance == "always", "training.balance"),
         (config.sets != SetsConfig(), "sets.score and sets.per_class"),
+        (config.reward.promised, "a promised `max_loss` (reward.promised)"),
     ):
         if asked:
             raise UserError(f"{dataset.name} has numbers to predict; {name} is for classes")
@@ -96,6 +98,8 @@ class FittedModel:
     epochs: int
     best_epoch: int
     seconds: float
+    promise: dict[str, Any]
+    """What its metrics say of a promise; empty where none was asked for."""
 
 
 def fit_model(
@@ -108,6 +112,8 @@ def fit_model(
     begin: Callable[[DataSchema], None] = lambda schema: None,
 ) -> FittedModel:
     """Build a model, train it on its parts of the graphs, and calibrate it.
+
+    Its dial is set with a promise where the settings ask for one.
 
     Args:
         config: Settings of the run.
@@ -127,7 +133,8 @@ def fit_model(
     held_out = data.part("calibration"), data.names("calibration")
     calibration, dial = calibrate(model, *held_out), calibrate_dial(model, *held_out)
     trained = TrainedModel(config, schema, model, calibration, data.split.test, dial)
-    return FittedModel(trained, journal.epoch, stopping.best_epoch, seconds)
+    trained, promise = promised_model(trained)
+    return FittedModel(trained, journal.epoch, stopping.best_epoch, seconds, promise)
 
 
 def fit(

@@ -20,6 +20,8 @@ from cores.files import LOCK, is_leftover, read_json, write_json
 
 CONFIG, MODEL, METRICS = "config.json", "model.safetensors", "metrics.json"
 CARD = "README.md"
+PROMISE = "promise.json"
+"""What was promised when the dial of a model was set."""
 
 
 FORMAT = 2
@@ -110,6 +112,14 @@ def is_finished(
             f"{out} already holds this run; go on with resume=True or choose another `out`"
         )
     return (out / METRICS).exists() and (out / MODEL).exists()
+
+
+def write_promise(out: Path, promise: Mapping[str, Any] | None) -> None:
+    """Write what is promised of a model, or remove what was promised of an earlier one."""
+    if promise is None:
+        (out / PROMISE).unlink(missing_ok=True)
+    else:
+        write_json(out / PROMISE, promise)
 
 
 def check_data(out: Path, dataset: Dataset) -> None:

@@ -45,7 +45,7 @@ def phases_of(
     """What a training consists of, in order.
 
     >>> [(phase.name, phase.epochs) for phase in phases_of(RunConfig())]
-    [('classifier', 120), ('policy', 120), ('judge', 150)]
+    [('classifier', 174), ('policy', 66), ('judge', 150)]
     """
     epochs, warm_up = config.training.epochs, config.warm_up_epochs
     phases = [Phase("training", epochs, float(num_graphs))]

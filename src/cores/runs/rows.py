@@ -110,6 +110,7 @@ def read_metrics(path: Path) -> dict[str, Any]:
         and all(isinstance(metrics.get(name), str) for name in ("dataset", "model", "conv"))
         and all(_is_number(metrics[name]) for name in {*METRICS, *MEANINGS} & {*metrics})
         and _are_lines(metrics.get("verdicts", []))
+        and _is_promise(metrics.get("promise"))
         and _is_json(metrics)
     ):
         return metrics
@@ -127,6 +128,20 @@ def _is_json(value: Any) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _is_promise(value: Any) -> bool:
+    """Whether it is what a run promises of its dial's setting, or nothing."""
+    return value is None or (
+        isinstance(value, dict)
+        and value.get("loss") in ("excess", "disagreement", "accuracy")
+        and all(
+            _is_number(value.get(name)) and value.get(name) is not None
+            for name in ("lam", "max_loss", "graphs")
+        )
+        and _is_number(value.get("confidence"))
+        and isinstance(value.get("per_class"), bool)
+    )
 
 
 def _are_lines(value: Any) -> bool:

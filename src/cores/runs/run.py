@@ -35,6 +35,7 @@ from cores.runs.folder import (
     read_columns,
     read_source,
     write_identity,
+    write_promise,
 )
 from cores.runs.inputs import OnUnknown, labelled_graphs
 from cores.runs.rows import read_metrics
@@ -106,6 +107,7 @@ def train_run(
         fitted = fit_model(config, data, folder=out, report=report, warm_ups=warm_ups, begin=begin)
         if ranks.leads():
             fitted.trained.save(out)
+            write_promise(out, fitted.promise.get("promise"))
         judge = _judge(config, dataset, chosen_device, judge_report)
         metrics = {
             "dataset": dataset.name,
@@ -118,6 +120,7 @@ def train_run(
             "epochs": fitted.epochs,
             "best_epoch": fitted.best_epoch,
             "seconds": round(fitted.seconds, 3),
+            **fitted.promise,
         }
         metrics["verdicts"] = sentences(metrics, config, fitted.trained.calibration.class_counts)
         if ranks.leads():
@@ -156,7 +159,7 @@ def evaluate_run(
     in the seed, whether those keep the same.
     """
     chosen_device = choose_device(device)
-    trained = TrainedModel.load(out).at(lam)
+    trained = TrainedModel.load(out).at(lam).with_sets(alpha, score, per_class)
     config = trained.config
     for asked, what in (
         (score is not None or per_class is not None, "a choice of `score` or `per_class`"),
@@ -164,12 +167,6 @@ def evaluate_run(
     ):
         if asked:
             trained.need_classes(what)
-    config = replace(
-        config,
-        alpha=config.alpha if alpha is None else alpha,
-        sets=config.sets.changed(score, per_class),
-    )
-    trained = replace(trained, config=config)
     if config.removal is not None:
         sample = sample or config.ppo.predict_from == "sample"
     sampler = _with_policy(trained, "sample", out) if sample else None

@@ -23,7 +23,7 @@ from cores.runs.device import tuned_cpu
 from cores.runs.fit import PreparedData, bilevel_state, training_settings
 from cores.training.bilevel import BilevelState, fit_classifiers, selection_metrics, update_policy
 from cores.training.optimizer import adam
-from cores.training.rollouts import reward_quantile, rewarded, roll_out
+from cores.training.rollouts import reward_quantile, rewarded
 from cores.training.stacked import stacked_fit
 from cores.training.state import RandomState
 from cores.training.step import Step
@@ -99,7 +99,7 @@ def _epoch_seconds(state: BilevelState, plain: GraphModel, repeats: int) -> dict
 
     rollouts = _rollouts(state)
     epoch = config.warm_up_epochs + 1
-    selection = partial(selection_metrics, state.selected, state.selection_batches, config.reward)
+    selection = partial(selection_metrics, state.selected, state.dial_batches, config.reward)
     return _medians(
         {
             "loader": lambda: list(graphs.batches(size, order)),
@@ -116,7 +116,7 @@ def _epoch_seconds(state: BilevelState, plain: GraphModel, repeats: int) -> dict
 
 def _rollouts(state: BilevelState) -> list[RewardedRollout]:
     config, model, referees = state.config, state.model, state.referees
-    outcomes = roll_out(model, referees, config.ppo, state.random, config.training.balanced)
+    outcomes = state.roll_out()
     q_hat = reward_quantile(model, state.student, referees, outcomes, config.reward)
     return rewarded(outcomes, q_hat, config.reward, state.critic)
 

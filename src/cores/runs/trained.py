@@ -158,6 +158,17 @@ class TrainedModel:
         calibration = self.dial.calibration(place, self.task)
         return replace(self, model=self.model.at(SETTINGS[place]), calibration=calibration)
 
+    def with_sets(
+        self, alpha: float | None, score: str | None, per_class: bool | None
+    ) -> "TrainedModel":
+        """The same model with other prediction sets; None: as it is configured."""
+        config = replace(
+            self.config,
+            alpha=self.config.alpha if alpha is None else alpha,
+            sets=self.config.sets.changed(score, per_class),
+        )
+        return replace(self, config=config)
+
     def save(self, out: Path) -> None:
         """Write the weights into a run folder."""
         save_state(

@@ -1,136 +1,119 @@
-"""The sparsest setting of a dial whose loss is controlled, chosen on a run's calibration part."""
+"""The dial of a finished run, set with a promise: its model, metrics and card afterwards."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Int
-from torch import Tensor
 
-from cores import risk
-from cores.config.policy import SETTINGS
+from cores.data.datasets import load_dataset
 from cores.errors import UserError
 from cores.files import locked, write_json
-from cores.runs.trained import TrainedModel, setting
-
-PROMISE = "promise.json"
-"""File in a run folder: what was promised when its dial was set."""
-LOSSES: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
-    "excess": risk.excess_errors,
-    "disagreement": lambda full, parts, labels: risk.disagreements(full, parts),
-    "accuracy": risk.accuracy_losses,
-}
-"""Right on the full graph and wrong on the kept part; another class than on the full graph; the
-accuracy that is lost, where answers that turn right make up for others."""
+from cores.runs.actions import measure_actions
+from cores.runs.agreement import held_out_part
+from cores.runs.card import measured_again, read_card, write_card
+from cores.runs.device import choose_device, tuned_cpu
+from cores.runs.folder import METRICS, check_data, read_columns, read_source, write_promise
+from cores.runs.promise import Promise, tuned_model
+from cores.runs.rows import read_metrics
+from cores.runs.run import check_held_out, held_out_judge
+from cores.runs.trained import TrainedModel
+from cores.runs.verdict import measured_before, sentences
+from cores.training.supervised import Report, no_report
 
 
 @dataclass(frozen=True)
-class Promise:
-    """What is promised of a model at a setting of its dial."""
+class TunedRun:
+    """What is promised of a run, and what became of its metrics."""
 
-    max_loss: float
-    loss: str
-    """One of :data:`LOSSES`."""
-    confidence: float | None
-    """Probability that it holds for this model; None: on average over calibration parts."""
-    per_class: bool
-    """Whether it holds for every class."""
+    promise: dict[str, Any]
+    metrics: dict[str, Any] | None
+    """None for a run that has none yet."""
+    unmeasured: str | None
+    """Why the metrics are still those of the setting before."""
 
 
-def tune_run(out: Path, promise: Promise) -> dict[str, Any]:
+@tuned_cpu()
+def tune_run(
+    out: Path,
+    promise: Promise,
+    *,
+    data_root: Path | None = None,
+    device: str = "auto",
+    judge_report: Report = no_report,
+) -> TunedRun:
     """Set the dial of a run where a promise holds and least is kept; saved with the run.
 
-    Half of the calibration part decides, the other half calibrates the prediction sets from then
-    on: graphs that chose a setting lose less there than new ones do. A later call decides anew.
+    The test graphs are measured again at the new setting, for ``metrics.json`` and the model card.
+    Where they cannot be had, both say of which setting they are.
 
-    Returns:
-        What is promised, and what the graphs that decided say of the setting.
+    Args:
+        out: The run folder.
+        promise: What is asked for.
+        data_root: Folder of the named datasets.
+        device: Where to compute.
+        judge_report: Called after every epoch of the judge, where it is not in the cache.
     """
+    chosen = choose_device(device)
     with locked(out):
         trained = TrainedModel.load(out)
         tuned, found = tuned_model(trained, promise)
+        metrics, unmeasured = None, None
+        if (out / METRICS).exists():
+            known = read_metrics(out / METRICS)
+            try:
+                measured = _measured(out, tuned, data_root, chosen, judge_report)
+            except UserError as error:  # the promise does not depend on the test graphs
+                measured, unmeasured = None, str(error)
+            metrics = with_promise(tuned, known, found, measured)
         tuned.save(out)
-        write_json(out / PROMISE, found)
-    return found
+        write_promise(out, found)
+        if metrics is not None:
+            write_card(out, measured_again(read_card(out), tuned.config, metrics))
+            write_json(out / METRICS, metrics)
+    return TunedRun(found, metrics, unmeasured)
 
 
-def tuned_model(trained: TrainedModel, promise: Promise) -> tuple[TrainedModel, dict[str, Any]]:
-    """A model whose dial is set where a promise holds, and what is to be said of it."""
-    trained.need_classes("`cores tune`")
-    dial = trained.dial
-    if trained.lam is None or dial is None:
-        raise UserError("this model was trained for one lambda; train with reward.dial")
-    _check(promise)
-    choosing = _choosing(dial.labels, promise)
-    labels = dial.labels[choosing]
-    full = dial.full_probs[choosing].argmax(dim=-1)
-    parts = dial.probs[:, choosing].argmax(dim=-1).T.flip(-1)  # [graphs, settings], densest first
-    losses = LOSSES[promise.loss](full, parts, labels)
-    kept = dial.kept_ratio[:, choosing].mean(dim=1).flip(0)  # [settings]
-    if promise.confidence is None:
-        controlled = partial(risk.risk_controlled, epsilon=promise.max_loss)
+def with_promise(
+    tuned: TrainedModel,
+    known: Mapping[str, Any],
+    promise: Mapping[str, Any],
+    measured: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The metrics of a model whose dial was set with a promise.
+
+    Args:
+        tuned: The model.
+        known: Its metrics before.
+        promise: What is promised.
+        measured: Those that were measured again; None: they say that they are older.
+    """
+    metrics = {name: value for name, value in known.items() if name != "no_promise"}
+    metrics |= {"promise": dict(promise), **(measured or {})}
+    if "accuracy" not in metrics:  # a folder may have lost them
+        return metrics
+    if measured is None:
+        verdicts = [measured_before(known, promise["lam"])]
     else:
-        delta = 1 - promise.confidence
-        controlled = partial(risk.learn_then_test, epsilon=promise.max_loss, delta=delta)
-    if promise.per_class:
-        mask = risk.in_every_class(controlled, losses, labels, trained.model.num_classes)
-    else:
-        mask = controlled(losses)
-    place = risk.sparsest(mask, kept)
-    if place is None:
-        least = float(losses.double().mean(dim=0).min())
-        raise UserError(
-            f"no setting keeps this promise: the least that {len(choosing)} graphs lose is "
-            f"{least:.3f} on average, and chance needs room; allow more than {promise.max_loss:g}"
-        )
-    lam = SETTINGS[-1 - place]
-    dial = replace(dial, chosen_by=choosing)
-    tuned = replace(trained.at(lam), calibration=dial.calibration(setting(lam)), dial=dial)
-    return tuned, {
-        "lam": lam,
-        "max_loss": promise.max_loss,
-        "loss": promise.loss,
-        "confidence": promise.confidence,
-        "per_class": promise.per_class,
-        "observed_loss": float(losses.double().mean(dim=0)[place]),
-        "kept_ratio": float(kept[place]),
-        "graphs": len(choosing),
-        "calibration_graphs": len(tuned.calibration),
-    }
+        verdicts = sentences(metrics, tuned.config, tuned.calibration.class_counts)
+    return metrics | {"verdicts": verdicts}
 
 
-def _choosing(labels: Int[Tensor, " graphs"], promise: Promise) -> Int[Tensor, " choosing"]:
-    """The graphs that decide; where they are too few to promise so little, it is told."""
-    delta = None if promise.confidence is None else 1 - promise.confidence
-    groups = [torch.arange(len(labels))]
-    if promise.per_class:
-        groups = [(labels == label).nonzero().squeeze(1) for label in labels.unique()]
-    chosen = []
-    for group in groups:
-        half, _ = risk.halves(len(group), promise.max_loss, delta)
-        if not len(half):
-            _refuse(len(group), promise, delta)
-        chosen.append(group[half])
-    return torch.cat(chosen).sort().values if chosen else torch.empty(0, dtype=torch.long)
-
-
-def _refuse(graphs: int, promise: Promise, delta: float | None) -> None:
-    needed = 2 * risk.graphs_needed(promise.max_loss, delta)
-    whose = "of a class" if promise.per_class else "in all"
-    smallest = risk.smallest_risk((graphs + 1) // 2, delta)
-    raise UserError(
-        f"a loss of at most {promise.max_loss:g} takes {needed} calibration graphs {whose}, and "
-        f"there are {graphs}; the least that these can promise is {smallest:.3f}"
-    )
-
-
-def _check(promise: Promise) -> None:
-    if promise.loss not in LOSSES:
-        raise UserError(f"`loss` is one of {', '.join(LOSSES)}, got {promise.loss!r}")
-    if not 0 < promise.max_loss < 1:
-        raise UserError(f"`max_loss` must lie between 0 and 1, got {promise.max_loss}")
-    if promise.confidence is not None and not 0 < promise.confidence < 1:
-        raise UserError(f"`confidence` must lie between 0 and 1, got {promise.confidence}")
+def _measured(
+    out: Path,
+    tuned: TrainedModel,
+    data_root: Path | None,
+    device: torch.device,
+    report: Report,
+) -> dict[str, Any]:
+    """The metrics of a run's test graphs at the new setting."""
+    data = load_dataset(read_source(out), data_root, columns=read_columns(out))
+    check_data(out, data)
+    held_out = held_out_part(tuned, data)
+    check_held_out(out, held_out, data)
+    judge = held_out_judge(tuned.config, data, held_out, device, report)
+    tuned.model.to(device)
+    graphs = data.graphs.subset(held_out).to(device)
+    names = [data.graph_name(at) for at in held_out.tolist()]
+    return measure_actions(tuned, graphs, judge, names)

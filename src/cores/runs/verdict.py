@@ -23,6 +23,7 @@ Kind = Literal[
     "sets",
     "coverage",
     "small-test",
+    "promise",
 ]
 
 STANDARD_ERRORS = 2.0
@@ -79,6 +80,7 @@ def verdicts(
         *_sets(metrics, config, calibration),
         *_coverage(metrics, calibration),
         *_small_test(metrics),
+        *_no_promise(metrics),
     ]
 
 
@@ -89,6 +91,36 @@ def sentences(
     if "mae" in metrics:
         return value_sentences(metrics, config, sum(calibration))
     return [verdict.text for verdict in verdicts(metrics, config, calibration)]
+
+
+def promise_sentence(found: Mapping[str, Any]) -> str:
+    """What is promised of a model at the setting of its dial: how much, of whom, and by whom.
+
+    Args:
+        found: As :func:`cores.runs.promise.tuned_model` gives it.
+    """
+    whom = "Of every class" if found["per_class"] else "Of all graphs"
+    what = {
+        "excess": "are right on the full graph and wrong on the kept part",
+        "disagreement": "get another class than on the full graph",
+        "accuracy": "less are right than on the full graphs",
+    }[found["loss"]]
+    how = "on average over calibration parts"
+    if found["confidence"] is not None:
+        how = f"with a confidence of {100 * found['confidence']:g} %"
+    return (
+        f"{whom}, at most {100 * found['max_loss']:g} % {what}, {how}: promised at lambda "
+        f"{found['lam']:g} by {found['graphs']:,} calibration graphs, for new graphs that are like "
+        "them."
+    )
+
+
+def measured_before(metrics: Mapping[str, Any], lam: float) -> str:
+    """That metrics are of another setting than the one at which the dial was set since."""
+    return (
+        f"Measured at lambda {metrics.get('lam', '?')}, before the dial was set to {lam:g}: "
+        "`cores evaluate` measures the model there."
+    )
 
 
 def noise(first: float, second: float, graphs: int | float) -> float:
@@ -330,6 +362,17 @@ def _small_test(metrics: Mapping[str, Any]) -> Iterator[Verdict]:
             "small-test",
             f"Measured on {_count(graphs, 'test graph')}: read differences below {chance} as "
             "noise.",
+        )
+
+
+def _no_promise(metrics: Mapping[str, Any]) -> Iterator[Verdict]:
+    """Why a promise that was asked for could not be given."""
+    reason = metrics.get("no_promise")
+    if reason is not None:
+        yield Verdict(
+            "promise",
+            f"No promise: {reason}. The dial stands where the referees set it; `cores tune` can "
+            "promise another loss.",
         )
 
 

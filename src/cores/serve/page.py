@@ -30,6 +30,8 @@ FILES: dict[str, tuple[str, Callable[[], str]]] = {
     "explorer.css": ("text/css", lambda: page_style() + _own("explorer.css")),
     "details.js": ("text/javascript", lambda: template_text("details.js")),
     "explorer.js": ("text/javascript", lambda: _own("explorer.js")),
+    "molecule.js": ("text/javascript", lambda: _own("molecule.js")),
+    "editor.js": ("text/javascript", lambda: _own("editor.js")),
     "icon.svg": ("image/svg+xml", lambda: ICON),
 }
 """Kind and content of each, by name."""

@@ -23,6 +23,7 @@ from cores.models.sparse import SparseClassifier
 from cores.ppo import RewardedRollout
 from cores.tasks import TASKS, selection_score
 from cores.training.dial import at_every_setting, sparsest_setting
+from cores.training.effects import fit_effects
 from cores.training.journal import Journal, Stateful
 from cores.training.learner import Learner, Teachers, masked_chunks, training_batches
 from cores.training.optimizer import adam
@@ -62,9 +63,9 @@ def train(state: "BilevelState", journal: Journal, report: Report = no_report) -
             metrics |= fit_classifiers(state, epoch)
         if state.trains_policy(epoch):
             state.settle_tolerance()
-            outcomes = roll_out(  # lines 8-12
-                model, referees, config.ppo, state.random, config.training.balanced
-            )
+            if config.ppo.effect_steps and state.policy_is_new:
+                start_policy(state)
+            outcomes = state.roll_out()  # lines 8-12
             q_hat = reward_quantile(model, student, referees, outcomes, state.reward)  # line 13
             rollouts = rewarded(outcomes, q_hat, state.reward, state.critic)  # line 14, Eq. (7)
             metrics |= rollout_metrics(rollouts, outcomes, q_hat)
@@ -105,14 +106,17 @@ class BilevelState:
     ) -> None:
         self.model, self.critic, self.config, self.random = model, critic, config, random
         self.student, self.referees = student, referees
+        self.selection_graphs = selection_graphs
         self.learners = [student, *(referee for referee in referees if referee is not student)]
         self.stacked = None
         weighted_targets = config.training.class_weights and config.reward.referees > 0
         if config.classifier_data.mix == 1 and not weighted_targets:
             self.stacked = stacked_fit([learner.step for learner in self.learners])
         size = evaluation_batch(selection_graphs.device)
-        batches = at_every_setting if config.reward.dial else GraphStore.batches
-        self.selection_batches = list(batches(selection_graphs, size))
+        self.selection_batches = list(selection_graphs.batches(size))
+        self.dial_batches = self.selection_batches
+        if config.reward.dial:
+            self.dial_batches = list(at_every_setting(selection_graphs, size))
         self.warm_up = config.warm_up_epochs
         self.optimizer = _policy_optimizer(model, critic, config.ppo)
         self.updates = policy_updates(model.policy, critic, self.optimizer, config.ppo)
@@ -168,6 +172,11 @@ class BilevelState:
             return self.turns.is_policys(epoch)
         return epoch > self.warm_up
 
+    @property
+    def policy_is_new(self) -> bool:
+        """Whether PPO has not changed the policy yet."""
+        return int(self.averaged.n_averaged) == 0
+
     def shows_full_graphs(self, epoch: int) -> bool:
         """Whether batches without random masks are full graphs, not yet the policy's subgraphs."""
         if self.turns is not None:
@@ -177,6 +186,12 @@ class BilevelState:
     def progress(self, epoch: int) -> float:
         """Fraction of the policy's training that is complete after an epoch."""
         return (epoch - self.warm_up) / self._policy_epochs
+
+    def roll_out(self) -> list[Outcome]:
+        """Actions of the policy on an epoch's graphs, and what the referees make of them."""
+        balanced = self.config.training.balanced
+        target = "label" if self.student in self.referees else self.config.reward.target
+        return roll_out(self.model, self.referees, self.config.ppo, self.random, balanced, target)
 
     @property
     def parts(self) -> dict[str, Stateful]:
@@ -204,7 +219,8 @@ class BilevelState:
         """
         metrics = selection_metrics(
             self.selected,
-            self.selection_batches,
+            # A policy that is new treats all settings alike.
+            self.dial_batches if self.trains_policy(epoch) else self.selection_batches,
             self.reward,
             self.config.training.balanced,
             self.config.ppo.predict_from == "sample",  # Deviation D17: by default the mode
@@ -239,7 +255,8 @@ class BilevelState:
         self.model.load_state_dict(self.selected.state_dict())
         if self.model.policy.lam is not None:
             max_loss, balanced = self.config.reward.max_loss, self.config.training.balanced
-            chosen = sparsest_setting(self.model, self.referees, max_loss, balanced)
+            graphs = self.selection_graphs
+            chosen = sparsest_setting(self.model, self.referees, graphs, max_loss, balanced)
             self.model.policy.lam.fill_(chosen)
 
 
@@ -262,6 +279,13 @@ def fit_classifiers(state: BilevelState, epoch: int) -> dict[str, float]:
         ]
     _check_finite(state, "loss", sum(losses), epoch, "training")
     return {"loss": losses[0]}
+
+
+def start_policy(state: BilevelState) -> None:
+    """Begin where the removal of an element costs the referees least (Deviation D19)."""
+    policy, config = state.model.policy, state.config
+    steps = config.ppo.effect_steps * (config.training.epochs - state.warm_up)
+    fit_effects(policy, state.referees, steps, state.random, config.training.balanced)
 
 
 def update_policy(

@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Sequence
 
 import torch
-from jaxtyping import Float, Int, Num
+from jaxtyping import Float, Num
 from torch import Tensor
 from torch_geometric.data import Batch
 
 from cores.config.policy import SETTINGS
 from cores.evaluation.predictions import evaluation_batch
 from cores.graphs.store import GraphStore, GraphView
+from cores.models.classifier import Classifier
 from cores.models.sparse import SparseClassifier
 from cores.tasks import TASKS
 from cores.training.learner import Learner
@@ -31,53 +32,62 @@ def at_every_setting(graphs: GraphStore, size: int) -> Iterator[Batch]:
 
 
 def sparsest_setting(
-    model: SparseClassifier, referees: Sequence[Learner], max_loss: float, balanced: bool
+    model: SparseClassifier,
+    referees: Sequence[Learner],
+    selection_graphs: GraphStore,
+    max_loss: float,
+    balanced: bool,
 ) -> float:
     """The value of lambda that keeps least and loses no more accuracy than it may.
 
-    Each referee predicts graphs that it was not trained on, from what the policy keeps and from all
-    of them; the policy was trained on these graphs, though, and so this is no promise. Where
+    Neither on the graphs that the referees were not trained on, nor in the model's own predictions
+    of the selection part: the former are many, but the policy was trained on them; the latter are
+    new to both, but few. Epochs were selected by them, though, and so this is no promise. Where
     classes are balanced, their mean accuracy counts; in a regression, the mean error.
     """
     share = -(-MOST_GRAPHS // len(referees))
-    parts = [(referee, _spread(referee.policy_graphs, share)) for referee in referees]
     task = TASKS[model.task]
-    full = task.goodness(*_predicted(model, parts, None)[:2], balanced)
-    least = task.least_good(full, max_loss)
+    groups = [
+        [(referee.classifier, _spread(referee.policy_graphs, share)) for referee in referees],
+        [(model.classifier, selection_graphs.view())],
+    ]
+    full = [task.goodness(*_predicted(model, group, None)[:2], balanced) for group in groups]
+    least = [task.least_good(goodness, max_loss) for goodness in full]
     kept_least, chosen = 1.0, 1.0
     for lam in SETTINGS:
-        probs, labels, kept = _predicted(model, parts, lam)
-        enough = task.goodness(probs, labels, balanced) >= least
-        if enough and float(kept.mean()) < kept_least:
-            kept_least, chosen = float(kept.mean()), lam
+        found = [_predicted(model, group, lam) for group in groups]
+        kept = float(torch.cat([ratio for _, _, ratio in found]).mean())
+        enough = all(
+            task.goodness(probs, labels, balanced) >= bound
+            for (probs, labels, _), bound in zip(found, least, strict=True)
+        )
+        if enough and kept < kept_least:
+            kept_least, chosen = kept, lam
     return chosen
 
 
-def _spread(graphs: GraphView, most: int) -> Int[Tensor, " chosen"]:
+def _spread(graphs: GraphView, most: int) -> GraphView:
     """So many of the graphs at most, evenly: they lie class by class."""
     places = torch.linspace(0, len(graphs) - 1, min(most, len(graphs))).round().long()
-    return graphs.index[places]
+    return graphs.store.view(graphs.index[places])
 
 
 @torch.no_grad()
 def _predicted(
-    model: SparseClassifier,
-    parts: Sequence[tuple[Learner, Int[Tensor, " _"]]],
-    lam: float | None,
+    model: SparseClassifier, parts: Sequence[tuple[Classifier, GraphView]], lam: float | None
 ) -> tuple[Float[Tensor, "graphs classes"], Num[Tensor, " graphs"], Float[Tensor, " graphs"]]:
     """Probabilities, labels and kept ratios at a setting; of full graphs at None."""
     model.eval()
     probs, labels, kept = [], [], []
-    for referee, index in parts:
-        store = referee.policy_graphs.store
-        for batch in store.each(index.split(evaluation_batch(store.device))):
+    for classifier, graphs in parts:
+        for batch in graphs.batches(evaluation_batch(graphs.store.device)):
             labels.append(batch.y)
             if lam is None:
                 kept.append(torch.ones_like(batch.y, dtype=torch.float))
-                probs.append(model.outputs(referee.classifier(batch)))
+                probs.append(classifier.outputs(classifier(batch)))
                 continue
             batch.lam = torch.full_like(batch.y, lam, dtype=torch.float)
             choice = model.choose(batch)
             kept.append(choice.elements.kept_ratio(choice.removed))
-            probs.append(model.outputs(referee.classifier(choice.subgraph.batch)))
+            probs.append(classifier.outputs(classifier(choice.subgraph.batch)))
     return torch.cat(probs), torch.cat(labels), torch.cat(kept)

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor
+from torch_geometric.data import Batch
 
 from cores import ppo
 from cores.config import PPOConfig, RewardConfig
+from cores.config.policy import Target
 from cores.conformal import conformal_quantile, residual_scores
 from cores.evaluation.predictions import EVALUATION_BATCH
 from cores.graphs.batches import cut
@@ -30,6 +32,8 @@ class Outcome:
     """What referees predict from the subgraphs of a rollout."""
 
     rollout: Rollout
+    labels: Num[Tensor, " graphs"]
+    """What a subgraph is to be predicted as."""
     probs: Float[Tensor, "samples graphs classes"]
     kept_ratio: Float[Tensor, "samples graphs"]
     restored: Bool[Tensor, "samples graphs"]
@@ -49,34 +53,40 @@ def roll_out(
     config: PPOConfig,
     random: RandomState,
     balanced: bool = False,
+    target: Target = "label",
 ) -> list[Outcome]:
     """Sample actions on graphs that a referee was not trained on, and let it predict.
 
     Where classes are balanced, the graphs are drawn so that every class is as frequent.
     """
-    drawn = [_drawn(referee.policy_graphs, config, random, balanced) for referee in referees]
-    parts = list(zip(referees, drawn, strict=True))
+    parts = [
+        (referee, drawn(referee.policy_graphs, config.env_steps, random, balanced))
+        for referee in referees
+    ]
     if referees[0].policy_graphs.store.device.type == "cuda":  # waits least if all come at once
-        return [_outcome(model, parts, config.samples)]
+        return [_outcome(model, parts, config.samples, target)]
     return [  # a CPU is quickest at sizes that its cache holds
-        _outcome(model, [(referee, index)], config.samples)
+        _outcome(model, [(referee, index)], config.samples, target)
         for referee, chosen in parts
         for index in chosen.split(config.batch_size)
     ]
 
 
-def _drawn(
-    graphs: GraphView, config: PPOConfig, random: RandomState, balanced: bool
+def drawn(
+    graphs: GraphView, most: int, random: RandomState, balanced: bool
 ) -> Int[Tensor, " chosen"]:
-    """Graphs to sample actions on, by their places in the store."""
+    """So many of the graphs, at random; all, if there are fewer. By their places in the store."""
     if balanced:  # Deviation D15
-        size = min(config.env_steps, len(graphs))
+        size = min(most, len(graphs))
         return graphs.index[balanced_order(graphs.y, size, random.batches)]
-    return graphs.order(random.batches)[: config.env_steps]
+    return graphs.order(random.batches)[:most]
 
 
 def _outcome(
-    model: SparseClassifier, parts: Sequence[tuple[Learner, Int[Tensor, " _"]]], samples: int
+    model: SparseClassifier,
+    parts: Sequence[tuple[Learner, Int[Tensor, " _"]]],
+    samples: int,
+    target: Target,
 ) -> Outcome:
     """Of one rollout on the graphs of all parts, each predicted by its referee."""
     store = parts[0][0].policy_graphs.store
@@ -90,7 +100,7 @@ def _outcome(
         Elements.of(piece, removal)
         for piece in cut(elements.batch, [len(index) for _, index in parts])
     ]
-    probs = []
+    probs, labels = [], []
     for (referee, index), piece, gone in zip(
         parts, pieces, elements.split(removed, pieces), strict=True
     ):
@@ -99,8 +109,27 @@ def _outcome(
         logits = of_graphs(referee.classifier, subgraph.batch)  # [S * B, K]
         outputs = referee.classifier.outputs(logits)
         probs.append(outputs.unflatten(0, (samples, len(index))))
-    kept, task = elements.kept_ratio(removed), TASKS[model.task]
-    return Outcome(rollout, torch.cat(probs, dim=1), kept, restored, task)
+        labels.append(_labels(referee, piece.batch, target))
+    return Outcome(
+        rollout,
+        torch.cat(labels),
+        torch.cat(probs, dim=1),
+        elements.kept_ratio(removed),
+        restored,
+        TASKS[model.task],
+    )
+
+
+def _labels(referee: Learner, batch: Batch, target: Target) -> Num[Tensor, " graphs"]:
+    """What the subgraphs of these graphs are to be predicted as.
+
+    Deviation D18: as the referee predicts the full graph, whatever the label. A policy that is
+    rewarded for labels learns those of its own graphs by heart where there are few: which part to
+    keep so that a referee that errs is right for once. On other graphs that part means nothing.
+    """
+    if target == "label":
+        return batch.y
+    return referee.classifier.head.predicted(of_graphs(referee.classifier, batch))
 
 
 @torch.no_grad()
@@ -128,11 +157,7 @@ def reward_quantile(
             for batch in student.train_graphs.batches(EVALUATION_BATCH)
         ]
     else:
-        pairs = [
-            (probs, outcome.rollout.elements.batch.y)
-            for outcome in outcomes
-            for probs in outcome.probs
-        ]
+        pairs = [(probs, outcome.labels) for outcome in outcomes for probs in outcome.probs]
     scores_of = TASKS[model.task].conformal_scores
     scores = [scores_of(probs, labels, config) for probs, labels in pairs]
     return conformal_quantile(torch.cat(scores), config.alpha)
@@ -149,7 +174,7 @@ def rollout_reward(
     samples, graphs = outcome.kept_ratio.shape
     probs = outcome.probs.flatten(0, 1)  # [S * B, K]
     batch = outcome.rollout.elements.batch
-    labels = batch.y.repeat(samples)
+    labels = outcome.labels.repeat(samples)
     lam = batch.lam.repeat(samples) if "lam" in batch else config.lam
     sparsity = _sparsity(outcome.kept_ratio.flatten(), config)
     reward = outcome.task.reward(probs, labels, sparsity, q_hat, lam, config)

@@ -3,6 +3,9 @@ const cards = [...document.querySelectorAll(".card")];
 const form = document.getElementById("filters");
 const count = document.getElementById("count");
 
+// Of a card; a script of the dial puts those of its setting in their place.
+let detailsOf = (card) => details[Number(card.dataset.at)];
+
 function filter() {
   const wanted = Object.fromEntries(new FormData(form));
   const text = wanted.id.trim().toLowerCase();
@@ -22,8 +25,8 @@ form.addEventListener("input", filter);
 form.addEventListener("submit", (event) => event.preventDefault());
 for (const card of cards) {
   card.querySelector("button").addEventListener("click", () => {
-    const drawing = card.querySelector("svg").cloneNode(true);
-    openDetails(card.querySelector("h3").textContent, drawing, details[Number(card.dataset.at)]);
+    const found = detailsOf(card);
+    openDetails(card.querySelector("h3").textContent, card.querySelector("svg").cloneNode(true), found);
   });
 }
 form.hidden = false;

@@ -1,0 +1,127 @@
+"""Where the policy starts: the cost of removing an element, learnt from random masks."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch
+
+from cores.config.presets import preset_config
+from cores.data.dataset import Dims
+from cores.data.synthetic import ba_motifs
+from cores.graphs.subgraphs import Elements
+from cores.models.build import build_classifier, build_model
+from cores.models.head import LEAST_LOG_PROB, ClassHead
+from cores.models.sparse import SparseClassifier
+from cores.training.bilevel import BilevelState, start_policy
+from cores.training.effects import (
+    SPREAD,
+    fit_effects,
+    random_masks,
+    removal_cost,
+)
+from cores.training.learner import Learner
+from cores.training.state import RandomState
+
+GRAPHS = ba_motifs(num_graphs=12, base_size=8, seed=0).with_pairs()
+CPU = torch.device("cpu")
+
+
+def policy_and_referee(
+    name: str = "cores-node", **changes: dict[str, object]
+) -> tuple[SparseClassifier, Learner]:
+    torch.manual_seed(0)
+    small = {"network": {"hidden_dim": 8, "num_layers": 2}}
+    config = preset_config("motifs", name, "gin", "default", {**small, **changes})
+    dims = Dims(GRAPHS.num_features, 2)
+    model = build_model(config, dims)
+    assert isinstance(model, SparseClassifier)
+    return model, Learner(build_classifier(config, dims), GRAPHS.view(), GRAPHS.view(), config)
+
+
+class MarkedNodes(torch.nn.Module):
+    """Loses 0.2 nats with every node whose first feature is 1."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = ClassHead(1, Dims(1, 2))
+
+    def forward(self, batch: Batch) -> Tensor:
+        left = torch.zeros(batch.num_graphs).index_add(0, batch.batch, batch.x[:, 0])
+        p = torch.exp(0.2 * (left - 6)).clamp(max=0.99)
+        return torch.stack([1 - p, p], dim=-1).log()
+
+
+def test_elements_whose_removal_costs_most_are_kept_before_ppo() -> None:
+    model, referee = policy_and_referee()
+    store = referee.policy_graphs.store
+    x = torch.zeros_like(store.x)
+    x[::3, 0] = 1.0
+    referee.policy_graphs = replace(store, x=x).view()
+    referee.classifier = MarkedNodes()  # type: ignore[assignment]
+    fit_effects(model.policy, [referee], 300, RandomState(0, CPU))
+    batch = replace(store, x=x).batch(torch.arange(len(store)))
+    with torch.no_grad():
+        logits = model.policy(batch)
+    marked = batch.x[:, 0] > 0
+    assert logits[marked].mean() < logits[~marked].mean() - SPREAD / 2
+    assert float(logits.std()) == pytest.approx(SPREAD, rel=0.5)
+
+
+@pytest.mark.parametrize("name", ["cores-node", "cores-edge", "cores-both"])
+def test_logits_are_stretched_around_the_start(name: str) -> None:
+    model, _ = policy_and_referee(name)
+    batch = GRAPHS.batch(torch.arange(len(GRAPHS)))
+    with torch.no_grad():
+        for head_name, head in model.policy.named_children():
+            if head_name.endswith("_head"):
+                head.weight.normal_(std=30.0)  # type: ignore[union-attr,operator]
+        model.policy.stretch(model.policy(batch), SPREAD)
+        logits = model.policy(batch)
+    assert float(logits.std()) == pytest.approx(SPREAD, rel=1e-3)
+    assert float(logits.mean()) == pytest.approx(model.policy.start, abs=1e-3)
+
+
+def test_a_single_logit_has_no_spread() -> None:
+    model, _ = policy_and_referee()
+    model.policy.stretch(torch.ones(1), SPREAD)
+    assert model.policy.node_head.bias.item() == pytest.approx(model.policy.start)
+
+
+def test_masks_keep_something_of_every_graph_and_one_half_of_them_is_smooth() -> None:
+    torch.manual_seed(0)
+    elements = Elements.of(GRAPHS.batch(torch.arange(12).repeat(50)), "node")
+    removed = random_masks(elements)
+    assert (elements.kept_ratio(removed) > 0).all()
+    source, target = elements.batch.edge_index
+    together = (removed[source] == removed[target]).float()
+    edges = elements.batch.batch[source]
+    smooth, alone = (together[edges % 2 == half].mean() for half in (0, 1))
+    assert smooth > alone + 0.1
+
+
+def test_a_cost_is_what_the_prediction_from_the_full_graph_loses() -> None:
+    _, referee = policy_and_referee()
+    full, part = torch.tensor([[[0.0, 2.0], [5.0, 0.0]], [[0.0, 1.0], [-90.0, 0.0]]])
+    logits = iter([full, part])
+    referee.classifier.forward = lambda batch: next(logits)  # type: ignore[method-assign]
+    elements = Elements.of(GRAPHS.batch(torch.arange(2)), "node")
+    cost = removal_cost(referee, elements, torch.zeros(len(elements.owner), dtype=torch.bool))
+    before, after = full.log_softmax(-1), part.log_softmax(-1)
+    expected = [float(before[0, 1] - after[0, 1]), float(before[1, 0]) - LEAST_LOG_PROB]
+    assert cost.tolist() == pytest.approx(expected)
+
+
+def test_a_policy_is_new_until_ppo_has_changed_it() -> None:
+    changes = {"training": {"epochs": 6}, "ppo": {"effect_steps": 3}}
+    model, referee = policy_and_referee(**changes)
+    config = preset_config("motifs", "cores-node", "gin", "default", changes)
+    student = Learner(model.classifier, GRAPHS.view(), GRAPHS.view(), config)
+    state = BilevelState(
+        model, None, student, [referee, referee], GRAPHS, config, RandomState(0, CPU)
+    )
+    assert state.policy_is_new
+    start_policy(state)
+    state.averaged.update_parameters(model.policy)
+    assert not state.policy_is_new
