@@ -93,10 +93,11 @@ def test_every_deviation_marked_in_the_code_is_listed_and_every_listed_one_is_ma
 
 
 def test_the_pages_show_what_the_committed_rows_come_to() -> None:
-    from page import filled, parts
+    from page import PAGES, filled, parts
 
     made = parts(ROOT / "results")
-    pages = [path.read_text() for path in (ROOT / "README.md", ROOT / "docs" / "results.md")]
+    paths = [ROOT / "README.md", *(ROOT / "docs" / name for name in PAGES)]
+    pages = [path.read_text() for path in paths]
     for page in pages:
         assert filled(page, made) == page, "run: make results"
     shown = re.findall(r"<!-- make results: ([\w-]+) -->", "".join(pages))
@@ -106,11 +107,11 @@ def test_the_pages_show_what_the_committed_rows_come_to() -> None:
 def test_the_figures_of_the_results_page_are_drawn_from_the_committed_rows(tmp_path: Path) -> None:
     from matplotlib.testing.compare import compare_images
 
-    from page import figures
+    from page import PAGES, figures
 
     drawn = [each for each in figures(ROOT / "results", tmp_path) if each.suffix == ".png"]
-    page = (ROOT / "docs" / "results.md").read_text()
-    assert {each.name for each in drawn} == set(re.findall(r"!\[.*\]\((.*)\)", page))
+    text = "".join((ROOT / "docs" / name).read_text() for name in PAGES)
+    assert {each.name for each in drawn} == set(re.findall(r"!\[.*\]\((.*)\)", text))
     for each in drawn:
         committed = ROOT / "docs" / each.name
         # Versions of the drawing library differ by a shade; one graph in one run makes it 4.7.

@@ -1,4 +1,4 @@
-"""The runs behind the committed rows, where a preset has changed since they were measured."""
+"""The runs of version 0.2, whose presets have changed since."""
 
 from collections.abc import Sequence
 
@@ -11,14 +11,13 @@ EARLIER_DEFAULT = {
     "reward": {"dial": False, "target": "label", "desired_ratio": 0.3},
     "ppo": {"effect_steps": 0, "env_steps": 160, "batch_size": 32},
 }
-"""CORES at the ``default`` preset of version 0.2, of which the committed rows are: one lambda."""
+"""CORES at the ``default`` preset of version 0.2, with one lambda."""
 EARLIER_PAPER = {
     "training": {"epochs": 300, "patience": 100},
     "classifier_data": {"distillation": 0.8},  # without referees it means nothing
     "reward": {"scale": 1.0},
 }
-"""CORES at the ``paper`` preset of version 0.2, of which the committed rows are: shorter, and the
-published reward_scale left out."""
+"""CORES at its ``paper`` preset: shorter, and the published reward_scale left out."""
 
 EARLIER = {"default": EARLIER_DEFAULT, "paper": EARLIER_PAPER}
 
@@ -31,7 +30,7 @@ def measured_runs(
     preset: str,
     seeds: Sequence[int] = (0,),
 ) -> list[RunConfig]:
-    """The runs of a table or figure as they were measured."""
+    """The runs of a table or figure as version 0.2 measured them."""
     runs = runs_of(target, datasets, models, splits, preset, seeds=seeds)
     return [_as_measured(run, target) for run in runs]
 

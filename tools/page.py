@@ -1,4 +1,4 @@
-"""Fill README.md and docs/results.md from the committed rows (``make results``)."""
+"""Fill README.md and the pages of results from the committed rows (``make results``)."""
 
 import re
 import sys
@@ -18,6 +18,7 @@ from cores.paper.comparison import (
     gnn_difference_table,
 )
 from cores.paper.figures import ablation_figure
+from cores.paper.price import price_claims, price_table
 from cores.paper.style import REMOVED
 from cores.paper.tables import (
     ablation_table,
@@ -42,8 +43,9 @@ from cores.paper.targets import (
 from cores.paper.timing_rows import REPEATS, read_timings, timing_table
 from cores.runs.rows import Row, read_rows, rows_of_conv, with_keys
 from measured import measured_runs
-from readme import readme_claims, summary_table
+from readme import FRESH_SPLITS, readme_claims, summary_table
 
+PAGES = ("results.md", "results_0.2.md")
 MANY_SPLITS = tuple(range(1, 21))
 SMALL = ("BZR", "COX2", "MUTAG", "PTC")
 """Datasets with test parts so small that five splits are too few."""
@@ -85,10 +87,12 @@ def parts(folder: Path) -> dict[str, str]:
         "readme": readme_claims(rows),
         "summary": summary_table(rows),
         **_gnn(rows),
+        **_fresh(rows),
         **_cores(rows),
+        **_all_models(rows),
+        **_earlier(rows),
         **_many_splits(rows),
         **_architectures(rows),
-        **_all_models(rows),
         **_explained(rows),
         **_seconds(folder),
         "machines": _machines(rows),
@@ -96,7 +100,7 @@ def parts(folder: Path) -> dict[str, str]:
 
 
 def figures(folder: Path, out: Path) -> list[Path]:
-    """Draw the figures of docs/results.md; returns the files."""
+    """Draw the figures of the pages; returns the files."""
     rows = read_rows(folder / "runs.csv")
     return [
         file
@@ -130,14 +134,35 @@ def _gnn(rows: list[Row]) -> dict[str, str]:
     }
 
 
+def _fresh(rows: list[Row]) -> dict[str, str]:
+    """CORES less the plain GNN on the splits that its settings were not chosen on."""
+    models = [PLAIN_GNN, *paper_policies()]
+    fresh = with_keys(
+        rows, runs_of("comparison-gin", PAPER_DATASETS, models, FRESH_SPLITS, "default")
+    )
+    table = price_table(fresh, BASE_CONV)
+    lines = [f"- {claim}" for claim in price_claims(fresh, BASE_CONV)]
+    price = [*lines, "", table.markdown()] if table is not None else lines
+    return _modes(fresh, BASE_CONV, "fresh") | {"fresh": "\n".join(price)}
+
+
 def _cores(rows: list[Row]) -> dict[str, str]:
-    """CORES by preset and mode, its ablations, and its runs on BA-2Motifs."""
-    made: dict[str, str] = {}
-    for preset in ("default", "paper"):
-        preset_rows = with_keys(rows, _cores_runs("comparison-gin", PAPER_DATASETS, SPLITS, preset))
-        made |= _modes(preset_rows, BASE_CONV, f"cores-{preset}")
-        if preset == "default":  # the other one calibrates no sets
-            made["coverage"] = coverage_table(preset_rows, BASE_CONV).markdown()
+    """CORES by preset and mode beside the paper, and its prediction sets."""
+    models = [PLAIN_GNN, *paper_policies()]
+    default = with_keys(rows, runs_of("comparison-gin", PAPER_DATASETS, models, SPLITS, "default"))
+    paper = with_keys(rows, _cores_runs("comparison-gin", PAPER_DATASETS, SPLITS, "paper"))
+    return {
+        **_modes(default, BASE_CONV, "cores-default"),
+        **_modes(paper, BASE_CONV, "cores-paper"),
+        "coverage": coverage_table(default, BASE_CONV).markdown(),
+    }
+
+
+def _earlier(rows: list[Row]) -> dict[str, str]:
+    """CORES at version 0.2's default preset: beside the paper, its ablations, on BA-2Motifs."""
+    runs = _cores_runs("comparison-gin", PAPER_DATASETS, SPLITS, "default")
+    made = _modes(with_keys(rows, runs), BASE_CONV, "earlier")
+    made["earlier-coverage"] = coverage_table(with_keys(rows, runs), BASE_CONV).markdown()
     for target in ABLATIONS:
         made[target] = ablation_table(_ablation_rows(rows, target), target).markdown()
     target, seeds = "comparison-gin", (0, 1, 2)
@@ -148,6 +173,7 @@ def _cores(rows: list[Row]) -> dict[str, str]:
 def _cores_runs(
     target: str, datasets: Sequence[str], splits: Sequence[int], preset: str
 ) -> list[RunConfig]:
+    """As version 0.2 measured them."""
     return measured_runs(target, datasets, [PLAIN_GNN, *paper_policies()], splits, preset)
 
 
@@ -192,7 +218,8 @@ def _all_models(rows: list[Row]) -> dict[str, str]:
     made: dict[str, str] = {}
     for preset in ("default", "paper"):
         models = models_of("comparison-gin", preset)
-        runs = measured_runs("comparison-gin", PAPER_DATASETS, models, SPLITS, preset)
+        runs_as = runs_of if preset == "default" else measured_runs
+        runs = runs_as("comparison-gin", PAPER_DATASETS, models, SPLITS, preset)
         made[f"all-{preset}"] = "\n\n".join(
             f"**{caption}**\n\n{table.markdown()}"
             for caption, table in comparison_tables(with_keys(rows, runs), BASE_CONV).items()
@@ -237,6 +264,6 @@ def _machines(rows: list[Row]) -> str:
 if __name__ == "__main__":
     results, readme, docs = map(Path, sys.argv[1:])
     made = parts(results)
-    for page in (readme, docs / "results.md"):
+    for page in (readme, *(docs / name for name in PAGES)):
         write_atomically(page, filled(page.read_text(encoding="utf-8"), made).encode())
     figures(results, docs)

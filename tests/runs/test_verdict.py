@@ -177,13 +177,14 @@ def test_a_policy_that_keeps_all_is_told_why() -> None:
     few = said(node_ratio=0.97, epochs=warm_up + 10)["dense"]
     assert few == "Keeps 97 % of the nodes: the policy had 10 epochs; train longer (`epochs`)."
     enough = said(node_ratio=0.97, epochs=warm_up + ENOUGH_POLICY_EPOCHS)["dense"]
-    assert "after 30 epochs of the policy: lower `desired_ratio`." in enough
+    assert "`cores curve` tells what sparser settings of the dial cost" in enough
+    assert "a `max_loss` above 0.02 allows more" in enough
     one_lambda = RunConfig(reward=RewardConfig(dial=False))
     enough = said(one_lambda, node_ratio=0.97, epochs=warm_up + ENOUGH_POLICY_EPOCHS)["dense"]
     assert "after 30 epochs of the policy: lower `lam` or `desired_ratio`." in enough
     assert "dense" not in said(RunConfig(model="sagpool"), node_ratio=0.97), "its ratio is set"
     measured_again = {name: value for name, value in GOOD.items() if name != "epochs"}
-    found = verdicts(measured_again | {"node_ratio": 0.97}, RunConfig(), CALIBRATION)
+    found = verdicts(measured_again | {"node_ratio": 0.97}, one_lambda, CALIBRATION)
     assert f"after {240 - warm_up} epochs" in found[0].text
 
 

@@ -8,6 +8,7 @@ from cores.config.models import model_spec
 from cores.config.presets import PAPER_DATASETS
 from cores.paper.cells import AccuracyCell
 from cores.paper.paired import CONFIDENCE, paired_difference
+from cores.paper.price import price_table
 from cores.paper.reported import published_metric
 from cores.paper.style import TIE, model_title, ordered_datasets, ordered_models, percent
 from cores.paper.targets import PLAIN_GNN, paper_baselines
@@ -203,6 +204,9 @@ def comparison_tables(rows: Sequence[Row], conv: str) -> dict[str, Table]:
     if splits > 1 and len(models) > 1 and PLAIN_GNN in models:
         caption = f"Accuracy less the GNN's on the same test graphs, {CONFIDENCE:.0%} interval"
         tables[caption] = gnn_difference_table(rows, conv)
+        price = price_table(rows, conv)
+        if price is not None:
+            tables["What CORES costs and gains, in points on the same test graphs"] = price
     for metric, ratio in KEPT.items():
         table = kept_table(rows, conv, metric)
         if table is not None:

@@ -34,9 +34,11 @@ class Difference:
 
 
 def paired_difference(
-    rows: Sequence[Row], baseline: Sequence[Row], metric: str
+    rows: Sequence[Row], baseline: Sequence[Row], metric: str, baseline_metric: str | None = None
 ) -> Difference | None:
     """A model's metric minus the baseline's, split by split; None below two common splits.
+
+    The baseline's metric is the same if not said.
 
     Random splits of one dataset share most of their graphs, so their differences are correlated and
     the plain t interval is too narrow. The variance of the mean is therefore s² (1/J + test/train)
@@ -44,7 +46,8 @@ def paired_difference(
     """
     from scipy.stats import t  # slow to import
 
-    first, second = _by_split(rows, metric), _by_split(baseline, metric)
+    first = _by_split(rows, metric)
+    second = _by_split(baseline, baseline_metric or metric)
     differences = [first[split] - second[split] for split in sorted(first.keys() & second.keys())]
     splits = len(differences)
     if splits < 2:
@@ -58,5 +61,6 @@ def _by_split(rows: Sequence[Row], metric: str) -> Mapping[str, float]:
     """The mean of a metric over the seeds of each split."""
     values: dict[str, list[float]] = {}
     for row in rows:
-        values.setdefault(row["split"], []).append(float(row[metric]))
+        if row[metric]:
+            values.setdefault(row["split"], []).append(float(row[metric]))
     return {split: mean(found) for split, found in values.items()}

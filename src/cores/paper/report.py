@@ -7,6 +7,7 @@ from cores.config.models import conv_spec
 from cores.files import write_atomically
 from cores.paper.cells import cores_claims
 from cores.paper.comparison import comparison_tables
+from cores.paper.price import price_claims
 from cores.paper.style import removal_titles
 from cores.paper.tables import ablation_table, cores_table, gnn_table
 from cores.paper.targets import ABLATIONS, PLAIN_GNN, TARGET_CONVS, policies
@@ -44,7 +45,8 @@ def claims_of(rows: Sequence[Row], target: str) -> list[str]:
         f"{conv_spec(conv).title}: {claim}"
         for conv in TARGET_CONVS.get(target, ())
         if any(row["conv"] == conv and row["model"] in policies() for row in rows)
-        for claim in cores_claims([row for row in rows if row["conv"] == conv], conv)
+        for claims in (cores_claims, price_claims)
+        for claim in claims([row for row in rows if row["conv"] == conv], conv)
     ]
 
 

@@ -272,9 +272,13 @@ def _density(metrics: Mapping[str, Any], config: RunConfig) -> Iterator[Verdict]
     epochs = max(0, metrics.get("epochs", config.training.epochs) - config.warm_up_epochs)
     if epochs < ENOUGH_POLICY_EPOCHS:
         reason = f": the policy had {_count(epochs, 'epoch')}; train longer (`epochs`)"
+    elif config.reward.dial:
+        reason = (
+            ": `cores curve` tells what sparser settings of the dial cost, and a `max_loss` above "
+            f"{config.reward.max_loss:g} allows more"
+        )
     else:
-        weights = "`desired_ratio`" if config.reward.dial else "`lam` or `desired_ratio`"
-        reason = f" after {epochs} epochs of the policy: lower {weights}"
+        reason = f" after {epochs} epochs of the policy: lower `lam` or `desired_ratio`"
     yield Verdict("dense", f"Keeps {_percent(kept)} of the {what}{reason}.")
 
 
