@@ -30,7 +30,12 @@ def value_sentences(
         config: The run's settings.
         calibration_graphs: How many there were.
     """
-    careful = [*_skill(metrics), *_honesty(metrics), *_density(metrics, config), *_cost(metrics)]
+    careful = [
+        *_skill(metrics),
+        *_honesty(metrics),
+        *_density(metrics, config),
+        *_cost(metrics, config),
+    ]
     intervals = [*_intervals(metrics, calibration_graphs), *_coverage(metrics, calibration_graphs)]
     return [_headline(metrics, config), *careful, *intervals, *_small_test(metrics)]
 
@@ -79,20 +84,25 @@ def _honesty(metrics: Mapping[str, Any]) -> Iterator[str]:
 def _density(metrics: Mapping[str, Any], config: RunConfig) -> Iterator[str]:
     """Whether the policy removes anything."""
     kept, what = _kept(metrics, config)
-    if config.spec.has_policy and kept > DENSE:
-        yield (
-            f"Keeps {100 * kept:.0f} % of the {what}: raise `tolerance` "
-            f"(it was {metrics['tolerance']:.3g}), or train longer (`epochs`)."
+    if not config.spec.has_policy or kept <= DENSE:
+        return
+    remedy = f"raise `tolerance` (it was {metrics['tolerance']:.3g}), or train longer (`epochs`)"
+    if config.reward.dial:
+        remedy = (
+            "`cores curve` tells what sparser settings of the dial cost, and a reward.max_loss "
+            f"above {config.reward.max_loss:g} allows more"
         )
+    yield f"Keeps {100 * kept:.0f} % of the {what}: {remedy}."
 
 
-def _cost(metrics: Mapping[str, Any]) -> Iterator[str]:
+def _cost(metrics: Mapping[str, Any], config: RunConfig) -> Iterator[str]:
     """What the removed part costs."""
     error, full = metrics["mae"], metrics["full_mae"]
     if error > SPARSITY_COST * full:
+        lower = "reward.max_loss" if config.reward.dial else "`tolerance`"
         yield (
             f"Sparsity costs {100 * (error / full - 1):.0f} % of the mean error: {full:.3g} on "
-            f"full graphs, {error:.3g} on what is kept; lower `tolerance` to keep more."
+            f"full graphs, {error:.3g} on what is kept; lower {lower} to keep more."
         )
 
 
