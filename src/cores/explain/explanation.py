@@ -26,6 +26,8 @@ class Verdict:
     """One per class, in the order of the classes."""
     labels_in_set: list[Any] | None
     """The prediction set; None where the model was not calibrated."""
+    pieces: int | None = None
+    """Connected pieces of the kept part."""
 
 
 class Explanation(PyGExplanation):
@@ -70,6 +72,11 @@ class Explanation(PyGExplanation):
     def edge_ratio(self) -> float:
         """Share of the edges that is kept; 1 for a graph without edges."""
         return float(self["edge_mask"].mean()) if self.num_edges else 1.0
+
+    @property
+    def pieces(self) -> int | None:
+        """Connected pieces of the kept part; where only edges are removed, those with an edge."""
+        return self["verdict"].pieces
 
     @property
     def prediction(self) -> Any:
@@ -146,6 +153,9 @@ def explanations(
     """
     chosen = predictions.probs.argmax(dim=-1).tolist()
     probs = predictions.probs.numpy()
+    pieces: list[int | None] = [None] * len(chosen)
+    if predictions.pieces is not None:
+        pieces = predictions.pieces.tolist()
     for index, label in enumerate(chosen):
         nodes = slice(int(graphs.node_ptr[index]), int(graphs.node_ptr[index + 1]))
         edges = slice(int(graphs.edge_ptr[index]), int(graphs.edge_ptr[index + 1]))
@@ -161,7 +171,7 @@ def explanations(
             edge_mask=kept_edges,
             node_score=_part(predictions.node_scores, nodes, kept_nodes),
             edge_score=_part(predictions.edge_scores, edges, kept_edges),
-            verdict=Verdict(labels[label], probs[index], in_set),
+            verdict=Verdict(labels[label], probs[index], in_set, pieces[index]),
             target=predictions.probs[index : index + 1].argmax(dim=-1),
             **graphs.graph(index).to_dict(),
         )

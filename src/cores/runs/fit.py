@@ -271,7 +271,9 @@ def measure(
     if predictions is None:
         predictions = predict(model, graphs, names)
     probs, labels = predictions.probs, graphs.y
-    coverage, set_size = None, None
+    coverage, set_size, pieces = None, None, None
+    if trained.config.spec.removes is not None and predictions.pieces is not None:
+        pieces = float(predictions.pieces.double().mean())
     if len(trained.calibration):
         sets = trained.calibration.sets(probs, alpha, trained.config.sets)
         coverage, set_size = coverage_and_size(sets, labels)
@@ -285,6 +287,7 @@ def measure(
         "mcc": mcc(probs, labels),
         "node_ratio": float(predictions.node_ratio.mean()),
         "edge_ratio": float(predictions.edge_ratio.mean()),
+        "pieces": pieces,
         "predicted_classes": len(probs.argmax(-1).unique()),
         "full_accuracy": accuracy(predict_full(model, graphs, names), labels),
         **(_UNJUDGED if judge is None else judge.metrics(predictions, graphs)),

@@ -24,7 +24,8 @@ from cores.graphs.store import GraphStore
 Record = dict[str, Any]
 FIELDS = (
     *("id", "prediction", "probability", "probabilities", "prediction_set", "p_values"),
-    *("kept_nodes", "kept_edges", "node_ratio", "edge_ratio", "lam", "kept_smiles", "error"),
+    *("kept_nodes", "kept_edges", "node_ratio", "edge_ratio", "pieces"),
+    *("lam", "kept_smiles", "error"),
 )
 """Of every record, in this order."""
 DIGITS = 6
@@ -65,6 +66,9 @@ def prediction_records(
     names = [str(label) for label in labels]
     node_ratio = np.round(predictions.node_ratio.double().numpy(), DIGITS).tolist()
     edge_ratio = np.round(predictions.edge_ratio.double().numpy(), DIGITS).tolist()
+    pieces: list[int | None] = [None] * len(ids)
+    if predictions.pieces is not None:
+        pieces = predictions.pieces.tolist()
     nodes = kept_nodes(graphs, predictions)
     edges = kept_edges(graphs, predictions)
     in_sets: list[list[Any] | None] = [None] * len(ids)
@@ -89,6 +93,7 @@ def prediction_records(
             "kept_edges": edges[index],
             "node_ratio": node_ratio[index],
             "edge_ratio": edge_ratio[index],
+            "pieces": pieces[index],
             "error": None,
         }
         for index, (name, label, row) in enumerate(zip(ids, chosen, probs.tolist(), strict=True))
@@ -221,6 +226,7 @@ class RecordFormat:
             "kept_edges": pa.list_(pa.list_(pa.int64())),
             "node_ratio": pa.float64(),
             "edge_ratio": pa.float64(),
+            "pieces": pa.int64(),
             "lam": pa.float64(),
             "kept_smiles": pa.string(),
             "error": pa.string(),

@@ -28,6 +28,7 @@ from cores.training.optimizer import adam
 from cores.training.phases import Turns
 from cores.training.rollouts import (
     Outcome,
+    pieces_cost,
     reward_quantile,
     rewarded,
     roll_out,
@@ -298,6 +299,9 @@ def selection_metrics(
     check_predicted(model, probs)
     lam = torch.cat([batch.lam for batch in batches]) if "lam" in batches[0] else None
     reward = selection_reward(probs, labels, ratio, config, lam)
+    if config.pieces_penalty:
+        costs = [pieces_cost(choice.elements, choice.removed, config) for choice in choices]
+        reward = reward - torch.cat(costs)
     metrics = {
         "selection_accuracy": accuracy(probs, labels),
         "selection_ratio": float(ratio.mean()),
