@@ -104,3 +104,19 @@ def interval_reward(
     covered = error.abs() <= size * tolerance  # y in C(G_s)
     sure = scale * (lam * performance + (1 - lam) * sparsity)
     return torch.where(covered, torch.where(size <= 1, sure, performance / size), -sparsity)
+
+
+def pieces_penalty(
+    pieces: Int[Tensor, "*samples graphs"],
+    num_nodes: Int[Tensor, " graphs"],
+    most: int = 1,
+) -> Float[Tensor, "*samples graphs"]:
+    """Pieces of a kept part beyond so many, as a share of the graph's nodes, in [0, 1).
+
+    A share, as the kept ratio is one: in a graph of any size a piece too many costs as much as a
+    node that is kept.
+
+    >>> pieces_penalty(torch.tensor([1, 3, 0]), torch.tensor([4, 10, 2]))
+    tensor([0.0000, 0.2000, 0.0000])
+    """
+    return (pieces - most).clamp(min=0) / num_nodes.clamp(min=1)

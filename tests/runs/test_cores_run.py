@@ -5,13 +5,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import pytest
+import torch
 
 from cores.config import RunConfig
 from cores.config.presets import preset_config
+from cores.data.datasets import load_dataset
+from cores.data.splits import split_dataset
 from cores.errors import UserError
+from cores.evaluation.predictions import predict
 from cores.explain.run import explain_test_graphs
+from cores.models.sparse import SparseClassifier
 from cores.runs.run import evaluate_run, train_run
+from cores.runs.trained import TrainedModel
 from cores.training import judge as judges
 
 MODELS = ("cores-node", "cores-edge", "cores-both")
@@ -51,6 +58,7 @@ def test_a_run_measures_what_the_contract_names(model: str, tmp_path: Path) -> N
         assert metrics[name] is not None
     assert 0 <= metrics["edge_ratio"] <= 1
     assert 0 < metrics["node_ratio"] <= 1
+    assert metrics["pieces"] >= 0.5
     if model != "cores-both":
         assert (metrics["node_ratio"] == 1) == (model == "cores-edge" or metrics["edge_ratio"] == 1)
     evaluated = evaluate_run(tmp_path / "run", device="cpu")
@@ -267,3 +275,31 @@ def test_the_authors_preset_and_its_control_run(data_root: Path, tmp_path: Path)
         metrics = train_run(settings, tmp_path / model, data_root=data_root, device="cpu")
         assert metrics["preset"] == "authors"
         assert metrics["edge_ratio"] < 0.9
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_run_whose_kept_parts_are_connected(model: str, tmp_path: Path) -> None:
+    """Of what is calibrated, measured, predicted and explained, loaded again or not."""
+    reward = {"max_pieces": 1, "max_loss": 0.6, "pieces_penalty": 0.5}
+    metrics = train_run(config(model, reward=reward), tmp_path / "run", device="cpu")
+    trained = TrainedModel.load(tmp_path / "run")
+    assert isinstance(trained.model, SparseClassifier)
+    assert trained.model.policy.max_pieces == 1
+    graphs = load_dataset("motifs").graphs
+    for lam in (0.0, 0.5, 1.0):
+        predictions = predict(trained.at(lam).model, graphs)
+        assert predictions.pieces is not None
+        assert (predictions.pieces == 1).all()
+    assert metrics["pieces"] == evaluate_run(tmp_path / "run", device="cpu")["pieces"] == 1
+    assert "| pieces | 1.000 |" in (tmp_path / "run" / "README.md").read_text()
+    explanations, _ = explain_test_graphs(tmp_path / "run", 5)
+    for explanation in explanations:
+        assert explanation.pieces == 1
+        kept = nx.Graph(explanation.kept_edges)
+        if model != "cores-edge":
+            kept.add_nodes_from(explanation.kept_nodes)
+        assert nx.number_connected_components(kept) == 1
+    calibrated = trained.calibration
+    part = split_dataset(load_dataset("motifs"), 1, trained.config.parts).calibration
+    again = predict(trained.model, graphs.subset(part)).probs
+    assert torch.equal(calibrated.probs, again), "sets are of what is shown"

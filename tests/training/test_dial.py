@@ -12,6 +12,7 @@ from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
 from cores.errors import UserError
 from cores.evaluation import metrics
+from cores.graphs.components import count_pieces
 from cores.models.build import build_classifier, build_model
 from cores.models.sparse import SparseClassifier
 from cores.reward import conformal_reward, performance_reward, sparsity_reward
@@ -128,6 +129,21 @@ def test_an_epoch_is_measured_at_every_setting() -> None:
         choice = model.choose(batch)
         ratios.append(float(choice.elements.kept_ratio(choice.removed).mean()))
     assert metrics["selection_ratio"] == pytest.approx(sum(ratios) / 5, abs=1e-6)
+    assert ratios == sorted(ratios)
+    assert ratios[0] < ratios[-1]
+
+
+def test_a_dial_with_one_piece_keeps_more_at_larger_settings() -> None:
+    model = dialled_model(run_config(reward={"dial": True, "max_pieces": 1}))
+    more_at_0(model)
+    ratios, cut_back = [], False
+    for batch in at_every_setting(GRAPHS, len(GRAPHS)):
+        choice = model.choose(batch)
+        assert (count_pieces(choice.elements, choice.removed) == 1).all()
+        asked = choice.elements.mode(model.policy(batch))
+        cut_back |= not torch.equal(asked, choice.removed)
+        ratios.append(float(choice.elements.kept_ratio(choice.removed).mean()))
+    assert cut_back
     assert ratios == sorted(ratios)
     assert ratios[0] < ratios[-1]
 

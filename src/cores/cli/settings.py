@@ -30,6 +30,7 @@ SHORT = {
     "lam": "reward.lam",
     "max_loss": "reward.max_loss",
     "tolerance": "reward.tolerance",
+    "connected": "reward.max_pieces",
     "mix": "classifier_data.mix",
     "score": "sets.score",
     "per_class": "sets.per_class",
@@ -38,6 +39,8 @@ SHORT = {
 """Settings of groups with a short option of their own."""
 IMPLIED = {"max_loss": ("reward.promised", True)}
 """What giving a short option decides beside its own setting."""
+OPTIONAL = {"connected": 1}
+"""Short options that need no value, and the one that they stand for then."""
 FLAGS = {
     "class_weights": ("training.balance", "always", "Let rare classes count as much as others")
 }
@@ -54,6 +57,7 @@ BRIEF = {
     "lam": "Lambda: accuracy against sparsity",
     "max_loss": "Loss promised of a dial",
     "tolerance": "Regression: error that does no harm",
+    "connected": "Keep C connected pieces",
     "mix": "Share of batches with random masks",
     "score": "Conformal score of the prediction sets",
     "per_class": "One quantile per class",
@@ -90,6 +94,9 @@ def add_settings(parser: CommandParser) -> None:
         option = _options(groups[group])[setting]
         if name in IMPLIED:
             option["shown_default"] += ", not promised"
+        if name in OPTIONAL:
+            option |= {"nargs": "?", "const": OPTIONAL[name], "metavar": "C"}
+            option["shown_default"] = f"any; alone: {OPTIONAL[name]}"
         if option["type"] is bool:
             option |= {"action": ActionYesNo(no_prefix="no-"), "type": None, "metavar": None}
         parser.add_setting(shown, "--" + name.replace("_", "-"), BRIEF[name], **option)
@@ -191,6 +198,8 @@ def _given(options: Namespace) -> dict[str, Any]:
     settings = {name: found[dest] for dest, name in names.items() if dest in found}
     for name, path in SHORT.items():
         if name in found:
+            if name in OPTIONAL and found[name] < 1:
+                raise UserError(f"`{name}` must be at least 1, got {found[name]}")
             group, _, setting = path.partition(".")
             settings = merged(settings, {group: {setting: found[name]}})
             if name in IMPLIED:

@@ -83,6 +83,12 @@ class RewardConfig:
     """Subtracted where a graph lost everything and was restored."""
     penalise_full: bool = False
     """Subtract that penalty where nothing was removed, too (the authors)."""
+    pieces_penalty: float = 0.0
+    """Weight of a penalty for a kept part in several pieces (Deviation D21): their number beyond
+    ``max_pieces``, or beyond 1 where that is 0, as a share of the graph's nodes; 0: none."""
+    max_pieces: int = 0
+    """Connected pieces that may be left of a graph; the rest of what the policy keeps is removed,
+    too, before any classifier sees it. 0: any number (the paper)."""
     scale: float = 1.0
     """Factor on the first case of Eq. 7: right, with one label in the set (published as
     reward_scale)."""
@@ -123,6 +129,14 @@ class RewardConfig:
         require(
             0 <= self.penalty_size < math.inf,
             f"reward.penalty_size must not be negative, got {self.penalty_size}",
+        )
+        require(
+            0 <= self.pieces_penalty < math.inf,
+            f"reward.pieces_penalty must not be negative, got {self.pieces_penalty}",
+        )
+        require(
+            0 <= self.max_pieces < 2**31,
+            f"reward.max_pieces must not be negative, got {self.max_pieces}",
         )
         require(0 < self.scale < math.inf, f"reward.scale must be positive, got {self.scale}")
 

@@ -137,12 +137,18 @@ class RunConfig:
         """Names what the warm-up depends on; None where it is not apart from the rest.
 
         At ``mix`` 1 the classifiers learn in the warm-up alone, and there is no reward in it. A
-        policy that sees lambda has another shape, though.
+        policy that sees lambda has another shape, though, and one that keeps few pieces shows less
+        of a graph even before it has learnt anything.
         """
         if self.removal is None or self.classifier_data.mix < 1:
             return None
         given = self.reward
-        kept = RewardConfig(referees=given.referees, dial=given.dial, target=given.target)
+        kept = RewardConfig(
+            referees=given.referees,
+            dial=given.dial,
+            target=given.target,
+            max_pieces=given.max_pieces,
+        )
         return dataclasses.replace(self, reward=kept).key
 
     @property

@@ -10,6 +10,7 @@ from torch_geometric.data import Batch
 
 from cores.config import Removal
 from cores.errors import UserError
+from cores.graphs.components import subgraph_pieces
 from cores.graphs.shares import of_graphs
 from cores.graphs.store import GraphStore
 from cores.graphs.subgraphs import Subgraph, edge_ratio, node_ratio
@@ -90,6 +91,8 @@ class Predictions:
     node_scores: Float[Tensor, " nodes"] | None
     """None for a model that does not choose."""
     edge_scores: Float[Tensor, " edges"] | None
+    pieces: Int[Tensor, " graphs"] | None = None
+    """Connected pieces of what the model saw of each graph (:mod:`cores.graphs.components`)."""
 
     def cpu(self) -> "Predictions":
         """The same on the CPU."""
@@ -138,6 +141,7 @@ def predict_any(model: GraphModel, graphs: GraphStore) -> Predictions:
     model.eval()
     found: list[Prediction] = []
     ratios: list[tuple[Tensor, Tensor]] = []
+    pieces: list[Tensor] = []
     for batch in graphs.batches(evaluation_batch(graphs.device)):
         prediction = model.prediction(batch)
         found.append(prediction)
@@ -145,6 +149,7 @@ def predict_any(model: GraphModel, graphs: GraphStore) -> Predictions:
         ratios.append(
             (node_ratio(batch, subgraph.removed_nodes), edge_ratio(batch, subgraph.removed_edges))
         )
+        pieces.append(subgraph_pieces(subgraph.batch, "edge" if model.scores_edges else "node"))
     return Predictions(
         probs=torch.cat([prediction.probs for prediction in found]),
         node_ratio=torch.cat([nodes for nodes, _ in ratios]),
@@ -153,6 +158,7 @@ def predict_any(model: GraphModel, graphs: GraphStore) -> Predictions:
         removed_edges=torch.cat([prediction.subgraph.removed_edges for prediction in found]),
         node_scores=_joined([prediction.node_scores for prediction in found]),
         edge_scores=_joined([prediction.edge_scores for prediction in found]),
+        pieces=torch.cat(pieces),
     )
 
 

@@ -28,6 +28,8 @@ class Verdict:
     """The prediction set; None where the model was not calibrated."""
     interval: tuple[float, float] | None = None
     """Around a predicted number; None where the model was not calibrated."""
+    pieces: int | None = None
+    """Connected pieces of the kept part."""
 
 
 class Explanation(PyGExplanation):
@@ -72,6 +74,11 @@ class Explanation(PyGExplanation):
     def edge_ratio(self) -> float:
         """Share of the edges that is kept; 1 for a graph without edges."""
         return float(self["edge_mask"].mean()) if self.num_edges else 1.0
+
+    @property
+    def pieces(self) -> int | None:
+        """Connected pieces of the kept part; where only edges are removed, those with an edge."""
+        return self["verdict"].pieces
 
     @property
     def prediction(self) -> Any:
@@ -155,6 +162,9 @@ def explanations(
         sets: Prediction sets, or intervals of numbers, if the model was calibrated.
         labelled: Whether the store knows the true classes; only then an explanation has a ``y``.
     """
+    pieces: list[int | None] = [None] * len(graphs)
+    if predictions.pieces is not None:
+        pieces = predictions.pieces.tolist()
     for index in range(len(graphs)):
         nodes = slice(int(graphs.node_ptr[index]), int(graphs.node_ptr[index + 1]))
         edges = slice(int(graphs.edge_ptr[index]), int(graphs.edge_ptr[index + 1]))
@@ -166,7 +176,7 @@ def explanations(
             edge_mask=kept_edges,
             node_score=_part(predictions.node_scores, nodes, kept_nodes),
             edge_score=_part(predictions.edge_scores, edges, kept_edges),
-            verdict=_verdict(found, labels, None if sets is None else sets[index]),
+            verdict=_verdict(found, labels, None if sets is None else sets[index], pieces[index]),
             target=found.argmax(dim=-1, keepdim=True) if labels else found,
             **graphs.graph(index).to_dict(),
         )
@@ -177,15 +187,17 @@ def explanations(
         yield explanation
 
 
-def _verdict(found: Tensor, labels: tuple[Any, ...], held: Tensor | None) -> Verdict:
+def _verdict(
+    found: Tensor, labels: tuple[Any, ...], held: Tensor | None, pieces: int | None
+) -> Verdict:
     """Of one graph, from its probabilities and set, or from its number and interval."""
     if not labels:
         ends = None if held is None else (float(held[0]), float(held[1]))
-        return Verdict(float(found), np.empty(0, dtype=np.float32), None, ends)
+        return Verdict(float(found), np.empty(0, dtype=np.float32), None, ends, pieces)
     inside = None
     if held is not None:
         inside = [name for name, is_in in zip(labels, held.tolist(), strict=True) if is_in]
-    return Verdict(labels[int(found.argmax())], found.numpy(), inside)
+    return Verdict(labels[int(found.argmax())], found.numpy(), inside, None, pieces)
 
 
 def _part(scores: Tensor | None, items: slice, kept: Tensor) -> Tensor:

@@ -44,6 +44,7 @@ def _built(config: RunConfig, dims: Dims) -> GraphModel:
         config.ppo.initial_removal,
         config.ppo.min_probability,
         config.reward.lam if config.reward.dial else None,
+        config.reward.max_pieces,
     )
     return SparseClassifier(policy, classifier)
 

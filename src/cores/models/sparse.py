@@ -58,14 +58,15 @@ class SparseClassifier(GraphModel):
         probability = self.policy.probabilities(logits)  # [M]
         if sample:
             removed, _ = elements.restored(probability > torch.rand_like(probability))
+            removed = self.policy.connected(elements, removed, 1 - probability)
         else:
-            removed = elements.mode(logits)
+            removed = self.policy.mode(elements, logits)
         return Choice(elements, removed, 1 - probability, elements.subgraph(removed))
 
     def logits(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
         """Class logits from the mode's subgraphs."""
         elements = Elements.of(batch, self.policy.removal)
-        removed = elements.mode(self.policy(elements.batch))
+        removed = self.policy.mode(elements, self.policy(elements.batch))
         return self.classifier.logits(elements.subgraph(removed).batch)
 
     def prediction(self, batch: Batch) -> Prediction:

@@ -281,11 +281,14 @@ def measure(
     if predictions is None:
         predictions = predict(model, graphs, names)
     probs, labels, task = predictions.probs, graphs.y, TASKS[model.task]
-    sets = trained.config.sets
+    sets, pieces = trained.config.sets, None
+    if trained.config.spec.removes is not None and predictions.pieces is not None:
+        pieces = float(predictions.pieces.double().mean())
     return {
         **{name: quality(probs, labels) for name, quality in task.quality.items()},
         "node_ratio": float(predictions.node_ratio.mean()),
         "edge_ratio": float(predictions.edge_ratio.mean()),
+        "pieces": pieces,
         **task.compared(probs, predict_full(model, graphs, names), labels),
         **(_unjudged(task) if judge is None else judge.metrics(predictions, graphs)),
         **task.set_metrics(trained.calibration, probs, labels, alpha, sets),

@@ -26,7 +26,8 @@ Record = dict[str, Any]
 FIELDS = (
     *("id", "prediction", "probability", "probabilities", "prediction_set", "p_values"),
     *("lower", "upper"),
-    *("kept_nodes", "kept_edges", "node_ratio", "edge_ratio", "lam", "kept_smiles", "error"),
+    *("kept_nodes", "kept_edges", "node_ratio", "edge_ratio", "pieces"),
+    *("lam", "kept_smiles", "error"),
 )
 """Of records, in this order."""
 OF_CLASSES = ("probability", "probabilities", "prediction_set", "p_values")
@@ -128,11 +129,15 @@ def _significant(value: float) -> float:
 
 def _kept_records(graphs: GraphStore, predictions: Predictions) -> list[Record]:
     """What records tell of the kept parts."""
+    pieces: list[int | None] = [None] * len(graphs)
+    if predictions.pieces is not None:
+        pieces = predictions.pieces.tolist()
     columns = {
         "kept_nodes": kept_nodes(graphs, predictions),
         "kept_edges": kept_edges(graphs, predictions),
         "node_ratio": np.round(predictions.node_ratio.double().numpy(), DIGITS).tolist(),
         "edge_ratio": np.round(predictions.edge_ratio.double().numpy(), DIGITS).tolist(),
+        "pieces": pieces,
     }
     return [
         dict(zip(columns, row, strict=True)) | {"error": None}
@@ -270,6 +275,7 @@ class RecordFormat:
             "kept_edges": pa.list_(pa.list_(pa.int64())),
             "node_ratio": pa.float64(),
             "edge_ratio": pa.float64(),
+            "pieces": pa.int64(),
             "lam": pa.float64(),
             "kept_smiles": pa.string(),
             "error": pa.string(),

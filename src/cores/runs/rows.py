@@ -41,6 +41,7 @@ MEANINGS = {
     "constant_mae": "mean error of the best constant",
     "node_ratio": "share of nodes kept in the subgraphs",
     "edge_ratio": "share of edges kept in the subgraphs",
+    "pieces": "mean number of connected pieces kept of a graph",
     "sampled_accuracy": "accuracy from a sample of the policy",
     "sampled_node_ratio": "share of nodes kept in that sample",
     "sampled_edge_ratio": "share of edges kept in that sample",

@@ -19,6 +19,7 @@ from cores.errors import UserError, failed
 from cores.evaluation.metrics import accuracy, balanced_accuracy, class_mean
 from cores.evaluation.predictions import predict
 from cores.files import escape, in_turn, is_held, locked, make_folder, unlinked, write_atomically
+from cores.reward import pieces_penalty
 from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.fit import PreparedData, training_settings
 from cores.runs.folder import read_columns
@@ -158,6 +159,9 @@ def selection_score(run: Path, reward: RewardConfig, data_root: Path | None = No
         return (balanced_accuracy if balanced else accuracy)(predictions.probs, graphs.y)
     kept_ratio = predictions.kept_ratio(graphs, config.removal)
     rewards = selection_reward(predictions.probs, graphs.y, kept_ratio, reward)
+    if reward.pieces_penalty and predictions.pieces is not None:
+        most, nodes = max(1, reward.max_pieces), graphs.num_nodes
+        rewards = rewards - reward.pieces_penalty * pieces_penalty(predictions.pieces, nodes, most)
     return class_mean(rewards, graphs.y) if balanced else float(rewards.mean())
 
 

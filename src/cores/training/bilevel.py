@@ -30,6 +30,7 @@ from cores.training.optimizer import adam
 from cores.training.phases import Turns
 from cores.training.rollouts import (
     Outcome,
+    pieces_cost,
     reward_quantile,
     rewarded,
     roll_out,
@@ -328,6 +329,9 @@ def selection_metrics(
     lam = torch.cat([batch.lam for batch in batches]) if "lam" in batches[0] else None
     task = TASKS[model.task]
     reward = selection_reward(probs, labels, ratio, config, lam, task)
+    if config.pieces_penalty:
+        costs = [pieces_cost(choice.elements, choice.removed, config) for choice in choices]
+        reward = reward - torch.cat(costs)
     found = task.selection(probs, labels, balanced)
     (name, value), *_ = found.metrics.items()  # the loss has no part in selecting a policy
     metrics = {

@@ -14,13 +14,14 @@ from cores.config.policy import Target
 from cores.conformal import conformal_quantile, residual_scores
 from cores.evaluation.predictions import EVALUATION_BATCH
 from cores.graphs.batches import cut
+from cores.graphs.components import count_pieces
 from cores.graphs.shares import of_graphs
 from cores.graphs.store import GraphView
 from cores.graphs.subgraphs import Elements
 from cores.models.policy import Critic
 from cores.models.sparse import SparseClassifier
 from cores.ppo import RewardedRollout, Rollout
-from cores.reward import sparsity_reward, squared_sparsity_reward
+from cores.reward import pieces_penalty, sparsity_reward, squared_sparsity_reward
 from cores.tasks import CLASSIFICATION, TASKS, Task
 from cores.training.balance import balanced_order
 from cores.training.learner import Learner
@@ -43,7 +44,8 @@ class Outcome:
     @property
     def all_or_nothing(self) -> Bool[Tensor, "samples graphs"]:
         """Graphs that had lost everything, or nothing though there was something to lose."""
-        return (self.kept_ratio == 1) & (self.rollout.elements.count > 0)  # restored ones included
+        whole = (self.kept_ratio == 1) & (self.rollout.elements.count > 0)
+        return whole | self.restored  # of which some pieces may be left
 
 
 @torch.no_grad()
@@ -96,6 +98,7 @@ def _outcome(
     rollout = ppo.collect(model.policy, batch, samples)
     elements, removal = rollout.elements, model.policy.removal
     removed, restored = elements.restored(rollout.removed)
+    removed = model.policy.connected(elements, removed, rollout.log_probs[0].exp())
     pieces = [
         Elements.of(piece, removal)
         for piece in cut(elements.batch, [len(index) for _, index in parts])
@@ -169,7 +172,8 @@ def rollout_reward(
 ) -> Float[Tensor, "samples graphs"]:
     """Eq. (7) of every sample, less the penalty where everything had been removed.
 
-    With ``penalise_full`` also where nothing had been.
+    With ``penalise_full`` also where nothing had been; with ``pieces_penalty`` less what the pieces
+    of the kept part cost.
     """
     samples, graphs = outcome.kept_ratio.shape
     probs = outcome.probs.flatten(0, 1)  # [S * B, K]
@@ -179,7 +183,20 @@ def rollout_reward(
     sparsity = _sparsity(outcome.kept_ratio.flatten(), config)
     reward = outcome.task.reward(probs, labels, sparsity, q_hat, lam, config)
     penalised = outcome.all_or_nothing if config.penalise_full else outcome.restored
-    return reward.view(samples, graphs) - config.penalty_size * penalised
+    reward = reward.view(samples, graphs) - config.penalty_size * penalised
+    if not config.pieces_penalty:
+        return reward
+    # Of the action itself: what ``max_pieces`` takes away must not look as if nobody had kept it.
+    elements = outcome.rollout.elements
+    return reward - pieces_cost(elements, elements.restored(outcome.rollout.removed)[0], config)
+
+
+def pieces_cost(
+    elements: Elements, removed: Bool[Tensor, "*samples elements"], config: RewardConfig
+) -> Float[Tensor, "*samples graphs"]:
+    """What the pieces of a kept part cost (Deviation D21)."""
+    pieces, num_nodes = count_pieces(elements, removed), elements.batch.ptr.diff()
+    return config.pieces_penalty * pieces_penalty(pieces, num_nodes, max(1, config.max_pieces))
 
 
 def _sparsity(
