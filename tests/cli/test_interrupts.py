@@ -1,10 +1,7 @@
 """Ctrl-C, also when it comes more than once."""
 
-import os
 import signal
-import sys
 import time
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -16,20 +13,7 @@ from cores.cli.command import Command, CommandParser
 from cores.cli.interrupts import single_interrupt
 from cores.runs.runner import in_processes
 
-
-def begun(action: Callable[[], int]) -> psutil.Process:
-    """A copy of this process that does something and ends with the status that it gives."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of threads; the copy needs none
-        child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            status = action()
-        finally:
-            sys.stderr.flush()
-            os._exit(status)
-    return psutil.Process(child)
+Begun = Callable[[Callable[[], object]], psutil.Process]
 
 
 def work(options: Any) -> None:
@@ -51,7 +35,7 @@ def workers_of(process: psutil.Process) -> list[psutil.Process]:
 
 @pytest.mark.parametrize("pause", [0.0, 0.0001, 0.05])
 def test_interrupts_in_a_row_are_one(
-    pause: float, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    pause: float, begun: Begun, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """As a launcher sends them, to a process and to its group, or a hand that does not wait."""
     again = "the same command continues"
@@ -63,7 +47,7 @@ def test_interrupts_in_a_row_are_one(
     for _ in range(20):
         process.send_signal(signal.SIGINT)
         time.sleep(pause)
-    assert os.waitstatus_to_exitcode(os.waitpid(process.pid, 0)[1]) == 130
+    assert process.wait() == 130
     told = capfd.readouterr().err
     assert told.startswith(f"cores: interrupted; {again}\n")
     assert "Traceback" not in told
