@@ -6,6 +6,7 @@ stretch the graph too much.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import networkx as nx
@@ -16,7 +17,16 @@ ROUNDS, SINGLE_ROUNDS = 60, 20
 """Of stress majorisation for all nodes at once, and node by node; more changes little."""
 MOST_UNTANGLED = 60
 """Nodes of a component that is untangled node by node, and begun from several starts."""
+MOST_EDGES, FEW_EDGES = 3.0, 1.5
+"""Edges per node: no plane graph has more, and a large one with more does as well from other starts
+as from a plane one, which takes long to find."""
 RANDOM_STARTS = 8
+STILL = 2e-3
+"""Edge lengths: a layout in which no node moves further in a round has settled."""
+STEPS = np.array([[1.0], [0.5], [0.2]])
+"""Towards the place that a node should have: the longest that lets no edges cross."""
+ROWS = 64
+"""Edges that are tested at once against all others: more would need much memory."""
 MOST_STRESS = 4.0
 """How much more stress a drawing without crossings may have than one with: some plane graphs, such
 as those of proteins, can only be drawn so with edges that are very long or very short."""
@@ -37,7 +47,7 @@ def graph_layout(nodes: int, edges: Sequence[tuple[int, int]]) -> Positions:
     width = max(3.0, 1.6 * nodes**0.5)
     left = top = row = 0.0
     for part in parts:
-        placed = _component(graph.subgraph(part), part)
+        placed = _component(graph, part)
         low, high = placed.min(axis=0), placed.max(axis=0)
         if left > 0 and left + high[0] - low[0] > width:  # a row is full
             left, top, row = 0.0, top + row + 1, 0.0
@@ -51,27 +61,38 @@ def crossings(positions: Positions, edges: Sequence[tuple[int, int]]) -> int:
     """How many pairs of edges cross."""
     ends = np.array(edges, dtype=np.int64).reshape(-1, 2)
     return sum(
-        int(_crossed(positions, ends[at : at + 1], ends[at + 1 :]).sum()) for at in range(len(ends))
+        int(_crossed(positions, ends[at : at + ROWS], ends[at:])[_later(len(ends) - at)].sum())
+        for at in range(0, len(ends), ROWS)
     )
 
 
+def _later(edges: int) -> NDArray[np.bool_]:
+    """[rows, edges]: every pair of edges once."""
+    return np.triu(np.ones((min(ROWS, edges), edges), dtype=bool), k=1)
+
+
 def _component(graph: nx.Graph, nodes: list[int]) -> Positions:
-    """A connected graph, lying rather than standing."""
+    """A connected part of a graph, lying rather than standing."""
     count = len(nodes)
     if count == 1:
         return np.zeros((1, 2))
     number = {node: at for at, node in enumerate(nodes)}
-    ends = np.array(sorted(sorted((number[a], number[b])) for a, b in graph.edges), dtype=np.int64)
+    pairs = sorted(
+        {(min(number[a], number[b]), max(number[a], number[b])) for a, b in graph.edges(nodes)}
+    )
+    ends = np.array(pairs, dtype=np.int64)
     distances = _distances(ends, count)
-    plane, _ = nx.check_planarity(graph)
     starts = [_scaling(distances)]
+    plane, embedding = False, None
+    if len(pairs) <= (MOST_EDGES if count <= MOST_UNTANGLED else FEW_EDGES) * count:
+        plane, embedding = nx.check_planarity(nx.Graph(pairs))
     if plane:
-        planar = nx.planar_layout(graph)
-        starts.append(_scaled(np.array([planar[node] for node in nodes]), distances))
+        planar = nx.combinatorial_embedding_to_pos(embedding)
+        begun = np.array([planar[node] for node in range(count)], dtype=np.float64)
+        starts.append(_scaled(begun, distances))
     if count <= MOST_UNTANGLED:
         starts += _random_starts(distances)
-    found = [_stressed(start, distances) for start in starts]
-    pairs = [(int(a), int(b)) for a, b in ends]
+    found = list(_stressed(np.stack(starts), distances))
     if plane and count <= MOST_UNTANGLED:
         uncrossed = [placed for placed in found if not crossings(placed, pairs)]
         uncrossed = uncrossed or [_untangled(starts[1], distances, ends)]
@@ -114,19 +135,32 @@ def _scaled(start: Positions, distances: NDArray[np.float64]) -> Positions:
     return (start - start.mean(axis=0)) / np.ptp(start, axis=0).max() * distances.max()
 
 
-def _stressed(positions: Positions, distances: NDArray[np.float64]) -> Positions:
-    """Distances in the plane as near to those in the graph as can be."""
+def _stressed(starts: NDArray[np.float64], distances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """[starts, nodes, 2]: distances in the plane as near to those in the graph as can be."""
+    count = len(distances)
     weights = np.where(distances > 0, 1 / np.maximum(distances, 1) ** 2, 0)
     laplacian = np.diag(weights.sum(axis=1)) - weights
-    inverse = np.linalg.pinv(laplacian)
+    inverse = np.linalg.inv(laplacian + 1 / count) - 1 / count  # of what is orthogonal to shifts
+    wanted = weights * distances
+    positions = starts - starts.mean(axis=1, keepdims=True)
     for _ in range(ROUNDS):
-        apart = positions[:, None] - positions[None]
-        length = np.maximum(np.hypot(apart[..., 0], apart[..., 1]), 1e-9)
-        pull = -weights * distances / length
-        np.fill_diagonal(pull, 0)
-        np.fill_diagonal(pull, -pull.sum(axis=1))
-        positions = inverse @ (pull @ positions)
+        pull = wanted / np.maximum(_lengths(positions), 1e-9)
+        pulled = pull.sum(axis=2, keepdims=True) * positions - pull @ positions
+        before, positions = positions, inverse @ pulled
+        if np.abs(positions - before).max() < STILL:
+            break
     return positions
+
+
+def _lengths(positions: NDArray[np.float64]) -> NDArray[np.float64]:
+    """[starts, nodes, nodes]: how far nodes are from each other."""
+    x, y = positions[:, :, None, 0], positions[:, :, None, 1]
+    across, down = x - x.transpose(0, 2, 1), y - y.transpose(0, 2, 1)
+    across *= across
+    down *= down
+    across += down
+    lengths: NDArray[np.float64] = np.sqrt(across, out=across)
+    return lengths
 
 
 def _stress(positions: Positions, distances: NDArray[np.float64]) -> float:
@@ -140,22 +174,50 @@ def _untangled(begun: Positions, distances: NDArray[np.float64], ends: NDArray[A
     """The same node by node; a step that would let edges cross is made shorter, or not at all."""
     positions = begun.copy()
     weights = np.where(distances > 0, 1 / np.maximum(distances, 1) ** 2, 0)
-    own = [ends[(ends == node).any(axis=1)] for node in range(len(positions))]
-    others = [ends[~(ends == node).any(axis=1)] for node in range(len(positions))]
+    around = [_Around.of(node, ends) for node in range(len(positions))]
     for _ in range(SINGLE_ROUNDS):
+        moved = 0.0
         for node in range(len(positions)):
-            apart = positions[node] - positions
+            before = positions[node]
+            apart = before - positions
             length = np.maximum(np.hypot(apart[:, 0], apart[:, 1]), 1e-9)
             goal = positions + apart * (distances[node] / length)[:, None]
-            aim = (weights[node, :, None] * goal).sum(axis=0) / weights[node].sum()
-            before = positions[node].copy()
-            for step in (1.0, 0.5, 0.2):
-                positions[node] = before + step * (aim - before)
-                if not _crossed(positions, own[node], others[node]).any():
-                    break
-            else:
-                positions[node] = before
+            aim = weights[node] @ goal / weights[node].sum()
+            steps = before + STEPS * (aim - before)
+            free = ~around[node].crossed(positions, steps)
+            if free.any():
+                step = steps[free.argmax()]
+                moved = max(moved, float(np.abs(step - before).max()))
+                positions[node] = step
+        if moved < STILL:
+            break
     return positions
+
+
+@dataclass(frozen=True)
+class _Around:
+    """The edges of a node, and those that they may come to cross."""
+
+    ends: NDArray[np.int64]
+    """[own]: where the node's edges lead to."""
+    others: NDArray[np.int64]
+    """[others, 2]: all edges that the node is no end of."""
+    apart: NDArray[np.bool_]
+    """[own, others]: which of them share no end."""
+
+    @classmethod
+    def of(cls, node: int, edges: NDArray[np.int64]) -> "_Around":
+        own = (edges == node).any(axis=1)
+        ends, others = edges[own].sum(axis=1) - node, edges[~own]
+        return cls(ends, others, (ends[:, None, None] != others).all(axis=2))
+
+    def crossed(self, positions: Positions, places: Positions) -> NDArray[np.bool_]:
+        """[places]: where the node cannot be without that edges cross."""
+        c, d = positions[self.others[:, 0]], positions[self.others[:, 1]]
+        p, q = places[:, None, None], positions[self.ends][:, None]
+        of_others = _side(c, d, places[:, None])[:, None] * _side(c, d, q) < 0
+        of_own = _side(p, q, c) * _side(p, q, d) < 0
+        return np.asarray((of_others & of_own & self.apart).any(axis=(1, 2)))
 
 
 def _crossed(positions: Positions, some: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:
