@@ -18,6 +18,8 @@ from cores.explain import dial_view
 from cores.explain.dial_chart import dial_charts
 from cores.explain.dial_view import DialView, SettingFigures
 from cores.explain.packing import bit_string
+from cores.graphs.store import GraphStore
+from cores.runs.predictor import PredictedGraphs, Predictor
 from cores.runs.trained import TrainedModel
 
 CHROMIUM = pytest.mark.skipif(shutil.which("chromium") is None, reason="needs Debian's chromium")
@@ -146,10 +148,20 @@ def test_a_model_without_a_dial_has_none_on_its_page(
 def test_graphs_for_which_the_page_has_no_room_stay_as_they_are(
     dial_run: Path, motifs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dial_view, "MOST_BYTES", 3_000)
+    monkeypatch.setattr(dial_view, "MOST_BYTES", 2_000)
+    monkeypatch.setattr(dial_view, "CHUNK", 1)
+    asked: list[int] = []
+    predicted = Predictor.predicted_graphs
+
+    def counted(self: Predictor, graphs: GraphStore, *rows: Any, **options: Any) -> PredictedGraphs:
+        asked.append(len(graphs))
+        return predicted(self, graphs, *rows, **options)
+
+    monkeypatch.setattr(Predictor, "predicted_graphs", counted)
     out = explained(dial_run, motifs, tmp_path / "o.html")
     follow = ["dial" in each for each in details_of(out)]
     assert 0 < sum(follow) < 8
+    assert sum(asked) - 8 < 8 * len(SETTINGS), "the model is not asked what no page will show"
     text = out.read_text()
     assert f"{sum(follow)} of 8 graphs follow the dial" in text
     assert text.count("shown at lambda 0.5 alone") == 8 - sum(follow)

@@ -22,7 +22,7 @@ from cores.runs.trained import DialCalibration
 
 MOST_BYTES = 2_500_000
 """Of a page, for what is kept at other settings; a thousand molecules need a quarter of it."""
-CHUNK = 100
+CHUNK = 50
 """Graphs that the model is asked about at once."""
 
 
@@ -143,7 +143,7 @@ def _chunk(
         [graph.label for graph in shown],
         [graph.molecule for graph in shown] if settings[0].reads_molecules else [],
     )
-    found = [predictor.predicted_graphs(store, *rows) for predictor in settings]
+    found = [predictor.predicted_graphs(store, *rows, parts=False) for predictor in settings]
     missing = {row.position for each in found for row in each.rejected}
     names = [str(label) for label in trained.schema.labels]
     removes_edges = trained.config.spec.removes != "node"

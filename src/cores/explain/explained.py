@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import compress
+from itertools import chain, compress
 from typing import Any
 
 import numpy as np
@@ -79,13 +79,10 @@ class ExplainedGraph:
     @cached_property
     def marked(self) -> list[bool]:
         """Nodes to show as kept: where only edges are removed, those that a kept edge reaches."""
-        reached = {
-            end for edge, kept in zip(self.edges, self.kept_edges, strict=True) if kept
-            for end in edge
-        }  # fmt: skip
-        if all(self.kept_nodes) and self.removes_edges and reached:
-            return [node in reached for node in range(len(self.nodes))]
-        return self.kept_nodes
+        if not all(self.kept_nodes) or not any(self.kept_edges) or not self.removes_edges:
+            return self.kept_nodes
+        reached = set(chain.from_iterable(compress(self.edges, self.kept_edges)))
+        return [node in reached for node in range(len(self.nodes))]
 
     @property
     def full_record(self) -> Record:

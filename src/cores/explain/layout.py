@@ -15,13 +15,17 @@ from numpy.typing import NDArray
 
 ROUNDS, SINGLE_ROUNDS = 60, 20
 """Of stress majorisation for all nodes at once, and node by node; more changes little."""
+TRIAL_ROUNDS, FOLLOWED = 15, 4
+"""After so many rounds only the best starts are followed."""
+HOPEFUL_ROUNDS = 5
+"""After which untangling is given up where far too much stress is left."""
 MOST_UNTANGLED = 60
 """Nodes of a component that is untangled node by node, and begun from several starts."""
 MOST_EDGES, FEW_EDGES = 3.0, 1.5
 """Edges per node: no plane graph has more, and a large one with more does as well from other starts
 as from a plane one, which takes long to find."""
 RANDOM_STARTS = 8
-STILL = 2e-3
+STILL = 6e-3
 """Edge lengths: a layout in which no node moves further in a round has settled."""
 STEPS = np.array([[1.0], [0.5], [0.2]])
 """Towards the place that a node should have: the longest that lets no edges cross."""
@@ -92,14 +96,15 @@ def _component(graph: nx.Graph, nodes: list[int]) -> Positions:
         starts.append(_scaled(begun, distances))
     if count <= MOST_UNTANGLED:
         starts += _random_starts(distances)
-    found = list(_stressed(np.stack(starts), distances))
+    found = _stressed(np.stack(starts), distances)
+    placed = found[0]
     if plane and count <= MOST_UNTANGLED:
-        uncrossed = [placed for placed in found if not crossings(placed, pairs)]
-        uncrossed = uncrossed or [_untangled(starts[1], distances, ends)]
-        least = min(_stress(placed, distances) for placed in found)
-        if min(_stress(placed, distances) for placed in uncrossed) <= MOST_STRESS * least:
-            found = uncrossed
-    placed = min(found, key=lambda placed: _stress(placed, distances))
+        most = MOST_STRESS * _stress(placed[None], distances)[0]
+        near = found[_stress(found, distances) <= most]
+        uncrossed = next((each for each in near if not crossings(each, pairs)), None)
+        if uncrossed is None:
+            uncrossed = _untangled(starts[1], distances, ends, most)
+        placed = placed if uncrossed is None else uncrossed
     axes = np.linalg.svd(placed - placed.mean(axis=0), full_matrices=False)[2]
     return placed @ axes.T
 
@@ -136,20 +141,31 @@ def _scaled(start: Positions, distances: NDArray[np.float64]) -> Positions:
 
 
 def _stressed(starts: NDArray[np.float64], distances: NDArray[np.float64]) -> NDArray[np.float64]:
-    """[starts, nodes, 2]: distances in the plane as near to those in the graph as can be."""
+    """[starts, nodes, 2]: distances in the plane as near to those in the graph as can be.
+
+    The best comes first, and not all starts are followed to the end.
+    """
     count = len(distances)
     weights = np.where(distances > 0, 1 / np.maximum(distances, 1) ** 2, 0)
     laplacian = np.diag(weights.sum(axis=1)) - weights
     inverse = np.linalg.inv(laplacian + 1 / count) - 1 / count  # of what is orthogonal to shifts
     wanted = weights * distances
     positions = starts - starts.mean(axis=1, keepdims=True)
-    for _ in range(ROUNDS):
+    for done in range(ROUNDS):
+        if done == TRIAL_ROUNDS and len(positions) > FOLLOWED:
+            positions = _by_stress(positions, distances)[:FOLLOWED]
         pull = wanted / np.maximum(_lengths(positions), 1e-9)
         pulled = pull.sum(axis=2, keepdims=True) * positions - pull @ positions
         before, positions = positions, inverse @ pulled
         if np.abs(positions - before).max() < STILL:
             break
-    return positions
+    return _by_stress(positions, distances)
+
+
+def _by_stress(
+    positions: NDArray[np.float64], distances: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    return positions[_stress(positions, distances).argsort(kind="stable")]
 
 
 def _lengths(positions: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -163,19 +179,25 @@ def _lengths(positions: NDArray[np.float64]) -> NDArray[np.float64]:
     return lengths
 
 
-def _stress(positions: Positions, distances: NDArray[np.float64]) -> float:
-    """How far distances in the plane are from those in the graph."""
-    apart = positions[:, None] - positions[None]
-    off = np.hypot(apart[..., 0], apart[..., 1]) - distances
-    return float(((off / np.maximum(distances, 1)) ** 2).sum())
+def _stress(positions: NDArray[np.float64], distances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """[starts]: how far distances in the plane are from those in the graph."""
+    off = (_lengths(positions) - distances) / np.maximum(distances, 1)
+    return np.einsum("sij,sij->s", off, off)
 
 
-def _untangled(begun: Positions, distances: NDArray[np.float64], ends: NDArray[Any]) -> Positions:
-    """The same node by node; a step that would let edges cross is made shorter, or not at all."""
+def _untangled(
+    begun: Positions, distances: NDArray[np.float64], ends: NDArray[Any], most: float
+) -> Positions | None:
+    """The same node by node; a step that would let edges cross is made shorter, or not at all.
+
+    None where that leaves more stress than ``most``.
+    """
     positions = begun.copy()
     weights = np.where(distances > 0, 1 / np.maximum(distances, 1) ** 2, 0)
     around = [_Around.of(node, ends) for node in range(len(positions))]
-    for _ in range(SINGLE_ROUNDS):
+    for done in range(SINGLE_ROUNDS):
+        if done == HOPEFUL_ROUNDS and _stress(positions[None], distances)[0] > 2 * most:
+            return None  # the rounds that follow change much less than the first
         moved = 0.0
         for node in range(len(positions)):
             before = positions[node]
@@ -191,7 +213,7 @@ def _untangled(begun: Positions, distances: NDArray[np.float64], ends: NDArray[A
                 positions[node] = step
         if moved < STILL:
             break
-    return positions
+    return positions if _stress(positions[None], distances)[0] <= most else None
 
 
 @dataclass(frozen=True)

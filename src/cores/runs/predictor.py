@@ -139,14 +139,21 @@ class Predictor:
         lines: Sequence[int],
         labels: Sequence[Any],
         molecules: Sequence[Any] = (),
+        *,
+        parts: bool = True,
     ) -> "PredictedGraphs":
-        """What the model predicts for graphs that have its columns."""
+        """What the model predicts for graphs that have its columns.
+
+        Without ``parts`` records do not list what is kept; those of molecules always do.
+        """
         if not len(graphs):
             return PredictedGraphs(graphs, None, [], [], [], [], [])
         predictions = predict_any(self.trained.model, graphs.to(self.device)).cpu()
         sets, p_values = self._sets(predictions)
         names = self.trained.schema.labels
-        records = prediction_records(graphs, predictions, ids, names, sets, p_values)
+        records = prediction_records(
+            graphs, predictions, ids, names, sets, p_values, parts=parts or bool(molecules)
+        )
         if molecules:
             add_molecules(records, molecules, graphs, predictions)
         if self.trained.lam is not None:

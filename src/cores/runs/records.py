@@ -49,6 +49,8 @@ def prediction_records(
     labels: Sequence[Any],
     sets: Tensor | None,
     p_values: Tensor | None,
+    *,
+    parts: bool = True,
 ) -> list[Record]:
     """The records of a store's graphs.
 
@@ -59,14 +61,16 @@ def prediction_records(
         labels: The labels, as they were given for training.
         sets: Prediction sets; None where the model was not calibrated.
         p_values: Of every label; None likewise.
+        parts: Whether kept nodes and edges are listed, which takes longer than all else.
     """
     probs = np.round(predictions.probs.double().numpy(), DIGITS)
     chosen = predictions.probs.argmax(dim=-1).tolist()
     names = [str(label) for label in labels]
     node_ratio = np.round(predictions.node_ratio.double().numpy(), DIGITS).tolist()
     edge_ratio = np.round(predictions.edge_ratio.double().numpy(), DIGITS).tolist()
-    nodes = kept_nodes(graphs, predictions)
-    edges = kept_edges(graphs, predictions)
+    nothing = [None] * len(ids)
+    nodes = kept_nodes(graphs, predictions) if parts else nothing
+    edges = kept_edges(graphs, predictions) if parts else nothing
     in_sets: list[list[Any] | None] = [None] * len(ids)
     if sets is not None:
         in_sets = [
