@@ -107,7 +107,13 @@ def molecule_dial_run(molecule_file: Path, tmp_path_factory: pytest.TempPathFact
     return _drawn_dial(str(molecule_file), tmp_path_factory.mktemp("dial") / "molecules")
 
 
-def _drawn_dial(source: str, run: Path) -> Path:
+@pytest.fixture(scope="session")
+def edge_dial_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same of a model that removes edges alone, on generated motifs."""
+    return _drawn_dial("motifs", tmp_path_factory.mktemp("dial") / "edges", "cores-edge")
+
+
+def _drawn_dial(source: str, run: Path, name: str = "cores-node") -> Path:
     """A model with a dial whose weights are drawn.
 
     Two epochs of training would leave a policy that keeps everything.
@@ -124,7 +130,7 @@ def _drawn_dial(source: str, run: Path) -> Path:
 
     small = {"network": {"hidden_dim": 8, "num_layers": 1}, "reward": {"dial": True}}
     dataset = load_dataset(source)
-    config = preset_config(dataset.name, "cores-node", "gin", "default", small)
+    config = preset_config(dataset.name, name, "gin", "default", small)
     device = torch.device("cpu")
     data = PreparedData.of(dataset, config, device)
     schema = DataSchema.of(data.dataset)
@@ -134,14 +140,21 @@ def _drawn_dial(source: str, run: Path) -> Path:
     part, policy = data.part("calibration"), model.policy
     with torch.no_grad():
         policy.encoder.input.weight[:, -1] = 0.0  # lambda, which the head alone shall see
-        policy.node_head.weight.normal_()
-        policy.node_head.weight[0, -1] = 0.0
-        policy.node_head.bias.zero_()
+        removes_edges = policy.removal == "edge"
+        head = policy.edge_head if removes_edges else policy.node_head
+        head.weight.normal_()
+        head.weight[0, -1] = 0.0
+        head.bias.zero_()
+        if removes_edges:  # the last number of an edge is lambda, once from each end
+            policy.edge_mixer.weight[:, -1] = 0.0
+            policy.edge_mixer.weight[-1] = 0.0
+            policy.edge_mixer.weight[-1, -1] = 0.5
+            policy.edge_mixer.bias[-1] = 0.0
         (batch,) = part.batches(len(part))
         logits = policy(batch)
-        policy.node_head.weight /= logits.std()
-        policy.node_head.weight[0, -1] = -3.0
-        policy.node_head.bias.fill_(1.5 - float((logits / logits.std()).median()))
+        head.weight /= logits.std()
+        head.weight[0, -1] = -3.0
+        head.bias.fill_(1.5 - float((logits / logits.std()).median()))
     trained = TrainedModel(
         *(config, schema, model, calibrate(model, part), data.split.test),
         calibrate_dial(model, part),

@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, compress
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -92,13 +94,10 @@ class ExplainedGraph:
     @cached_property
     def marked(self) -> list[bool]:
         """Nodes to show as kept: where only edges are removed, those that a kept edge reaches."""
-        reached = {
-            end for edge, kept in zip(self.edges, self.kept_edges, strict=True) if kept
-            for end in edge
-        }  # fmt: skip
-        if all(self.kept_nodes) and self.removes_edges and reached:
-            return [node in reached for node in range(len(self.nodes))]
-        return self.kept_nodes
+        if not all(self.kept_nodes) or not any(self.kept_edges) or not self.removes_edges:
+            return self.kept_nodes
+        reached = set(chain.from_iterable(compress(self.edges, self.kept_edges)))
+        return [node in reached for node in range(len(self.nodes))]
 
     @property
     def full_record(self) -> Record:
@@ -169,13 +168,16 @@ def explained_graphs(
 
 
 def undirected(edge_index: Tensor) -> tuple[list[tuple[int, int]], Tensor]:
-    """Every undirected edge once, without loops, and the place of its first direction."""
-    places: dict[tuple[int, int], int] = {}
-    for place, (a, b) in enumerate(edge_index.t().tolist()):
-        if a != b:
-            places.setdefault((min(a, b), max(a, b)), place)
-    ends = sorted(places)
-    return ends, torch.tensor([places[edge] for edge in ends], dtype=torch.int64)
+    """Every undirected edge once, without loops, and the place of its first direction.
+
+    >>> undirected(torch.tensor([[2, 1, 0, 1], [1, 2, 0, 0]]))
+    ([(0, 1), (1, 2)], tensor([3, 0]))
+    """
+    between = (edge_index[0] != edge_index[1]).nonzero().flatten()
+    ends = np.sort(edge_index[:, between].numpy(), axis=0)
+    _, first = np.unique(ends[0] * (ends.max(initial=0) + 1) + ends[1], return_index=True)
+    low, high = ends[:, first].tolist()
+    return list(zip(low, high, strict=True)), between[torch.from_numpy(first)]
 
 
 def _rounded(
@@ -184,7 +186,8 @@ def _rounded(
     if scores is None:
         return None
     found = scores[items] if chosen is None else scores[items][chosen]
-    return [round(score, 4) for score in found.tolist()]
+    rounded: list[float] = np.round(found.double().numpy(), 4).tolist()
+    return rounded
 
 
 def node_names(x: Tensor, columns: Sequence[str]) -> list[str]:
@@ -196,7 +199,11 @@ def node_names(x: Tensor, columns: Sequence[str]) -> list[str]:
     """
     one_hot = [(at, name.partition(" = ")[2]) for at, name in enumerate(columns) if " = " in name]
     if one_hot:
-        return [", ".join(value for at, value in one_hot if row[at]) for row in x.tolist()]
+        kinds, kind = x[:, [at for at, _ in one_hot]].bool().unique(dim=0, return_inverse=True)
+        words = [
+            ", ".join(compress((value for _, value in one_hot), row)) for row in kinds.tolist()
+        ]
+        return [words[at] for at in kind.tolist()]
     if len(columns) == 1 and bool((x == x[:1]).all()):
         return [""] * len(x)
     more = ", …" if x.size(1) > MOST_NUMBERS else ""

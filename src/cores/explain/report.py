@@ -17,6 +17,7 @@ from cores.explain.curves import shares_chart, training_charts
 from cores.explain.dial_chart import dial_charts
 from cores.explain.dial_view import DialView, add_settings
 from cores.explain.explained import ExplainedGraph
+from cores.explain.packing import packed_details
 from cores.explain.page import TEMPLATES, environment, graph_details, page_style, template_text
 from cores.explain.survey import Choice, Survey
 from cores.explain.svg import picture
@@ -80,7 +81,7 @@ def report_page(
         labelled=survey.right + survey.wrong,
         truth=any(graph.truth is not None for graph in survey.shown),
         cards=[(graph, drawing, Markup(drawing.inline())) for graph, drawing in drawn],
-        details=Markup(html_json(details)),
+        details=Markup(html_json([packed_details(each) for each in details])),
         follows=["dial" in each for each in details],
         dial=dial,
         dial_charts=[] if dial is None else [_marked_up(chart) for chart in dial_charts(dial)],

@@ -143,12 +143,17 @@ class Predictor:
         lines: Sequence[int],
         labels: Sequence[Any],
         molecules: Sequence[Any] = (),
+        *,
+        parts: bool = True,
     ) -> "PredictedGraphs":
-        """What the model predicts for graphs that have its columns."""
+        """What the model predicts for graphs that have its columns.
+
+        Without ``parts`` records do not list what is kept; those of molecules always do.
+        """
         if not len(graphs):
             return PredictedGraphs(graphs, None, [], [], [], [], [])
         predictions = predict_any(self.trained.model, graphs.to(self.device)).cpu()
-        records = self._records(graphs, predictions, ids)
+        records = self._records(graphs, predictions, ids, parts or bool(molecules))
         if molecules:
             add_molecules(records, molecules, graphs, predictions)
         if self.trained.lam is not None:
@@ -160,17 +165,17 @@ class Predictor:
         )
 
     def _records(
-        self, graphs: GraphStore, predictions: Predictions, ids: Sequence[str]
+        self, graphs: GraphStore, predictions: Predictions, ids: Sequence[str], parts: bool
     ) -> list[Record]:
         calibration, sets, p_values = self.trained.calibration, None, None
         if len(calibration):
             sets = calibration.sets(predictions.probs, self.alpha, self.sets)
         if isinstance(calibration, ValueCalibration):
-            return value_records(graphs, predictions, ids, sets)
+            return value_records(graphs, predictions, ids, sets, parts=parts)
         if len(calibration):
             p_values = calibration.p_values(predictions.probs, self.sets)
         labels = self.trained.schema.labels
-        return prediction_records(graphs, predictions, ids, labels, sets, p_values)
+        return prediction_records(graphs, predictions, ids, labels, sets, p_values, parts=parts)
 
 
 def _checked(alpha: float) -> float:

@@ -58,6 +58,8 @@ def prediction_records(
     labels: Sequence[Any],
     sets: Tensor | None,
     p_values: Tensor | None,
+    *,
+    parts: bool = True,
 ) -> list[Record]:
     """The records of a store's graphs.
 
@@ -68,11 +70,12 @@ def prediction_records(
         labels: The labels, as they were given for training.
         sets: Prediction sets; None where the model was not calibrated.
         p_values: Of every label; None likewise.
+        parts: Whether kept nodes and edges are listed, which takes longer than all else.
     """
     probs = np.round(predictions.probs.double().numpy(), DIGITS)
     chosen = predictions.probs.argmax(dim=-1).tolist()
     names = [str(label) for label in labels]
-    kept = _kept_records(graphs, predictions)
+    kept = _kept_records(graphs, predictions, parts)
     in_sets: list[list[Any] | None] = [None] * len(ids)
     if sets is not None:
         in_sets = [
@@ -98,7 +101,12 @@ def prediction_records(
 
 
 def value_records(
-    graphs: GraphStore, predictions: Predictions, ids: Sequence[str], intervals: Tensor | None
+    graphs: GraphStore,
+    predictions: Predictions,
+    ids: Sequence[str],
+    intervals: Tensor | None,
+    *,
+    parts: bool = True,
 ) -> list[Record]:
     """The records of a store's graphs where numbers are predicted.
 
@@ -108,6 +116,7 @@ def value_records(
         ids: What the input calls them.
         intervals: Lower and upper ends; None where the model was not calibrated. One without end
             has None for both.
+        parts: Whether kept nodes and edges are listed.
     """
     ends: list[Any] = [(None, None)] * len(ids)
     if intervals is not None:
@@ -115,7 +124,7 @@ def value_records(
         pairs = zip(bounded, intervals.tolist(), strict=True)
         ends = [tuple(map(_significant, pair)) if known else (None, None) for known, pair in pairs]
     values = [_significant(value) for value in predictions.probs[:, 0].tolist()]
-    kept = _kept_records(graphs, predictions)
+    kept = _kept_records(graphs, predictions, parts)
     return [
         {"id": name, "prediction": value, "lower": lower, "upper": upper, **rest}
         for name, value, (lower, upper), rest in zip(ids, values, ends, kept, strict=True)
@@ -127,14 +136,15 @@ def _significant(value: float) -> float:
     return float(f"{value:.7g}")
 
 
-def _kept_records(graphs: GraphStore, predictions: Predictions) -> list[Record]:
-    """What records tell of the kept parts."""
+def _kept_records(graphs: GraphStore, predictions: Predictions, parts: bool) -> list[Record]:
+    """What records tell of the kept parts; their nodes and edges where these are asked for."""
+    nothing = [None] * len(graphs)
     pieces: list[int | None] = [None] * len(graphs)
     if predictions.pieces is not None:
         pieces = predictions.pieces.tolist()
     columns = {
-        "kept_nodes": kept_nodes(graphs, predictions),
-        "kept_edges": kept_edges(graphs, predictions),
+        "kept_nodes": kept_nodes(graphs, predictions) if parts else nothing,
+        "kept_edges": kept_edges(graphs, predictions) if parts else nothing,
         "node_ratio": np.round(predictions.node_ratio.double().numpy(), DIGITS).tolist(),
         "edge_ratio": np.round(predictions.edge_ratio.double().numpy(), DIGITS).tolist(),
         "pieces": pieces,
