@@ -2,7 +2,7 @@
 
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import psutil
@@ -33,6 +33,14 @@ def workers_of(process: psutil.Process) -> list[psutil.Process]:
         time.sleep(0.01)
 
 
+@pytest.fixture(autouse=True)
+def _interruptible() -> Iterator[None]:
+    """Interrupts as in a terminal; in the background of a shell they would be ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize("pause", [0.0, 0.0001, 0.05])
 def test_interrupts_in_a_row_are_one(
     pause: float, begun: Begun, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
@@ -47,7 +55,7 @@ def test_interrupts_in_a_row_are_one(
     for _ in range(20):
         process.send_signal(signal.SIGINT)
         time.sleep(pause)
-    assert process.wait() == 130
+    assert process.wait(timeout=60) == 130
     told = capfd.readouterr().err
     assert told.startswith(f"cores: interrupted; {again}\n")
     assert "Traceback" not in told

@@ -186,24 +186,19 @@ def test_edges_cannot_be_removed_where_there_are_none(
 @pytest.mark.slow
 @pytest.mark.usefixtures("unchecked")
 def test_cores_finds_the_motif(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The demo's run, shorter: the motif is what is kept, and the judge agrees.
-
-    At other seeds, too: of seeds 0 to 2, none comes closer than 0.07 to these bounds.
-    """
-    monkeypatch.setattr(judges, "EPOCHS", 30)
-    monkeypatch.setattr(datasets, "ba_motifs", partial(ba_motifs, num_graphs=400))
+    """The demo's run, shorter: the motif is what is kept, and the judge agrees."""
+    monkeypatch.setattr(judges, "EPOCHS", 40)
     shorter = {
         "training": {"epochs": 64},
         "classifier_data": {"warm_up": 0.5},
-        "reward": {"referees": 2},
         "ppo": {"env_steps": 80, "batch_size": 32},
     }
     settings = preset_config("motifs", "cores-node", "gin", "default", shorter)
     metrics = train_run(settings, tmp_path / "run", device="cpu")
-    assert metrics["accuracy"] > 0.9
-    assert metrics["node_ratio"] < 0.8
-    assert metrics["node_auc"] > 0.8
-    assert metrics["node_recall"] > 0.9
+    assert metrics["accuracy"] > 0.95
+    assert metrics["node_ratio"] < 0.5
+    assert metrics["node_auc"] > 0.9
+    assert metrics["node_recall"] > 0.95
     assert metrics["judge_accuracy"] > metrics["judge_random_accuracy"] + 0.1
 
 

@@ -207,7 +207,7 @@ def test_records_have_a_number_and_an_interval(dialled: Path, table: Path, tmp_p
     )
     assert list(half[0]) == [
         *("id", "prediction", "lower", "upper", "kept_nodes", "kept_edges"),
-        *("node_ratio", "edge_ratio", "lam", "kept_smiles", "error"),
+        *("node_ratio", "edge_ratio", "pieces", "lam", "kept_smiles", "error"),
     ]
     for narrow, wide in zip(half[:180], most[:180], strict=True):
         assert wide["lower"] < narrow["lower"] < narrow["prediction"] < narrow["upper"]

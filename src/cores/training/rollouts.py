@@ -44,8 +44,8 @@ class Outcome:
     @property
     def all_or_nothing(self) -> Bool[Tensor, "samples graphs"]:
         """Graphs that had lost everything, or nothing though there was something to lose."""
-        whole = (self.kept_ratio == 1) & (self.rollout.elements.count > 0)
-        return whole | self.restored  # of which some pieces may be left
+        whole = (self.kept_ratio == 1) | self.restored  # of which some pieces may be left
+        return whole & (self.rollout.elements.count > 0)
 
 
 @torch.no_grad()

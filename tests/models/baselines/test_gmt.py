@@ -1,10 +1,10 @@
 """GMT: attention learnt from drawn subgraphs, then a classifier of its own."""
 
-from collections.abc import Callable
 from itertools import product
 
 import pytest
 import torch
+from torch.optim import Adam
 
 from cores.config import GMTConfig, NetworkConfig, TrainingConfig
 from cores.data.dataset import Dims
@@ -20,7 +20,6 @@ from cores.training.state import RandomState
 from cores.training.supervised import train
 
 NETWORK = NetworkConfig(hidden_dim=16, num_layers=2)
-Learnt = Callable[[GMT, GraphStore, int, int], tuple[float, float]]
 DIMS = Dims(num_features=10, num_classes=2)
 
 
@@ -141,14 +140,19 @@ def test_settings_that_make_no_sense_are_refused(changes: dict[str, float], mess
 
 
 @pytest.mark.slow
-def test_attention_finds_a_planted_motif(learnt: Learnt) -> None:
-    """How well depends on the seed: of seeds 0 to 4, the smallest gap is 0.13."""
-    graphs, network = ba_motifs(200, base_size=10), NetworkConfig(hidden_dim=32, num_layers=2)
+def test_attention_finds_a_planted_motif() -> None:
+    graphs, network = ba_motifs(num_graphs=400, seed=0), NetworkConfig(hidden_dim=32, num_layers=2)
     torch.manual_seed(0)
-    model = GMT(DIMS, network, "gin", GMTConfig(samples=4, extraction=0.75, last_r=0.5))
-    before, after = learnt(model, graphs, 50, 16)
-    assert abs(before) < 0.05
-    assert after > 0.1
+    model = GMT(DIMS, network, "gin", GMTConfig(samples=4, extraction=0.75))
+    optimizer = Adam(model.parameters(), lr=3e-3, weight_decay=1e-4)
+    order = torch.Generator().manual_seed(0)
+    for epoch in range(60):
+        model.begin_epoch((epoch + 1) / 60)
+        model.train()
+        for batch in graphs.batches(32, order):
+            optimizer.zero_grad()
+            model.loss(batch).backward()
+            optimizer.step()
     found = predict(model, graphs)
-    assert roc_auc(found.node_scores, graphs.node_truth) > 0.55
+    assert roc_auc(found.node_scores, graphs.node_truth) > 0.7
     assert (found.probs.argmax(-1) == graphs.y).float().mean() > 0.9
