@@ -114,6 +114,7 @@ def test_commands_stand_in_blocks_that_are_tested() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("unchecked")
 def test_the_blocks_of_the_python_tutorial_run_one_after_the_other(work: Path) -> None:
     names: dict[str, Any] = {"__name__": "tutorial"}
     for code in blocks(page("tutorial_python"), "python"):
