@@ -187,6 +187,7 @@ def test_edges_cannot_be_removed_where_there_are_none(
 @pytest.mark.usefixtures("unchecked")
 def test_cores_finds_the_motif(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The demo's run, shorter: the motif is what is kept, and the judge agrees."""
+    monkeypatch.setattr(datasets, "ba_motifs", ba_motifs)  # all graphs: here it must learn
     monkeypatch.setattr(judges, "EPOCHS", 40)
     shorter = {
         "training": {"epochs": 64},
