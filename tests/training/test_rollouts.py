@@ -6,7 +6,7 @@ from typing import Literal
 import pytest
 import torch
 
-from cores.config import RewardConfig
+from cores.config import RewardConfig, RunConfig
 from cores.config.presets import preset_config
 from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
@@ -16,6 +16,19 @@ from cores.models.build import build_classifier, build_model
 from cores.models.sparse import SparseClassifier
 from cores.training.learner import Learner
 from cores.training.rollouts import _outcome, rollout_reward
+
+
+def model_and_referee(**reward: int) -> tuple[SparseClassifier, Learner, RunConfig]:
+    """That removes nodes, and a referee who rewards it on nine graphs."""
+    torch.manual_seed(0)
+    changes = {"network": {"hidden_dim": 8, "num_layers": 2}, "reward": reward}
+    config = preset_config("MUTAG", "cores-node", "gin", "default", changes)
+    graphs = ba_motifs(num_graphs=9, base_size=6, seed=0)
+    dims = Dims(graphs.num_features, 2)
+    model = build_model(config, dims)
+    assert isinstance(model, SparseClassifier)
+    referee = Learner(build_classifier(config, dims), graphs.view(), graphs.view(), config)
+    return model, referee, config
 
 
 @pytest.mark.parametrize("max_pieces", [0, 1])
@@ -60,14 +73,8 @@ def test_each_referee_predicts_from_the_samples_of_its_own_graphs(
 def test_a_subgraph_is_right_as_the_label_says_or_the_referee_of_the_full_graph(
     target: Literal["label", "prediction"],
 ) -> None:
-    torch.manual_seed(0)
-    changes = {"network": {"hidden_dim": 8, "num_layers": 2}}
-    config = preset_config("MUTAG", "cores-node", "gin", "default", changes)
-    graphs = ba_motifs(num_graphs=9, base_size=6, seed=0)
-    dims = Dims(graphs.num_features, 2)
-    model = build_model(config, dims)
-    assert isinstance(model, SparseClassifier)
-    referee = Learner(build_classifier(config, dims), graphs.view(), graphs.view(), config)
+    model, referee, _ = model_and_referee()
+    graphs = referee.policy_graphs
     with torch.no_grad():
         referee.classifier.head.bias[:] = torch.tensor([0.0, 50.0])
     outcome = _outcome(model, [(referee, torch.arange(9))], samples=2, target=target)
@@ -83,17 +90,7 @@ def test_a_subgraph_is_right_as_the_label_says_or_the_referee_of_the_full_graph(
 
 @pytest.mark.parametrize("max_pieces", [0, 2])
 def test_pieces_of_the_sampled_part_cost_as_much_as_nodes(max_pieces: int) -> None:
-    torch.manual_seed(0)
-    changes = {
-        "network": {"hidden_dim": 8, "num_layers": 2},
-        "reward": {"max_pieces": max_pieces},
-    }
-    config = preset_config("MUTAG", "cores-node", "gin", "default", changes)
-    graphs = ba_motifs(num_graphs=9, base_size=6, seed=0)
-    dims = Dims(graphs.num_features, 2)
-    model = build_model(config, dims)
-    assert isinstance(model, SparseClassifier)
-    referee = Learner(build_classifier(config, dims), graphs.view(), graphs.view(), config)
+    model, referee, config = model_and_referee(max_pieces=max_pieces)
     outcome = _outcome(model, [(referee, torch.arange(9))], samples=4, target="label")
     free, costly = (
         rollout_reward(outcome, torch.tensor(0.5), replace(config.reward, pieces_penalty=weight))
