@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from jsonargparse import Namespace
 
 from cores.cli import display
-from cores.cli.command import CommandParser
+from cores.cli.command import CommandParser, add_data_root, add_import
+from cores.cli.sets import add_lam, add_sets
 from cores.config.presets import own_data_settings
+from cores.config.run import AskedTask
 from cores.data.catalogue import DATASETS, REGISTERED
 from cores.data.inputs.columns import ColumnNames
 from cores.errors import UserError
@@ -34,6 +36,16 @@ def add_input(parser: CommandParser, *, default: str | None = None) -> None:
         help="csv, tsv, parquet, sdf, smi, jsonl, npz, pt, TU zip or folder, a folder of such "
         "files, or the name of a dataset; labels are not needed.",
     )
+
+
+def add_predict_options(parser: CommandParser) -> None:
+    """Options of every command that predicts what a user asks for."""
+    add_sets(parser)
+    add_lam(parser)
+    add_unknown(parser)
+    add_columns(parser)
+    add_data_root(parser)
+    add_import(parser)
 
 
 def predict_options(options: Namespace) -> "PredictOptions":
@@ -129,7 +141,7 @@ def is_named(dataset: str) -> bool:
     return dataset in (*DATASETS, *REGISTERED)
 
 
-def own_file(name: str, options: Namespace) -> OwnFile | None:
+def own_file(name: str, options: Namespace, task: AskedTask = "auto") -> OwnFile | None:
     """The file that a dataset is; None for one that is known by name."""
     columns = column_names(options)
     if is_named(name):
@@ -138,4 +150,5 @@ def own_file(name: str, options: Namespace) -> OwnFile | None:
         return None
     from cores.data.datasets import load_dataset
 
-    return OwnFile(load_dataset(name, columns=columns, on_error=options.on_error), columns)
+    found = load_dataset(name, columns=columns, on_error=options.on_error, task=task)
+    return OwnFile(found, columns)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from cores.config.run import AskedTask
 from cores.data.arrays import from_npz, with_edge_truth
 from cores.data.catalogue import DATASETS, REGISTERED, DatasetSpec, canonical_name
 from cores.data.dataset import Dataset, checked, numbered, unusable_graphs
@@ -28,6 +29,7 @@ def load_dataset(
     *,
     columns: ColumnNames | None = None,
     on_error: OnError = "skip",
+    task: AskedTask = "auto",
 ) -> Dataset:
     """Load a dataset by name (any case), or any file or folder of labelled graphs by path.
 
@@ -43,17 +45,21 @@ def load_dataset(
             names where not given.
         on_error: What to do with rows of a file that are no graphs: ``"skip"`` counts them in the
             dataset's ``unusable``, ``"fail"`` raises at the first.
+        task: What is to be predicted, ``"classification"`` or ``"regression"``; by default numbers
+            where the labels are more than 20 different ones that are not whole.
 
     >>> load_dataset("motifs").class_names
     ('cycle', 'house')
     """
     name = canonical_name(str(dataset))
     if name in REGISTERED:
-        return checked(replace(from_graphs(REGISTERED[name]()), name=name))
+        return checked(replace(from_graphs(REGISTERED[name](), task=task), name=name))
     if name in DATASETS:
         spec = DATASETS[name]
+        if task == "regression":
+            raise UserError(f'{name} has classes; leave task="regression" out')
         return checked(READERS[spec.source](spec, data_folder(data_root)))
-    return checked(_from_path(Path(name), columns or ColumnNames(), on_error))
+    return checked(_from_path(Path(name), columns or ColumnNames(), on_error, task))
 
 
 def _tu(spec: DatasetSpec, root: Path | None) -> Dataset:
@@ -82,20 +88,22 @@ READERS: dict[str, Callable[[DatasetSpec, Path | None], Dataset]] = {
 """How a named dataset is read, by its kind."""
 
 
-def _from_path(path: Path, columns: ColumnNames, on_error: OnError) -> Dataset:
+def _from_path(path: Path, columns: ColumnNames, on_error: OnError, task: AskedTask) -> Dataset:
     if not path.exists():
         raise UserError(f"dataset path {path} does not exist")
     if not path.is_dir():
         check_regular(path)
-    if path.suffix.lower() == ".npz":
+    if path.suffix.lower() == ".npz" and task != "regression":
         found = _usable(from_npz(str(path), path), on_error)
         return replace(found, continuous=continuous_columns(found.graphs.x))
     if (saved := saved_by_pyg(path)) is not None:
-        graphs = from_graphs(saved_graphs(saved), finite=False)
+        graphs = from_graphs(saved_graphs(saved), finite=False, task=task)
         found = _usable(replace(graphs, name=str(path)), on_error)
         return replace(found, continuous=continuous_columns(found.graphs.x))
     if holds_rows(path):
-        return read_dataset(path, columns, on_error)
+        return read_dataset(path, columns, on_error, task)
+    if task == "regression":
+        raise UserError(f"{path} has classes; targets are in tables, JSON lines and PyG's files")
     records = read_tu(path)
     # Unknown attributes are measurements more often than not: put them on one scale.
     attributes = tuple(range(records.attributes.shape[1]))

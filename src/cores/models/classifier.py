@@ -1,4 +1,4 @@
-"""The classifier f_theta: encoder, readout, linear layer."""
+"""The classifier f_theta: encoder, readout, linear layer; the same for numbers (regression)."""
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -8,6 +8,7 @@ from cores.config import NetworkConfig
 from cores.config.models import NO_MESSAGES
 from cores.data.dataset import Dims
 from cores.models.encoder import Encoder
+from cores.models.head import HEADS, Head
 from cores.models.network import GraphModel, pooled
 
 
@@ -24,12 +25,21 @@ class Classifier(GraphModel):
         super().__init__(dims)
         self.encoder = Encoder(dims, config, conv)
         self.pooling = config.pooling
-        self.head = xavier_linear(len(config.pooling) * config.hidden_dim, dims.num_classes)
+        width = len(config.pooling) * config.hidden_dim
+        self.head: Head = HEADS[dims.task](width, dims)
 
     def logits(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
         """Class logits; a graph that lost all its nodes gets the bias alone."""
         h = self.embed(self.encoder, batch)  # [N, H]
         return self.head(pooled(h, batch.batch, batch.num_graphs, self.pooling))  # [B, K]
+
+    def outputs(self, logits: Float[Tensor, "graphs classes"]) -> Float[Tensor, "graphs classes"]:
+        """Probabilities of classes, or numbers."""
+        return self.head.outputs(logits)
+
+    def loss(self, batch: Batch, class_weights: Tensor | None = None) -> Float[Tensor, ""]:
+        """The loss of the task, Eq. (6)."""
+        return self.head.loss(self.logits(batch), batch.y, class_weights)
 
 
 class BlindClassifier(Classifier):

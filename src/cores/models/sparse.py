@@ -31,7 +31,8 @@ class SparseClassifier(GraphModel):
     """f_theta(G_s), G_s = pi_phi(G): nothing of what was removed reaches the classifier."""
 
     def __init__(self, policy: Policy, classifier: Classifier) -> None:
-        dims = Dims(classifier.encoder.input.in_features, classifier.num_classes)
+        features, classes = classifier.encoder.input.in_features, classifier.num_classes
+        dims = Dims(features, classes, task=classifier.task)
         super().__init__(dims)
         self.policy = policy
         self.classifier = classifier
@@ -57,22 +58,27 @@ class SparseClassifier(GraphModel):
         probability = self.policy.probabilities(logits)  # [M]
         if sample:
             removed, _ = elements.restored(probability > torch.rand_like(probability))
+            removed = self.policy.connected(elements, removed, 1 - probability)
         else:
-            removed = elements.mode(logits)
+            removed = self.policy.mode(elements, logits)
         return Choice(elements, removed, 1 - probability, elements.subgraph(removed))
 
     def logits(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
         """Class logits from the mode's subgraphs."""
         elements = Elements.of(batch, self.policy.removal)
-        removed = elements.mode(self.policy(elements.batch))
+        removed = self.policy.mode(elements, self.policy(elements.batch))
         return self.classifier.logits(elements.subgraph(removed).batch)
 
     def prediction(self, batch: Batch) -> Prediction:
         """Class probabilities from the chosen subgraphs, and the probabilities of keeping."""
         choice = self.choose(batch, self.sampling)
-        probs = self.classifier.logits(choice.subgraph.batch).softmax(dim=-1)
+        probs = self.outputs(self.classifier.logits(choice.subgraph.batch))
         nodes, edges = keep_scores(choice.elements, choice.keep_probability)
         return Prediction(probs, choice.subgraph, nodes, edges)
+
+    def outputs(self, logits: Float[Tensor, "graphs classes"]) -> Float[Tensor, "graphs classes"]:
+        """What the classifier predicts."""
+        return self.classifier.outputs(logits)
 
     @property
     def scores_edges(self) -> bool:
