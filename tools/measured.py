@@ -7,7 +7,7 @@ from cores.paper.targets import ABLATIONS, runs_of
 
 EARLIER_DEFAULT = {
     "training": {"epochs": 240, "batch_size": 32},
-    "classifier_data": {"warm_up": 0.5, "distillation": 0.8, "adaptation": 0.0},
+    "classifier_data": {"warm_up": 0.5, "distillation": 0.8},
     "reward": {"dial": False, "target": "label", "desired_ratio": 0.3},
     "ppo": {"effect_steps": 0, "env_steps": 160, "batch_size": 32},
 }

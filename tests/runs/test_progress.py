@@ -36,13 +36,12 @@ def test_every_model_has_its_phases() -> None:
     def names(**settings: object) -> list[str]:
         return [phase.name for phase in phases_of(RunConfig.from_settings(settings))]
 
-    assert names() == ["classifier", "policy", "adaptation", "judge"]
-    assert names(classifier_data={"adaptation": 0.0}) == ["classifier", "policy", "judge"]
+    assert names() == ["classifier", "policy", "judge"]
     assert names(model="gnn") == ["training"]
     assert names(model="sagpool") == ["training", "judge"]
     paper = {"mix": 0.0, "warm_up": 0.0}
     assert names(classifier_data=paper) == ["classifier and policy", "judge"]
-    assert [phase.name for phase in phases_of(RunConfig(), judged=False)][-1] == "adaptation"
+    assert [phase.name for phase in phases_of(RunConfig(), judged=False)][-1] == "policy"
 
 
 def test_the_time_left_is_that_of_all_phases_each_at_its_own_pace() -> None:

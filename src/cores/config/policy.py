@@ -14,25 +14,18 @@ class ClassifierDataConfig:
     mix: float = 1.0
     """Share of training batches with random masks; the rest are the policy's subgraphs (0: the
     paper)."""
-    warm_up: float = 8 / 13
-    """Share of the epochs before the policy is trained; at mix 1 the classifier is fixed while it
-    is."""
+    warm_up: float = 8 / 11
+    """Share of the epochs before the policy is trained; at mix 1 the classifier is fixed after
+    it."""
     distillation: float = 0.0
     """Weight of the referees' mean prediction in the target of the returned classifier; the rest is
     the label. Without referees the target is the label."""
-    adaptation: float = 0.4
-    """Share of the epochs after the warm-up, the last ones, in which the classifiers are trained
-    again at mix 1, one half on the policy's subgraphs (Deviation D23); 0: none."""
 
     def __post_init__(self) -> None:
         require(0 <= self.mix <= 1, f"`mix` must lie in [0, 1], got {self.mix}")
         require(
             0 <= self.warm_up < 1,
             f"classifier_data.warm_up must lie in [0, 1), got {self.warm_up}",
-        )
-        require(
-            0 <= self.adaptation < 1,
-            f"classifier_data.adaptation must lie in [0, 1), got {self.adaptation}",
         )
         require(
             0 <= self.distillation <= 1,

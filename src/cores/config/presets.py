@@ -97,7 +97,7 @@ def own_data_settings(num_graphs: int) -> dict[str, Any]:
     epochs = warm_up + policy
     return {
         "training": {"epochs": epochs, "batch_size": size},
-        "classifier_data": {"warm_up": warm_up / epochs, "adaptation": 0.0, "distillation": 0.8},
+        "classifier_data": {"warm_up": warm_up / epochs, "distillation": 0.8},
         "reward": {"dial": False, "target": "label", **reward},
         "ppo": {"effect_steps": 0, "env_steps": rollouts, "batch_size": rollouts // 5},
     }

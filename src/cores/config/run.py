@@ -133,17 +133,6 @@ class RunConfig:
         return min(max(int(share * epochs), int(share > 0)), epochs - 1)
 
     @property
-    def adaptation_epochs(self) -> int:
-        """Epochs after the policy's, in which the classifiers get to know its subgraphs."""
-        left = self.training.epochs - self.warm_up_epochs
-        return int(self.classifier_data.adaptation * left) if self.classifier_data.mix == 1 else 0
-
-    @property
-    def policy_epochs(self) -> int:
-        """Epochs in which the policy is trained: one at least."""
-        return self.training.epochs - self.warm_up_epochs - self.adaptation_epochs
-
-    @property
     def warm_up_key(self) -> str | None:
         """Names what the warm-up depends on; None where it is not apart from the rest.
 

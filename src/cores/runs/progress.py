@@ -45,7 +45,7 @@ def phases_of(
     """What a training consists of, in order.
 
     >>> [(phase.name, phase.epochs) for phase in phases_of(RunConfig())]
-    [('classifier', 147), ('policy', 56), ('adaptation', 37), ('judge', 150)]
+    [('classifier', 174), ('policy', 66), ('judge', 150)]
     """
     epochs, warm_up = config.training.epochs, config.warm_up_epochs
     phases = [Phase("training", epochs, float(num_graphs))]
@@ -56,8 +56,7 @@ def phases_of(
         policy = _policy_cost(config, num_graphs)
         phases = [Phase("classifier", warm_up, classifiers)]
         if config.classifier_data.mix == 1:
-            phases.append(Phase("policy", config.policy_epochs, policy))
-            phases.append(Phase("adaptation", config.adaptation_epochs, classifiers))
+            phases.append(Phase("policy", epochs - warm_up, policy))
         else:
             phases.append(Phase("classifier and policy", epochs - warm_up, classifiers + policy))
     if judged and config.spec.removes is not None:

@@ -269,8 +269,7 @@ def _density(metrics: Mapping[str, Any], config: RunConfig) -> Iterator[Verdict]
     kept, what = _kept(metrics, config)
     if not config.spec.has_policy or kept <= DENSE:
         return
-    others = config.training.epochs - config.policy_epochs
-    epochs = max(0, metrics.get("epochs", config.training.epochs) - others)
+    epochs = max(0, metrics.get("epochs", config.training.epochs) - config.warm_up_epochs)
     if epochs < ENOUGH_POLICY_EPOCHS:
         reason = f": the policy had {_count(epochs, 'epoch')}; train longer (`epochs`)"
     elif config.reward.dial:

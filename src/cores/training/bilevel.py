@@ -60,8 +60,6 @@ def train(state: "BilevelState", journal: Journal, report: Report = no_report) -
         if state.stopping.exhausted:  # line 20
             break
         metrics: dict[str, float] = {}
-        if state.adapts(epoch) and not state.adapts(epoch - 1):
-            state.restore_policy()  # Deviation D23
         if state.trains_classifiers(epoch):  # lines 3-7, Eq. (6)
             metrics |= fit_classifiers(state, epoch)
         if state.trains_policy(epoch):
@@ -123,16 +121,14 @@ class BilevelState:
         self.warm_up = config.warm_up_epochs
         self.optimizer = _policy_optimizer(model, critic, config.ppo)
         self.updates = policy_updates(model.policy, critic, self.optimizer, config.ppo)
-        self.schedule = _policy_schedule(self.optimizer, config, self.config.policy_epochs)
+        self.schedule = _policy_schedule(self.optimizer, config, self._policy_epochs)
         # Deviation D10: the returned policy is an average of the one that acts and is trained.
         average = get_ema_multi_avg_fn(config.ppo.ema_decay)
         self.averaged = AveragedModel(model.policy, multi_avg_fn=average)
         self.selected = SparseClassifier(cast(Policy, self.averaged.module), model.classifier)
         self.turns = Turns(config) if config.phases.order == "in-turns" else None
-        # In turns, patience ends a turn and not the training, and classifiers still have to adapt.
-        settings = config.training
-        ends = self.turns is None and not config.adaptation_epochs
-        patience = settings.patience if ends else settings.epochs
+        settings = config.training  # in turns, patience ends a turn and not the training
+        patience = settings.patience if self.turns is None else settings.epochs
         self.stopping = EarlyStopping(self.selected, patience)
 
     @property
@@ -157,27 +153,25 @@ class BilevelState:
             )
         head.tolerance.fill_(found)
 
-    def adapts(self, epoch: int) -> bool:
-        """Whether the policy is done, and the classifiers get to know it (Deviation D23)."""
-        return epoch > self.warm_up + self.config.policy_epochs
+    @property
+    def _policy_epochs(self) -> int:
+        return self.config.training.epochs - self.warm_up
 
     def trains_classifiers(self, epoch: int) -> bool:
         """Whether the classifiers are trained in this epoch.
 
         Deviation D5: they see random masks in place of the policy's subgraphs, as far as ``mix``
-        says; those do not depend on the policy, so at ``mix`` 1 the warm-up is enough, until they
-        get to know the policy's subgraphs.
+        says; those do not depend on the policy, so at ``mix`` 1 training ends with the warm-up.
         """
         if self.turns is not None:
             return not self.turns.is_policys(epoch)
-        in_time = epoch <= self.warm_up or self.adapts(epoch)
-        return in_time or self.config.classifier_data.mix < 1
+        return epoch <= self.warm_up or self.config.classifier_data.mix < 1
 
     def trains_policy(self, epoch: int) -> bool:
         """Whether the policy is trained in this epoch."""
         if self.turns is not None:
             return self.turns.is_policys(epoch)
-        return epoch > self.warm_up and not self.adapts(epoch)
+        return epoch > self.warm_up
 
     @property
     def policy_is_new(self) -> bool:
@@ -192,7 +186,7 @@ class BilevelState:
 
     def progress(self, epoch: int) -> float:
         """Fraction of the policy's training that is complete after an epoch."""
-        return (epoch - self.warm_up) / self.config.policy_epochs
+        return (epoch - self.warm_up) / self._policy_epochs
 
     def roll_out(self) -> list[Outcome]:
         """Actions of the policy on an epoch's graphs, and what the referees make of them."""
@@ -224,11 +218,10 @@ class BilevelState:
         Epochs in the first half of the policy's training are not selectable: a policy that has
         hardly been trained keeps nearly everything.
         """
-        known = self.trains_policy(epoch) or self.adapts(epoch)
         metrics = selection_metrics(
             self.selected,
             # A policy that is new treats all settings alike.
-            self.dial_batches if known else self.selection_batches,
+            self.dial_batches if self.trains_policy(epoch) else self.selection_batches,
             self.reward,
             self.config.training.balanced,
             self.config.ppo.predict_from == "sample",  # Deviation D17: by default the mode
@@ -237,12 +230,11 @@ class BilevelState:
         if self.turns is None or self.trains_classifiers(epoch):
             for learner in self.learners:
                 learner.schedule.step(accuracy_now)
-        if not known:
-            del metrics["selection_reward"]  # there is no policy to reward yet
         if not self.trains_policy(epoch):
+            del metrics["selection_reward"]  # there is no policy to reward yet
             return metrics
         self.schedule.step(metrics["selection_reward"])
-        if epoch > self.warm_up + int(UNSELECTABLE * self.config.policy_epochs):
+        if epoch > self.warm_up + int(UNSELECTABLE * self._policy_epochs):
             self.stopping.step(self._score(metrics["selection_reward"], accuracy_now), epoch)
         return metrics
 
@@ -254,7 +246,7 @@ class BilevelState:
         """
         return (reward, accuracy_now) if self.student in self.referees else (reward,)
 
-    def restore_policy(self) -> None:
+    def restore_selected(self) -> None:
         """Put the weights of the selected epoch into the model.
 
         Deviation D1: the paper reports the last epoch; ``training.weights`` "last" does that.
@@ -262,12 +254,6 @@ class BilevelState:
         if self.config.training.weights == "best":
             self.stopping.restore_best()
         self.model.load_state_dict(self.selected.state_dict())
-        self.model.eval()
-
-    def restore_selected(self) -> None:
-        """Put the weights of the selected epoch into the model, and set its dial."""
-        if not self.config.adaptation_epochs:  # else the classifier has gone on since
-            self.restore_policy()
         if self.model.policy.lam is not None:
             max_loss, balanced = self.config.reward.max_loss, self.config.training.balanced
             graphs = self.selection_graphs
@@ -284,14 +270,12 @@ def fit_classifiers(state: BilevelState, epoch: int) -> dict[str, float]:
     config, random, model = state.config, state.random, state.model
     if state.stacked is not None:
         size, removal = config.training.batch_size, model.policy.removal
-        policy = model.policy if state.adapts(epoch) else None
-        chunks = masked_chunks(state.learners, size, removal, random, teachers, policy)
-        losses = state.stacked.fit(chunks)
+        losses = state.stacked.fit(masked_chunks(state.learners, size, removal, random, teachers))
     else:
-        warm_up, adapts = state.shows_full_graphs(epoch), state.adapts(epoch)
+        warm_up = state.shows_full_graphs(epoch)
         taught = [teachers, *(None for _ in state.learners[1:])]
         losses = [
-            learner.fit(training_batches(model, learner, config, warm_up, random, teacher, adapts))
+            learner.fit(training_batches(model, learner, config, warm_up, random, teacher))
             for learner, teacher in zip(state.learners, taught, strict=True)
         ]
     _check_finite(state, "loss", sum(losses), epoch, "training")
@@ -301,7 +285,7 @@ def fit_classifiers(state: BilevelState, epoch: int) -> dict[str, float]:
 def start_policy(state: BilevelState) -> None:
     """Begin where the removal of an element costs the referees least (Deviation D19)."""
     policy, config = state.model.policy, state.config
-    steps = config.ppo.effect_steps * config.policy_epochs
+    steps = config.ppo.effect_steps * (config.training.epochs - state.warm_up)
     fit_effects(policy, state.referees, steps, state.random, config.training.balanced)
 
 

@@ -18,11 +18,9 @@ from cores.graphs.shares import of_graphs
 from cores.graphs.stacked import Chunk
 from cores.graphs.store import GraphView
 from cores.models.classifier import Classifier
-from cores.models.policy import Policy
 from cores.models.sparse import SparseClassifier
-from cores.training.adaptation import FIRST_RATE, half_chosen
 from cores.training.optimizer import adam
-from cores.training.schedule import Cosine, Restart, Schedule, plateau
+from cores.training.schedule import Cosine, Schedule, plateau
 from cores.training.state import RandomState, restore_adam
 from cores.training.step import Step
 from cores.training.supervised import fit_epoch, inverse_frequencies
@@ -56,11 +54,7 @@ class Learner:
         self.step = Step(classifier, self.optimizer, class_weights)
         self.schedule: Schedule
         if config.classifier_data.mix == 1:
-            again = None
-            if config.adaptation_epochs:
-                after = config.warm_up_epochs + config.policy_epochs
-                again = Restart(after, config.adaptation_epochs, FIRST_RATE)
-            self.schedule = Cosine(self.optimizer, config.warm_up_epochs, FINAL_RATE, again)
+            self.schedule = Cosine(self.optimizer, config.warm_up_epochs, FINAL_RATE)
         else:
             self.schedule = plateau(
                 self.optimizer,
@@ -138,20 +132,17 @@ def training_batches(
     warm_up: bool,
     random: RandomState,
     teachers: Teachers | None = None,
-    adapts: bool = False,
 ) -> Iterator[Batch]:
     """An epoch of a classifier's batches: randomly masked graphs, for a share ``mix`` of them.
 
-    The others are the policy's subgraphs, or full graphs while there is no policy yet. Where the
-    classifier adapts to its policy, its subgraphs are one half of the masked graphs, too.
+    The others are the policy's subgraphs, or full graphs while there is no policy yet.
     """
     size = config.training.batch_size
     if config.classifier_data.mix < 1:
         batches = _mixed_batches(model, learner, config, warm_up, random)
         yield from batches if teachers is None else teachers.teach(batches, random.batches)
     else:
-        removal, policy = model.policy.removal, model.policy if adapts else None
-        for chunk in masked_chunks([learner], size, removal, random, teachers, policy):
+        for chunk in masked_chunks([learner], size, model.policy.removal, random, teachers):
             yield from cut(chunk.batch, size)
 
 
@@ -161,21 +152,18 @@ def masked_chunks(
     removal: Removal,
     random: RandomState,
     teachers: Teachers | None = None,
-    policy: Policy | None = None,
 ) -> Iterator[Chunk]:
     """An epoch of randomly masked graphs of classifiers, a row each, whose graphs are one store's.
 
-    One half of the graphs are subgraphs of a policy, where one is given (Deviation D23). Teachers
-    are the first one's. Rare classes are not drawn more often here (D15): where a mask hides what
-    makes a graph rare, the classifier would learn that nothing in particular is rare.
+    Teachers are the first one's. Rare classes are not drawn more often here (D15): where a mask
+    hides what makes a graph rare, the classifier would learn that nothing in particular is rare.
     """
     store = learners[0].train_graphs.store
     most = store.chunk_size(size)
     orders = [learner.train_graphs.order(random.batches).split(most) for learner in learners]
     together = list(zip_longest(*orders, fillvalue=torch.zeros(0, dtype=torch.long)))
-    batches = store.each(torch.cat(indices) for indices in together)
-    parts = masked(batches, removal) if policy is None else half_chosen(batches, policy)
-    for indices, batch in zip(together, parts, strict=True):
+    batches = masked(store.each(torch.cat(indices) for indices in together), removal)
+    for indices, batch in zip(together, batches, strict=True):
         chunk = Chunk(batch, size, [len(index) for index in indices])
         if teachers is not None:
             teachers.teach_chunk(chunk, random.batches)
