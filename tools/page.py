@@ -88,6 +88,7 @@ def parts(folder: Path) -> dict[str, str]:
         "summary": summary_table(rows),
         **_gnn(rows),
         **_fresh(rows),
+        "adapted": _price(read_rows(folder / "adapted.csv")),
         **_cores(rows),
         **_all_models(rows),
         **_earlier(rows),
@@ -140,10 +141,14 @@ def _fresh(rows: list[Row]) -> dict[str, str]:
     fresh = with_keys(
         rows, runs_of("comparison-gin", PAPER_DATASETS, models, FRESH_SPLITS, "default")
     )
-    table = price_table(fresh, BASE_CONV)
-    lines = [f"- {claim}" for claim in price_claims(fresh, BASE_CONV)]
-    price = [*lines, "", table.markdown()] if table is not None else lines
-    return _modes(fresh, BASE_CONV, "fresh") | {"fresh": "\n".join(price)}
+    return _modes(fresh, BASE_CONV, "fresh") | {"fresh": _price(fresh)}
+
+
+def _price(rows: list[Row]) -> str:
+    """What choosing a part costs and gains, in words and as a table."""
+    table = price_table(rows, BASE_CONV)
+    lines = [f"- {claim}" for claim in price_claims(rows, BASE_CONV)]
+    return "\n".join([*lines, "", table.markdown()] if table is not None else lines)
 
 
 def _cores(rows: list[Row]) -> dict[str, str]:
