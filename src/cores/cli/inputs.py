@@ -7,6 +7,7 @@ from jsonargparse import Namespace
 
 from cores.cli import display
 from cores.cli.command import CommandParser
+from cores.config import Reach
 from cores.config.presets import own_data_settings
 from cores.data.catalogue import DATASETS, REGISTERED
 from cores.data.inputs.columns import ColumnNames
@@ -129,8 +130,11 @@ def is_named(dataset: str) -> bool:
     return dataset in (*DATASETS, *REGISTERED)
 
 
-def own_file(name: str, options: Namespace) -> OwnFile | None:
-    """The file that a dataset is; None for one that is known by name."""
+def own_file(name: str, options: Namespace, reach: Reach | None = None) -> OwnFile | None:
+    """The file that a dataset is; None for one that is known by name.
+
+    ``reach`` is that of the neighbourhoods, where it holds a graph whose nodes are classified.
+    """
     columns = column_names(options)
     if is_named(name):
         if columns != ColumnNames():
@@ -138,4 +142,5 @@ def own_file(name: str, options: Namespace) -> OwnFile | None:
         return None
     from cores.data.datasets import load_dataset
 
-    return OwnFile(load_dataset(name, columns=columns, on_error=options.on_error), columns)
+    dataset = load_dataset(name, columns=columns, on_error=options.on_error, reach=reach)
+    return OwnFile(dataset, columns)

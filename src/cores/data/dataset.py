@@ -27,6 +27,8 @@ class Dims:
     """Columns of the node features."""
     num_classes: int
     num_edge_features: int = 0
+    rooted: bool = False
+    """Whether the graphs are neighbourhoods of nodes, which are classified."""
 
 
 def are_labels(values: Sequence[Any]) -> bool:
@@ -141,7 +143,8 @@ class Dataset:
     @property
     def dims(self) -> Dims:
         """What a network must know of the graphs."""
-        return Dims(self.num_features, self.num_classes, self.num_edge_features)
+        sizes = self.num_features, self.num_classes, self.num_edge_features
+        return Dims(*sizes, rooted=self.graphs.rooted)
 
     @property
     def num_features(self) -> int:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from cores.config import Reach
 from cores.data.arrays import from_npz, with_edge_truth
 from cores.data.catalogue import DATASETS, REGISTERED, DatasetSpec, canonical_name
 from cores.data.dataset import Dataset, checked, numbered, unusable_graphs
@@ -14,8 +15,9 @@ from cores.data.inputs.labelled import OnError, read_dataset
 from cores.data.inputs.sources import holds_rows, saved_by_pyg
 from cores.data.inputs.stored import saved_graphs
 from cores.data.lists import continuous_columns, from_graphs
+from cores.data.nodes import MotifTruth, from_nodes, labels_nodes
 from cores.data.raw import Rejected, Unusable
-from cores.data.synthetic import ba_motifs
+from cores.data.synthetic import NODE_GRAPHS, ba_motifs
 from cores.data.tu import read_tu
 from cores.errors import UserError
 from cores.files import cache_folder
@@ -28,6 +30,7 @@ def load_dataset(
     *,
     columns: ColumnNames | None = None,
     on_error: OnError = "skip",
+    reach: Reach | None = None,
 ) -> Dataset:
     """Load a dataset by name (any case), or any file or folder of labelled graphs by path.
 
@@ -43,17 +46,23 @@ def load_dataset(
             names where not given.
         on_error: What to do with rows of a file that are no graphs: ``"skip"`` counts them in the
             dataset's ``unusable``, ``"fail"`` raises at the first.
+        reach: Of the neighbourhoods, where the nodes of one graph are classified.
 
     >>> load_dataset("motifs").class_names
     ('cycle', 'house')
     """
     name = canonical_name(str(dataset))
     if name in REGISTERED:
-        return checked(replace(from_graphs(REGISTERED[name]()), name=name))
+        found = REGISTERED[name]()
+        if labels_nodes(found):
+            return checked(from_nodes(found, reach=reach, name=name))
+        return checked(replace(from_graphs(found), name=name))
     if name in DATASETS:
         spec = DATASETS[name]
+        if spec.source == "nodes":
+            return checked(_nodes(spec, reach))
         return checked(READERS[spec.source](spec, data_folder(data_root)))
-    return checked(_from_path(Path(name), columns or ColumnNames(), on_error))
+    return checked(_from_path(Path(name), columns or ColumnNames(), on_error, reach))
 
 
 def _tu(spec: DatasetSpec, root: Path | None) -> Dataset:
@@ -74,6 +83,14 @@ def _generated(spec: DatasetSpec, root: Path | None) -> Dataset:
     return Dataset(spec.name, graphs, ("cycle", "house"), numbered(graphs.num_features))
 
 
+def _nodes(spec: DatasetSpec, reach: Reach | None) -> Dataset:
+    graph = NODE_GRAPHS[spec.name]()
+    truth = MotifTruth(graph.motif_of_node, graph.in_motif)
+    return from_nodes(
+        graph.data, reach=reach, name=spec.name, class_names=graph.class_names, truth=truth
+    )
+
+
 READERS: dict[str, Callable[[DatasetSpec, Path | None], Dataset]] = {
     "tu": _tu,
     "npz": _npz,
@@ -82,7 +99,7 @@ READERS: dict[str, Callable[[DatasetSpec, Path | None], Dataset]] = {
 """How a named dataset is read, by its kind."""
 
 
-def _from_path(path: Path, columns: ColumnNames, on_error: OnError) -> Dataset:
+def _from_path(path: Path, columns: ColumnNames, on_error: OnError, reach: Reach | None) -> Dataset:
     if not path.exists():
         raise UserError(f"dataset path {path} does not exist")
     if not path.is_dir():
@@ -91,8 +108,10 @@ def _from_path(path: Path, columns: ColumnNames, on_error: OnError) -> Dataset:
         found = _usable(from_npz(str(path), path), on_error)
         return replace(found, continuous=continuous_columns(found.graphs.x))
     if (saved := saved_by_pyg(path)) is not None:
-        graphs = from_graphs(saved_graphs(saved), finite=False)
-        found = _usable(replace(graphs, name=str(path)), on_error)
+        graphs = saved_graphs(saved)
+        if len(graphs) == 1 and labels_nodes(graphs[0]):
+            return from_nodes(graphs[0], reach=reach, name=str(path))
+        found = _usable(replace(from_graphs(graphs, finite=False), name=str(path)), on_error)
         return replace(found, continuous=continuous_columns(found.graphs.x))
     if holds_rows(path):
         return read_dataset(path, columns, on_error)

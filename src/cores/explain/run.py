@@ -24,7 +24,9 @@ def explain_test_graphs(
     """What the model of a finished run kept of its first test graphs, and the class names."""
     trained = TrainedModel.load(out)
     config = trained.config
-    dataset = load_dataset(read_source(out), data_root, columns=read_columns(out))
+    dataset = load_dataset(
+        read_source(out), data_root, columns=read_columns(out), reach=config.network.reach
+    )
     check_data(out, dataset)
     test = split_dataset(dataset, config.split, config.parts).test
     graphs = dataset.graphs.subset(test[:count])

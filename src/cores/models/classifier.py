@@ -8,7 +8,7 @@ from cores.config import NetworkConfig
 from cores.config.models import NO_MESSAGES
 from cores.data.dataset import Dims
 from cores.models.encoder import Encoder
-from cores.models.network import GraphModel, pooled
+from cores.models.network import GraphModel, of_roots, pooled
 
 
 class Classifier(GraphModel):
@@ -24,11 +24,16 @@ class Classifier(GraphModel):
         super().__init__(dims)
         self.encoder = Encoder(dims, config, conv)
         self.pooling = config.pooling
-        self.head = xavier_linear(len(config.pooling) * config.hidden_dim, dims.num_classes)
+        self.rooted = dims.rooted
+        """Whether graphs are neighbourhoods of nodes: the readout is the node's embedding then."""
+        readouts = 1 if dims.rooted else len(config.pooling)
+        self.head = xavier_linear(readouts * config.hidden_dim, dims.num_classes)
 
     def logits(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
         """Class logits; a graph that lost all its nodes gets the bias alone."""
         h = self.embed(self.encoder, batch)  # [N, H]
+        if self.rooted:
+            return self.head(of_roots(h, batch))  # [B, K]
         return self.head(pooled(h, batch.batch, batch.num_graphs, self.pooling))  # [B, K]
 
 

@@ -89,7 +89,9 @@ def dial_curve(
     trained = TrainedModel.load(run).with_sets(alpha, score, per_class)
     config = trained.config
     lams = settings_of(trained, points)
-    data = load_dataset(read_source(run), data_root, columns=read_columns(run))
+    data = load_dataset(
+        read_source(run), data_root, columns=read_columns(run), reach=config.network.reach
+    )
     check_data(run, data)
     held_out = held_out_part(trained, data)
     check_held_out(run, held_out, data)

@@ -88,7 +88,9 @@ def train_folds(
     if (out / CONFIG).exists():
         raise UserError(f"{out} holds a run of its own; choose another `out`")
     if dataset is None:
-        dataset = load_dataset(config.dataset, data_root, columns=columns)
+        dataset = load_dataset(
+            config.dataset, data_root, columns=columns, reach=config.network.reach
+        )
     for fold in configs:  # what is wrong with one fold is told before the first is trained
         split_dataset(dataset, fold.split, fold.parts)
     if ranks.leads():

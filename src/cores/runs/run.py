@@ -81,7 +81,9 @@ def train_run(
         return _metrics(out)
     chosen_device = choose_device(device)
     if dataset is None:
-        dataset = load_dataset(config.dataset, data_root, columns=columns)
+        dataset = load_dataset(
+            config.dataset, data_root, columns=columns, reach=config.network.reach
+        )
     if config.spec.removes is not None:
         judges.judge_parts(dataset, config)  # the judge divides the graphs in its own way
         if judges.is_kept(dataset, config, chosen_device):
@@ -171,7 +173,9 @@ def evaluate_run(
     compared = load_others(out, trained, others) if others else []
     compared = [other.at(lam) for other in compared]
     if dataset is None:
-        data = load_dataset(read_source(out), data_root, columns=read_columns(out))
+        data = load_dataset(
+            read_source(out), data_root, columns=read_columns(out), reach=config.network.reach
+        )
         check_data(out, data)
     else:
         named = replace(columns or ColumnNames(), remembered=read_columns(out))
@@ -181,7 +185,9 @@ def evaluate_run(
     own = data.fingerprint == trained.schema.fingerprint  # then only its test part was held out
     if own:
         if dataset is not None:  # the parts may come from a column that is not named this time
-            data = load_dataset(dataset, data_root, columns=read_columns(out))
+            data = load_dataset(
+                dataset, data_root, columns=read_columns(out), reach=config.network.reach
+            )
         held_out = held_out_part(trained, data)
         if not all(torch.equal(held_out_part(other, data), held_out) for other in compared):
             raise UserError("`other` names a run with another test part; compare runs of one split")

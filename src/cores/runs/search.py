@@ -83,7 +83,7 @@ def search(
     """
     # What is wrong with these would be wrong in every trial.
     choose_device(device)
-    load_dataset(base.dataset, data_root, columns=columns)
+    load_dataset(base.dataset, data_root, columns=columns, reach=base.network.reach)
     study = _study(base, folder)
     _take_up(study, folder)
     open_trials: dict[RunConfig, Trial] = {}
@@ -148,7 +148,9 @@ def selection_score(run: Path, reward: RewardConfig, data_root: Path | None = No
     """
     trained = TrainedModel.load(run)
     config = trained.config
-    dataset = load_dataset(config.dataset, data_root, columns=read_columns(run))
+    dataset = load_dataset(
+        config.dataset, data_root, columns=read_columns(run), reach=config.network.reach
+    )
     data = PreparedData.of(dataset, config, choose_device("cpu"))
     balanced = training_settings(config, data).balanced
     graphs = data.part("selection")

@@ -74,7 +74,8 @@ class DataSchema:
     @property
     def dims(self) -> Dims:
         """What a network must know of the graphs."""
-        return Dims(len(self.feature_names), len(self.class_names), len(self.edge_feature_names))
+        names = self.feature_names, self.class_names, self.edge_feature_names
+        return Dims(*map(len, names), rooted=self.encoding.reach is not None)
 
 
 @dataclass(frozen=True)
@@ -297,7 +298,10 @@ def _check_schema(schema: DataSchema) -> None:
         and are_labels(labels)
     ):
         raise ValueError("there is not a label for every class")
-    counts = encoding.version, encoding.node_numbers, encoding.edge_numbers
+    counts = (
+        *(encoding.version, encoding.node_numbers, encoding.edge_numbers),
+        *(encoding.hops, encoding.fan_out),
+    )
     if encoding.kind not in ("graphs", "molecules") or any(
         type(count) is not int or count < 0 for count in counts
     ):
