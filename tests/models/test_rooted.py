@@ -96,6 +96,15 @@ def test_nothing_that_is_removed_reaches_the_classifier(dataset: Dataset, remova
     assert torch.equal(seen, model.classifier.logits(again))
 
 
+def test_the_random_control_keeps_the_root(dataset: Dataset) -> None:
+    config = RunConfig.from_settings({"model": "random", "network": {"hidden_dim": 8}})
+    model, batch = build_model(config, dataset.dims), everything(dataset)
+    for training in (False, True):
+        removed = model.train(training).prediction(batch).subgraph.removed_nodes
+        assert bool(removed.any())
+        assert not bool((removed & roots_of(batch)).any())
+
+
 def test_the_readout_is_the_embedding_of_the_root(dataset: Dataset) -> None:
     model, batch = network(dataset, "node"), everything(dataset)
     classifier = model.classifier

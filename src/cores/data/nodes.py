@@ -90,6 +90,7 @@ class NodeGraph:
         """Neighbourhoods with their features; the last column of a node says if it is the root."""
         edge_attr = self.record.get("edge_attr")
         source = self.record.edge_index[0][found.edge]
+        truth = {} if self.truth is None else self.truth.of(found, source)
         return GraphStore(
             x=torch.cat([self.record.x[found.node], found.is_root[:, None].float()], dim=1),
             edge_index=found.edge_index,
@@ -97,8 +98,9 @@ class NodeGraph:
             node_ptr=found.node_ptr,
             edge_ptr=found.edge_ptr,
             edge_attr=None if edge_attr is None else edge_attr[found.edge],
+            node_truth=truth.get("node_truth"),
+            edge_truth=truth.get("edge_truth"),
             node_id=found.node,
-            **({} if self.truth is None else self.truth.of(found, source)),
         )
 
     def neighbourhoods(self, roots: Int[Tensor, " roots"], reach: Reach) -> GraphStore:

@@ -74,8 +74,12 @@ class DataSchema:
     @property
     def dims(self) -> Dims:
         """What a network must know of the graphs."""
-        names = self.feature_names, self.class_names, self.edge_feature_names
-        return Dims(*map(len, names), rooted=self.encoding.reach is not None)
+        return Dims(
+            len(self.feature_names),
+            len(self.class_names),
+            len(self.edge_feature_names),
+            rooted=self.encoding.reach is not None,
+        )
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """A control: a random part of every graph, and nothing is chosen."""
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch_geometric.data import Batch
