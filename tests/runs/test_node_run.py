@@ -73,13 +73,15 @@ def test_there_is_a_record_for_every_node(run: Path, graph_file: Path) -> None:
     assert {record["prediction"] for record in records} <= {0, 1}
 
 
-def test_the_run_is_measured_again(run: Path) -> None:
+def test_the_run_is_measured_again(run: Path, graph_file: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("cores.training.judge.EPOCHS", 2)
         patch.setattr("cores.training.judge.FEWEST_EPOCHS", 2)
         metrics = evaluate_run(run, device="cpu", explanations=True)
+        named = evaluate_run(run, dataset=str(graph_file), device="cpu")
     saved = json.loads((run / "metrics.json").read_text())
-    assert metrics["accuracy"] == saved["accuracy"]
+    assert metrics["accuracy"] == named["accuracy"] == saved["accuracy"]
+    assert named["test_graphs"] == 6  # not those that it was trained on
     assert metrics["comprehensiveness"] is not None
 
 

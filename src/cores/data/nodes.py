@@ -15,6 +15,7 @@ from cores.data.encoding import ROOT, Encoding
 from cores.data.inputs.stored import StoredRows, raw_graphs
 from cores.data.lists import continuous_columns, given_labels, numbered_classes, read_graphs
 from cores.errors import UserError
+from cores.files.limits import MEMORY, told_size
 from cores.graphs.neighbourhoods import CHUNK, LargeGraph, Neighbourhoods
 from cores.graphs.store import GraphStore
 
@@ -88,7 +89,12 @@ class NodeGraph:
 
     def store(self, found: Neighbourhoods, y: Int[Tensor, " roots"]) -> GraphStore:
         """Neighbourhoods with their features; the last column of a node says if it is the root."""
-        edge_attr = self.record.get("edge_attr")
+        edge_attr, columns = self.record.get("edge_attr"), self.record.x.size(1) + 1
+        size = 4 * len(found.node) * columns
+        told = f"{len(found.node)} nodes with {columns} columns need {told_size(size)}"
+        MEMORY.check(
+            size, f"the neighbourhoods, lower network.fan_out to make them smaller: {told}"
+        )
         source = self.record.edge_index[0][found.edge]
         truth = {} if self.truth is None else self.truth.of(found, source)
         return GraphStore(

@@ -142,9 +142,9 @@ def labelled_graphs(
 ) -> Dataset:
     """The graphs of an input with a model's columns and its own numbers of the classes."""
     name = canonical_name(source)
-    named = None
-    if name in (*DATASETS, *REGISTERED):
-        named = load_dataset(name, data_root, reach=schema.encoding.reach)
+    named, reach = None, schema.encoding.reach
+    if name in (*DATASETS, *REGISTERED) or (reach is not None and saved_by_pyg(Path(name))):
+        named = load_dataset(name, data_root, reach=reach)  # of a graph, the nodes of its masks
     if named is not None and named.feature_names == schema.feature_names:
         # Read as it is: it may know its ground truth.
         graphs, labels, unusable = named.graphs, plain_labels(named), None
