@@ -24,7 +24,7 @@ from cores.runs.predictor import PredictOptions, Predictor
 from cores.runs.table import Table
 
 FEWEST_RUNS = 2
-"""That must have a group for its line."""
+"""That must have a group for its line, where there are as many."""
 
 
 def kept_of(run: Path, predicted: str, smarts: str | None, data_root: Path | None) -> Kept:
@@ -78,7 +78,9 @@ def main() -> None:
             groups[name].append((part, kept))
     rows = [line("all atoms", [(kept.all, kept) for kept in found])]
     for parts in (elements, groups):
-        known = {name: each for name, each in parts.items() if len(each) >= FEWEST_RUNS}
+        known = {
+            name: each for name, each in parts.items() if len(each) >= min(FEWEST_RUNS, len(found))
+        }
         frequent = sorted(known, key=lambda name: -sum(part.molecules for part, _ in known[name]))
         rows += [line(name, known[name]) for name in frequent[: options.most]]
     print(Table(["part", "molecules", "share kept", "lift"], rows).markdown())

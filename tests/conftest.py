@@ -4,11 +4,16 @@ import json
 import os
 import shutil
 import signal
+import sys
+import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import jaxtyping
+import psutil
 import pytest
 import torch
 from jaxtyping import install_import_hook
@@ -102,7 +107,13 @@ def molecule_dial_run(molecule_file: Path, tmp_path_factory: pytest.TempPathFact
     return _drawn_dial(str(molecule_file), tmp_path_factory.mktemp("dial") / "molecules")
 
 
-def _drawn_dial(source: str, run: Path) -> Path:
+@pytest.fixture(scope="session")
+def edge_dial_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same of a model that removes edges alone, on generated motifs."""
+    return _drawn_dial("motifs", tmp_path_factory.mktemp("dial") / "edges", "cores-edge")
+
+
+def _drawn_dial(source: str, run: Path, name: str = "cores-node") -> Path:
     """A model with a dial whose weights are drawn.
 
     Two epochs of training would leave a policy that keeps everything.
@@ -119,7 +130,7 @@ def _drawn_dial(source: str, run: Path) -> Path:
 
     small = {"network": {"hidden_dim": 8, "num_layers": 1}, "reward": {"dial": True}}
     dataset = load_dataset(source)
-    config = preset_config(dataset.name, "cores-node", "gin", "default", small)
+    config = preset_config(dataset.name, name, "gin", "default", small)
     device = torch.device("cpu")
     data = PreparedData.of(dataset, config, device)
     schema = DataSchema.of(data.dataset)
@@ -129,14 +140,21 @@ def _drawn_dial(source: str, run: Path) -> Path:
     part, policy = data.part("calibration"), model.policy
     with torch.no_grad():
         policy.encoder.input.weight[:, -1] = 0.0  # lambda, which the head alone shall see
-        policy.node_head.weight.normal_()
-        policy.node_head.weight[0, -1] = 0.0
-        policy.node_head.bias.zero_()
+        removes_edges = policy.removal == "edge"
+        head = policy.edge_head if removes_edges else policy.node_head
+        head.weight.normal_()
+        head.weight[0, -1] = 0.0
+        head.bias.zero_()
+        if removes_edges:  # the last number of an edge is lambda, once from each end
+            policy.edge_mixer.weight[:, -1] = 0.0
+            policy.edge_mixer.weight[-1] = 0.0
+            policy.edge_mixer.weight[-1, -1] = 0.5
+            policy.edge_mixer.bias[-1] = 0.0
         (batch,) = part.batches(len(part))
         logits = policy(batch)
-        policy.node_head.weight /= logits.std()
-        policy.node_head.weight[0, -1] = -3.0
-        policy.node_head.bias.fill_(1.5 - float((logits / logits.std()).median()))
+        head.weight /= logits.std()
+        head.weight[0, -1] = -3.0
+        head.bias.fill_(1.5 - float((logits / logits.std()).median()))
     trained = TrainedModel(
         *(config, schema, model, calibrate(model, part), data.split.test),
         calibrate_dial(model, part),
@@ -170,27 +188,122 @@ def browser() -> Iterator[Any]:
         started.close()
 
 
+@pytest.fixture(scope="session")
+def hard_to_read() -> Callable[[Any], list[str]]:
+    """Tells what axe-core finds wrong with a page: contrast, names of controls, headings."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    def found(page: Any) -> list[str]:
+        checked = Axe().run(page).response
+        assert any(each["id"] == "color-contrast" for each in checked["passes"])
+        return [
+            f"{each['id']}: {each['nodes'][0]['html'][:200]}"
+            for each in checked["violations"]
+            if each["impact"] in ("serious", "critical")
+        ]
+
+    return found
+
+
 @pytest.fixture
-def killed() -> Callable[[Callable[[], object]], None]:
-    """Does something in a copy of this process, which must be killed (SIGKILL) before its end.
+def begun() -> Iterator[Callable[[Callable[[], object]], psutil.Process]]:
+    """Begins something in a copy of this process; a status that it gives is the copy's.
 
     A copy has imported everything already: that takes most of the time of a new process.
     """
+    children: list[psutil.Process] = []
 
-    def until_killed(action: Callable[[], object]) -> None:
+    def begin(action: Callable[[], object]) -> psutil.Process:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of threads; the copy needs none
             child = os.fork()
         if child == 0:
+            status = 1
             try:
-                action()
+                found = action()
+                status = found if isinstance(found, int) else 0
+            except BaseException:
+                traceback.print_exc()
             finally:
-                os._exit(1)
-        _, status = os.waitpid(child, 0)
-        assert os.WIFSIGNALED(status), "it came to its end"
-        assert os.WTERMSIG(status) == signal.SIGKILL
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(status)
+        children.append(psutil.Process(child))
+        return children[-1]
+
+    yield begin
+    for child in children:
+        if child.is_running():  # a test that failed did not end it
+            child.kill()
+
+
+@pytest.fixture
+def killed(
+    begun: Callable[[Callable[[], object]], psutil.Process],
+) -> Callable[[Callable[[], object]], None]:
+    """Does something in a copy of this process, which must be killed (SIGKILL) before its end."""
+
+    def until_killed(action: Callable[[], object]) -> None:
+        assert begun(action).wait() == -signal.SIGKILL, "it came to its end"
 
     return until_killed
+
+
+@pytest.fixture
+def few_motifs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The generated dataset with a fifth of its graphs, for tests that need not learn much.
+
+    Processes that are started, not copied, have all of them.
+    """
+    from cores.data import datasets
+    from cores.data.synthetic import ba_motifs
+
+    monkeypatch.setattr(datasets, "ba_motifs", partial(ba_motifs, num_graphs=200))
+
+
+@pytest.fixture
+def short_judge(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A judge that learns for one epoch, and a cache of its own."""
+    from cores.training import judge
+
+    monkeypatch.setattr(judge, "EPOCHS", 1)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def unchecked() -> Iterator[None]:
+    """No checks of shapes and types, for long trainings; shorter ones call the same with them."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture
+def runs_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many runs one after the other in this process: a new one takes longer to start than they."""
+    from cores.runs import runner, search
+
+    def in_this_process(
+        items: Iterable[Any], job: Callable[[Any], str | None], workers: int
+    ) -> Iterator[tuple[Any, str | None]]:
+        for item in items:
+            yield item, job(item)
+
+    for module in (runner, search):
+        monkeypatch.setattr(module, "in_processes", in_this_process)
+
+
+@pytest.fixture
+def ask(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Gives the command line's status, and what it printed to standard output and error."""
+    from cores.__main__ import main
+
+    def ask(*arguments: object) -> tuple[int, str, str]:
+        status = main([str(argument) for argument in arguments])
+        printed = capsys.readouterr()
+        return status, printed.out, printed.err
+
+    return ask
 
 
 @pytest.fixture

@@ -55,17 +55,14 @@ def shortened(code: str) -> str:
 
 
 @pytest.fixture
-def work(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def work(short_judge: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """An empty folder in which every training, the judge's too, ends after a moment."""
     from cores import estimator
-    from cores.training import judge
 
     def by_size(graphs: int) -> dict[str, Any]:
         return {"training": {"epochs": EPOCHS, "batch_size": 32}}
 
     monkeypatch.setattr(estimator, "own_data_settings", by_size)
-    monkeypatch.setattr(judge, "EPOCHS", EPOCHS)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = tmp_path / "work"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -117,6 +114,7 @@ def test_commands_stand_in_blocks_that_are_tested() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("unchecked")
 def test_the_blocks_of_the_python_tutorial_run_one_after_the_other(work: Path) -> None:
     names: dict[str, Any] = {"__name__": "tutorial"}
     for code in blocks(page("tutorial_python"), "python"):

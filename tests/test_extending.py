@@ -46,9 +46,9 @@ def test_a_model_of_ones_own_trains_with_its_own_settings(
 def test_a_model_of_ones_own_stands_in_the_tables_of_commands(
     scripts: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Trained in worker processes, which import the script themselves."""
+    """Trained in a worker process, which imports the scripts itself."""
     command = ["--import", "rings.py", "--import", "deep_set.py", "--models", "gnn,deep-set"]
-    command += ["--device", "cpu", "--workers", "2"]
+    command += ["--device", "cpu"]
     reproduce = ["reproduce", "comparison-gin", "--datasets", "rings", "--splits", "1"]
     assert main([*reproduce, "--quick", "--out", "all", *command]) == 0
     assert "Deep Set" in capsys.readouterr().out

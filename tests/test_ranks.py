@@ -124,12 +124,14 @@ def motifs() -> Dataset:
 
 @pytest.fixture
 def steady(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An Adam that does not amplify rounding.
+    """A training that does not amplify rounding, whatever its seed.
 
     The gradient of a bias before a batch norm is nothing but rounding; Adam divides it by its size
-    plus 1e-8, and makes steps of a good length along it.
+    plus 1e-8, and makes steps of a good length along it. The input of a ReLU may be zero but for
+    rounding, and then rounding decides whether a gradient passes.
     """
     monkeypatch.setattr(optimizer, "Adam", partial(Adam, eps=1e-3))
+    monkeypatch.setattr(torch, "relu_", torch.nn.functional.softplus)
 
 
 @contextmanager
@@ -197,8 +199,8 @@ PAPER = {
         ("mlp", {"network": {"batch_norm": False}}),
         ("cores-node", {"network": {"dropout": 0.1}}),
         ("cores-node", PAPER),
-        ("cores-edge", {"seed": 2}),  # at seed 0 a ReLU sits at 0 but for rounding
-        ("cores-both", {"seed": 2}),
+        ("cores-edge", {}),
+        ("cores-both", {}),
     ],
 )
 @pytest.mark.usefixtures("steady")

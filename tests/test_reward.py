@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from cores.reward import (
     conformal_reward,
     performance_reward,
+    pieces_penalty,
     sparsity_reward,
     squared_sparsity_reward,
 )
@@ -90,3 +91,9 @@ def test_the_square_of_the_sparsity_reward_is_less_where_much_is_kept() -> None:
     exponent = torch.log(torch.tensor(0.05)) / torch.log(torch.tensor(0.5))
     expected = [1.0, 0.95**2, float(1 - 0.9**exponent) ** 2, 0.0]
     assert squared_sparsity_reward(kept, 0.5).tolist() == pytest.approx(expected, abs=1e-6)
+
+
+@given(st.lists(st.integers(0, 9), min_size=1), st.integers(1, 4))
+def test_only_pieces_beyond_those_allowed_are_penalised(pieces: list[int], most: int) -> None:
+    penalty = pieces_penalty(torch.tensor(pieces), torch.full((len(pieces),), 10), most)
+    assert penalty.tolist() == pytest.approx([max(0, each - most) / 10 for each in pieces])

@@ -30,7 +30,7 @@ from rdkit import Chem
 
 import cores.cli.settings
 import cores.paper.command
-import cores.runs.compare
+import cores.runs.series
 import cores.training.judge
 from cores import cli
 from cores.cli.command import Command, CommandParser
@@ -180,7 +180,7 @@ def small_world(scratch: Path) -> Iterator[None]:
     world = {"CORES_DATA": str(scratch / "data"), "XDG_CACHE_HOME": str(scratch / "cache")}
     with (
         patch.dict(os.environ, {**world, "NO_COLOR": "1", "COLUMNS": "100"}),
-        patch.object(cores.runs.compare, "run_all", _not_trained),
+        patch.object(cores.runs.series, "run_all", _not_trained),
         patch.object(cores.paper.command, "_run_all"),
         patch.object(cores.training.judge, "EPOCHS", 2),
         # Takes most of the time that a command needs to begin.

@@ -38,9 +38,10 @@ def measured_runs(
 def _as_measured(run: RunConfig, target: str) -> RunConfig:
     if run.preset not in EARLIER or not run.spec.has_policy:
         return run
-    settings = merged(run.settings, EARLIER[run.preset])
+    own = run.settings
+    settings = merged(own, EARLIER[run.preset])
     if target in ABLATIONS:  # what it varies is its own
-        ablation, reward = ABLATIONS[target], run.settings["reward"]
-        varied = {name: reward[name] for name in (*ablation.fixed, ablation.setting)}
+        ablation = ABLATIONS[target]
+        varied = {name: own["reward"][name] for name in (*ablation.fixed, ablation.setting)}
         settings = merged(settings, {"reward": varied})
     return RunConfig.from_settings(settings)

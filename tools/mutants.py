@@ -31,13 +31,16 @@ STATE, HARMLESS = ROOT / "mutants.jsonl", ROOT / "docs" / "mutants.md"
 GRAPHS = ("tests/graphs", "tests/models/test_policy.py", "tests/models/test_network.py")
 SUBGRAPHS = ("tests/graphs/test_subgraphs.py", "tests/evaluation/test_explanations.py")
 STACKED = ("tests/training/test_stacked.py", "tests/training/test_updates.py")
-ALGORITHM = ("tests/training/test_bilevel.py", "tests/training/test_balance.py")
+ALGORITHM = (
+    *("tests/training/test_rewards.py", "tests/training/test_bilevel.py"),
+    "tests/training/test_balance.py",
+)
 ROLES = "tests/runs/test_roles.py"
 _INTERRUPTED = "tests/runs/test_cores_run.py::test_an_interrupted_run_goes_on_to_the_same_bytes"
-RESUMED = (f"{_INTERRUPTED}[default-5]", f"{_INTERRUPTED}[paper-3]")
+RESUMED = (f"{_INTERRUPTED}[default]", f"{_INTERRUPTED}[paper]")
 TESTS: dict[str, tuple[str, ...]] = {
     "conformal": ("tests/test_conformal.py", "tests/evaluation/test_sets.py"),
-    "reward": ("tests/test_reward.py", "tests/training/test_bilevel.py"),
+    "reward": ("tests/test_reward.py", "tests/training/test_rewards.py"),
     "graphs/ahead": ("tests/graphs/test_ahead.py",),
     "graphs/batches": ("tests/graphs/test_batches.py", *GRAPHS),
     "graphs/masks": ("tests/graphs/test_masks.py", *GRAPHS),

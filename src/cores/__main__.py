@@ -4,17 +4,20 @@ import sys
 from collections.abc import Sequence
 
 from cores import cli
+from cores.cli.interrupts import ignore_interrupts, single_interrupt
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit status."""
-    try:  # importing takes a moment, in which Ctrl-C may come
-        from cores.cli.commands import COMMANDS
-        from cores.paper.command import REPRODUCE
-    except KeyboardInterrupt:
-        print("cores: interrupted; nothing is lost", file=sys.stderr)
-        return 130
-    return cli.main(sys.argv[1:] if arguments is None else arguments, (*COMMANDS, REPRODUCE))
+    with single_interrupt(at_exit=arguments is None):
+        try:  # importing takes a moment, in which Ctrl-C may come
+            from cores.cli.commands import COMMANDS
+            from cores.paper.command import REPRODUCE
+        except KeyboardInterrupt:
+            ignore_interrupts()
+            print("cores: interrupted; nothing is lost", file=sys.stderr)
+            return 130
+        return cli.main(sys.argv[1:] if arguments is None else arguments, (*COMMANDS, REPRODUCE))
 
 
 if __name__ == "__main__":

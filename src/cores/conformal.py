@@ -148,3 +148,26 @@ def p_values(
     smaller = torch.searchsorted(ordered, scores.contiguous())  # [B, K] scores below
     n = len(ordered)
     return (1 + n - smaller) / (n + 1)
+
+
+def residual_scores(
+    values: Float[Tensor, " graphs"], targets: Float[Tensor, " graphs"]
+) -> Float[Tensor, " graphs"]:
+    """s(x, y) = |y - f(x)|: the score of Eq. (3) where a number is predicted (Lei et al. 2018).
+
+    >>> residual_scores(torch.tensor([1.0, 2.0]), torch.tensor([1.5, 0.0]))
+    tensor([0.5000, 2.0000])
+    """
+    return (targets - values).abs()
+
+
+def prediction_intervals(
+    values: Float[Tensor, " graphs"], q_hat: Float[Tensor, ""]
+) -> Float[Tensor, "graphs 2"]:
+    """C(x) = {y : |y - f(x)| <= q-hat}, Eq. (3) for numbers: the lower and the upper end.
+
+    >>> prediction_intervals(torch.tensor([1.0, 2.0]), torch.tensor(0.5))
+    tensor([[0.5000, 1.5000],
+            [1.5000, 2.5000]])
+    """
+    return torch.stack([values - q_hat, values + q_hat], dim=-1)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from cores.config import RunConfig, merged
 from cores.config.models import MODELS
 from cores.config.names import with_current_names
 from cores.config.presets import own_data_settings
+from cores.config.run import AskedTask
 from cores.data.dataset import Dataset, checked, numbered
 from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ColumnNames
@@ -30,7 +31,9 @@ from cores.data.lists import (
 )
 from cores.data.nodes import NodeGraph, from_nodes, given_parts, node_labels
 from cores.data.raw import Parsed
+from cores.data.targets import as_targets, target_problem
 from cores.errors import UserError
+from cores.evaluation.metrics import r2
 from cores.evaluation.predictions import Predictions, predict
 from cores.explain.explanation import Explanation, explanations
 from cores.files import locked, make_folder, write_json
@@ -105,9 +108,11 @@ class Cores:
             ``tune``; where the calibration graphs are too few, ``fit`` warns and the dial stands
             where it stands without this argument: where it seemed best in training, without a
             promise.
+        task: ``"classification"``, ``"regression"`` for numbers, or ``"auto"``, which takes more
+            than 20 different labels that are not whole for numbers.
 
     Attributes:
-        classes_: The labels, as they were given.
+        classes_: The labels, as they were given; numbers have none.
         metrics_: What was measured on the test part that ``fit`` sets aside, and what that says, in
             sentences (``"verdicts"``).
         network_: The trained PyTorch module; it takes PyG graphs with unscaled features.
@@ -130,6 +135,7 @@ class Cores:
         judge: bool = True,
         settings: Mapping[str, Any] | None = None,
         max_loss: Real | None = None,
+        task: str = "auto",
     ) -> None:
         self.removal = removal
         self.conv = conv
@@ -142,6 +148,7 @@ class Cores:
         self.judge = judge
         self.settings = settings
         self.max_loss = max_loss
+        self.task = task
 
     def fit(
         self,
@@ -162,7 +169,8 @@ class Cores:
             validation: Labelled graphs, or graphs and their labels, by which weights are selected.
         """
         if isinstance(graphs, str | Path):
-            graphs = load_dataset(graphs, reach=self._config(1).network.reach)
+            reach = self._config(1).network.reach
+            graphs = load_dataset(graphs, task=self._asked_task, reach=reach)
             if graphs.unusable is not None and graphs.unusable.count:
                 count = graphs.unusable.count
                 message = f"{count} rows could not be used: {graphs.unusable}"
@@ -171,8 +179,8 @@ class Cores:
             if validation is not None:
                 raise UserError("`val_mask` names the nodes of validation; leave `validation` out")
             reach = self._config(1).network.reach
-            graphs, y = from_nodes(graphs, y, reach=reach), None
-        dataset, selection = _with_validation(graphs, y, validation)
+            graphs, y = from_nodes(graphs, y, reach=reach, task=self._asked_task), None
+        dataset, selection = _with_validation(graphs, y, validation, self._asked_task)
         if _is_one_way(dataset.graphs):
             warnings.warn(
                 "every edge has one direction, and messages go that way only; for undirected "
@@ -234,18 +242,21 @@ class Cores:
         return self._take(tuned)
 
     def predict(self, graphs: Graphs, lam: Setting | None = None) -> NDArray[Any]:
-        """The predicted label of every graph.
+        """The predicted label of every graph, or the number.
 
         Args:
             graphs: The graphs to predict.
             lam: Setting of a model with a dial, from 0, which keeps least, to 1, in steps of 0.05;
                 None takes the one that was chosen when it was trained.
         """
+        if self._trained.task == "regression":
+            return _predictions(self._trained.at(lam), graphs)[1].probs[:, 0].numpy()
         chosen = self.predict_proba(graphs, lam).argmax(axis=1)
         return self.classes_[chosen]
 
     def predict_proba(self, graphs: Graphs, lam: Setting | None = None) -> NDArray[np.float32]:
         """Probability of every class, in the order of ``classes_``; [graphs, classes]."""
+        self._trained.need_classes("predict_proba")
         return _predictions(self._trained.at(lam), graphs)[1].probs.numpy()
 
     def predict_set(
@@ -269,14 +280,40 @@ class Cores:
             lam: Setting of a model with a dial; the promise holds at every one.
         """
         trained = self._trained.at(lam)
+        trained.need_classes("predict_set (numbers have predict_interval)")
         _, predictions = _predictions(trained, graphs)
         sets = _sets(trained, predictions, alpha, score, per_class)
         if sets is None:
-            raise UserError("the model has no calibration part; fit it with parts.calibration > 0")
+            raise UserError(_UNCALIBRATED)
         return [
             [label for label, inside in zip(self._labels, row, strict=True) if inside]
             for row in sets.tolist()
         ]
+
+    def predict_interval(
+        self, graphs: Graphs, alpha: float = 0.1, lam: Setting | None = None
+    ) -> NDArray[np.float32]:
+        """An interval per graph that misses the true number at most a share ``alpha`` of the time.
+
+        The promise is that of :meth:`predict_set`. Where there were too few calibration graphs for
+        ``alpha``, the intervals have no ends.
+
+        Args:
+            graphs: The graphs to predict.
+            alpha: Error rate.
+            lam: Setting of a model with a dial.
+
+        Returns:
+            Lower and upper ends; [graphs, 2].
+        """
+        trained = self._trained.at(lam)
+        if trained.task != "regression":
+            raise UserError("predict_interval is for numbers; classes have predict_set")
+        _, predictions = _predictions(trained, graphs)
+        intervals = _sets(trained, predictions, alpha, None, None)
+        if intervals is None:
+            raise UserError(_UNCALIBRATED)
+        return intervals.numpy()
 
     def explain(
         self, graphs: Graphs, alpha: float = 0.1, lam: Setting | None = None
@@ -288,9 +325,9 @@ class Cores:
         return list(explanations(store, predictions, self._labels, sets))
 
     def score(self, graphs: Graphs, y: Labels = None, lam: Setting | None = None) -> float:
-        """Accuracy on labelled graphs, or on a graph's labelled nodes.
+        """Accuracy on labelled graphs; where numbers are predicted, R2.
 
-        Those of its ``test_mask``, where it has one.
+        Of a graph whose nodes are classified, those of its ``test_mask`` count, where it has one.
         """
         if _is_node_graph(graphs) and self._trained.schema.encoding.reach is not None:
             return self._score_nodes(graphs, y, lam)
@@ -302,6 +339,12 @@ class Cores:
         predicted = self.predict(graphs, lam).tolist()
         if len(labels) != len(predicted):
             raise UserError(f"`y` has {len(labels)} labels for {len(predicted)} graphs")
+        if self._trained.task == "regression":
+            for number, label in enumerate(labels):
+                if (problem := target_problem(label)) is not None:
+                    raise UserError(f"graph {number} {problem}")
+            found = r2(torch.tensor(predicted)[:, None], as_targets(labels))
+            return float("nan") if found is None else found
         for label in labels:
             if label not in self._labels:
                 known = ", ".join(map(repr, self._labels))
@@ -362,6 +405,7 @@ class Cores:
             seed=config.seed,
             device=device,
             settings=_settings_of(config),
+            task=config.task,
         )
         model.metrics_ = read_metrics(out / METRICS) if (out / METRICS).exists() else {}
         model._card = read_card(out)  # what it was trained on, nobody else knows
@@ -405,12 +449,14 @@ class Cores:
 
     def __sklearn_tags__(self) -> Any:
         """What scikit-learn must know of this estimator; only scikit-learn asks."""
-        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
+        from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags
 
+        numbers = self._predicts_numbers
         return Tags(
-            estimator_type="classifier",
+            estimator_type="regressor" if numbers else "classifier",
             target_tags=TargetTags(required=False),
-            classifier_tags=ClassifierTags(),
+            classifier_tags=None if numbers else ClassifierTags(),
+            regressor_tags=RegressorTags() if numbers else None,
             input_tags=InputTags(two_d_array=False),
         )
 
@@ -419,7 +465,7 @@ class Cores:
         if model not in MODELS:
             raise UserError(f"`removal` is node, edge, both or None, got {self.removal!r}")
         settings = with_current_names(self.settings or {})
-        for name in ("conv", "seed"):
+        for name in ("conv", "seed", "task"):
             if name in settings:
                 raise UserError(f"`settings` names {name}; give it as the argument `{name}`")
         seed = _python_number(self.seed)
@@ -441,6 +487,7 @@ class Cores:
         given: dict[str, Any] = {
             "conv": self.conv,
             "seed": seed,
+            "task": self._asked_task,
             "training": {name: value for name, value in epochs.items() if value is not None},
             "reward": {name: value for name, value in reward.items() if value is not None},
         }
@@ -449,7 +496,8 @@ class Cores:
     def _take(self, trained: TrainedModel) -> "Cores":
         self._fitted = trained
         self.network_ = trained.model
-        self.classes_ = np.array(trained.schema.labels)
+        if trained.task == "classification":
+            self.classes_ = np.array(trained.schema.labels)
         self.n_features_in_ = trained.schema.dims.num_features
         return self
 
@@ -460,8 +508,23 @@ class Cores:
         return self._fitted
 
     @property
+    def _asked_task(self) -> AskedTask:
+        if self.task not in get_args(AskedTask):
+            known = ", ".join(get_args(AskedTask))
+            raise UserError(f"`task` is one of {known}, got {self.task!r}")
+        return cast(AskedTask, self.task)
+
+    @property
+    def _predicts_numbers(self) -> bool:
+        fitted = getattr(self, "_fitted", None)
+        return self.task == "regression" if fitted is None else fitted.task == "regression"
+
+    @property
     def _labels(self) -> tuple[Any, ...]:
         return self._trained.schema.labels
+
+
+_UNCALIBRATED = "the model has no calibration part; fit it with parts.calibration > 0"
 
 
 def _predictions(trained: TrainedModel, graphs: Graphs) -> tuple[GraphStore, Predictions]:
@@ -493,7 +556,7 @@ def _python_number(value: Any) -> Any:
 
 def _settings_of(config: RunConfig) -> dict[str, Any]:
     """The settings that differ from the defaults and are no arguments of the constructor."""
-    arguments = ("dataset", "conv", "preset", "split", "seed")
+    arguments = ("dataset", "conv", "preset", "split", "seed", "task")
     found = {name: value for name, value in config.changes.items() if name not in arguments}
     if config.removal is None and config.model != "gnn":
         found["model"] = config.model
@@ -510,18 +573,19 @@ def _with_validation(
     graphs: Graphs,
     y: Labels,
     validation: Graphs | None,
+    task: AskedTask = "auto",
 ) -> tuple[Dataset, torch.Tensor | None]:
     """One dataset of both, and the positions of the validation graphs in it."""
     if validation is None:
-        return checked(from_graphs(graphs, y)), None
+        return checked(from_graphs(graphs, y, task=task)), None
     others, labels = validation, None
     if isinstance(validation, tuple) and len(validation) == 2 and not _is_graph(validation[0]):
         others, labels = validation
     if isinstance(others, str | Path):
-        others = load_dataset(others)
+        others = load_dataset(others, task=task)
     first, known = _with_labels(graphs, y, "graphs")
     second, added = _with_labels(others, labels, "validation")
-    dataset = from_graphs(_alike(first, second), known + added)
+    dataset = from_graphs(_alike(first, second), known + added, task=task)
     if isinstance(graphs, Dataset):
         if graphs.given_parts:
             raise UserError("the split column gives the parts; leave `validation` out")

@@ -63,3 +63,60 @@ def conformal_reward(
     sure = scale * (lam * performance + (1 - lam) * sparsity)
     unsure = performance / size.clamp(min=1)
     return torch.where(covered, torch.where(size == 1, sure, unsure), -sparsity)
+
+
+def value_performance_reward(
+    error: Float[Tensor, " graphs"], tolerance: float
+) -> Float[Tensor, " graphs"]:
+    """R_p of a predicted number: 1 - |error| / (2 tolerance), in [0, 1].
+
+    R_p of two classes, the probability of the true one, is above one half exactly where the
+    prediction is right; so is this one, where right means within the tolerance.
+
+    >>> value_performance_reward(torch.tensor([0.0, -0.5, 3.0]), tolerance=0.5)
+    tensor([1.0000, 0.5000, 0.0000])
+    """
+    return (1 - error.abs() / (2 * tolerance)).clamp(min=0)
+
+
+def interval_reward(
+    error: Float[Tensor, " graphs"],
+    sparsity: Float[Tensor, " graphs"],
+    half_width: Float[Tensor, ""] | Float[Tensor, " graphs"],
+    tolerance: float,
+    lam: float | Float[Tensor, " graphs"],
+    scale: float = 1.0,
+) -> Float[Tensor, " graphs"]:
+    """R, Eq. (7), where a number is predicted: the set C(G_s) is an interval.
+
+    Its size |C| is counted in tolerances: it is sure where it reaches no farther than the tolerance
+    to either side, and a narrower one tells nobody more. Right: the interval holds the target, a
+    narrow one widened to the tolerance.
+
+    >>> error, sparsity = torch.tensor([0.0, 0.2, 0.8]), torch.tensor([0.5, 0.5, 0.5])
+    >>> interval_reward(error, sparsity, torch.tensor(0.1), tolerance=0.4, lam=0.5)
+    tensor([ 0.7500,  0.6250, -0.5000])
+    >>> interval_reward(error, sparsity, torch.tensor(0.8), tolerance=0.4, lam=0.5)
+    tensor([0.5000, 0.3750, 0.0000])
+    """
+    performance = value_performance_reward(error, tolerance)
+    size = (half_width / tolerance).clamp(min=1)  # |C(G_s)|
+    covered = error.abs() <= size * tolerance  # y in C(G_s)
+    sure = scale * (lam * performance + (1 - lam) * sparsity)
+    return torch.where(covered, torch.where(size <= 1, sure, performance / size), -sparsity)
+
+
+def pieces_penalty(
+    pieces: Int[Tensor, "*samples graphs"],
+    num_nodes: Int[Tensor, " graphs"],
+    most: int = 1,
+) -> Float[Tensor, "*samples graphs"]:
+    """Pieces of a kept part beyond so many, as a share of the graph's nodes, in [0, 1).
+
+    A share, as the kept ratio is one: in a graph of any size a piece too many costs as much as a
+    node that is kept.
+
+    >>> pieces_penalty(torch.tensor([1, 3, 0]), torch.tensor([4, 10, 2]))
+    tensor([0.0000, 0.2000, 0.0000])
+    """
+    return (pieces - most).clamp(min=0) / num_nodes.clamp(min=1)

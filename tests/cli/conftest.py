@@ -1,19 +1,26 @@
-"""Asking the program in this process, as a shell would."""
+"""Runs that fail."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from cores.__main__ import main
+from cores.config import RunConfig
+from cores.errors import UserError
+from cores.runs import run
 
 
 @pytest.fixture
-def ask(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """Gives the command line's status, and what it printed to standard output and error."""
+def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Lets every run of a model fail."""
+    train = run.train_run
 
-    def ask(*arguments: object) -> tuple[int, str, str]:
-        status = main([str(each) for each in arguments])
-        printed = capsys.readouterr()
-        return status, printed.out, printed.err
+    def fail(model: str) -> None:
+        def train_others(config: RunConfig, *arguments: Any, **options: Any) -> dict[str, Any]:
+            if config.model == model:
+                raise UserError("no luck")
+            return train(config, *arguments, **options)
 
-    return ask
+        monkeypatch.setattr(run, "train_run", train_others)
+
+    return fail

@@ -10,36 +10,21 @@ import numpy as np
 import pytest
 
 from cores.cli.display import print_table
-from cores.config import RunConfig
 from cores.data.synthetic import ba_motifs
 from cores.explain import comparison, peers
 from cores.explain.comparison_rows import COLUMNS, METRICS, faithfulness_table, summary_table
 from cores.explain.methods import METHODS
-from cores.runs.run import train_run
-from cores.runs.runner import Outcome, run_folder
 from cores.runs.table import Table
-from cores.training import judge as judges
 
 Ask = Callable[..., tuple[int, str, str]]
 
 
-def run_here(configs: list[RunConfig], out: Path, **options: Any) -> list[Outcome]:
-    """The runs in this process: a new one would take longer than they do."""
-    outcomes = []
-    for config in configs:
-        train_run(config, run_folder(out, config), device=options["device"], resume=True)
-        outcomes.append(Outcome(config, run_folder(out, config)))
-        options["done"](outcomes[-1])
-    return outcomes
-
-
 @pytest.fixture
-def arguments(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[object]:
+def arguments(
+    runs_here: None, short_judge: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> list[object]:
     """A comparison of a moment on thirty graphs with ground truth."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr(judges, "EPOCHS", 1)
-    monkeypatch.setattr(comparison, "run_all", run_here)
     for name in ("GNN_EPOCHS", "PG_EPOCHS", "PG_GRAPHS", "PERMUTATIONS"):
         monkeypatch.setattr(peers, name, 2)
     write_graphs(tmp_path / "motifs.npz", truth=True)
@@ -88,7 +73,7 @@ def test_every_method_gets_a_row_and_rows_are_not_measured_twice(
     assert [row["method"] for row in written] == [*METHODS]
     assert [*written[0]] == [*COLUMNS]
 
-    monkeypatch.setattr(comparison.Case, "row", lambda *_: pytest.fail("measured again"))
+    monkeypatch.setattr(comparison.ExplainedCase, "rows", lambda *_: pytest.fail("measured again"))
     status, out, err = ask(*arguments)
     assert status == 0, err
     assert max(len(line) for line in out.splitlines() if str(tmp_path) not in line) <= 80
@@ -118,15 +103,15 @@ def test_an_interrupted_comparison_keeps_its_rows_and_goes_on(
     ask: Ask, arguments: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = [*arguments, "--models", "random,saliency"]
-    measure = comparison.Case.row
+    measure = comparison.ExplainedCase.rows
 
-    def interrupted(case: comparison.Case, method: str) -> Any:
+    def interrupted(case: comparison.ExplainedCase, method: str) -> Any:
         if method == "saliency":
             raise KeyboardInterrupt
         return measure(case, method)
 
     with monkeypatch.context() as patch:
-        patch.setattr(comparison.Case, "row", interrupted)
+        patch.setattr(comparison.ExplainedCase, "rows", interrupted)
         status, _, err = ask(*asked)
     assert (status, "the same command continues" in err) == (130, True)
     lines = (tmp_path / "out" / "explanations.csv").read_text().splitlines()
@@ -156,16 +141,9 @@ def test_without_ground_truth_there_are_no_aucs_but_all_the_rest(
 
 
 def test_a_run_that_fails_costs_its_own_method_only(
-    ask: Ask, arguments: list[object], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ask: Ask, arguments: list[object], failing: Callable[[str], None], tmp_path: Path
 ) -> None:
-    def without_gsat(configs: list[RunConfig], out: Path, **options: Any) -> list[Outcome]:
-        failed = [config for config in configs if config.model == "gsat"]
-        outcomes = [Outcome(config, run_folder(out, config), "no") for config in failed]
-        for outcome in outcomes:
-            options["done"](outcome)
-        return outcomes + run_here([c for c in configs if c not in failed], out, **options)
-
-    monkeypatch.setattr(comparison, "run_all", without_gsat)
+    failing("gsat")
     status, _, err = ask(*arguments, "--models", "random,gsat,cores-node")
     assert status == 2
     assert "1 runs failed, the first motifs-gsat" in err

@@ -10,17 +10,13 @@ import pytest
 from cores.explain import dial as pictures
 from cores.explain import plotting
 from cores.runs.curve import Curve, Point
-from cores.training import judge
 
 Ask = Callable[..., tuple[int, str, str]]
 CPU = ("--device", "cpu")
 
 
 @pytest.fixture(autouse=True)
-def quick_judge(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """One epoch, and a cache of its own."""
-    monkeypatch.setattr(judge, "EPOCHS", 1)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def narrow(short_judge: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
 
 

@@ -4,31 +4,17 @@ import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from cores.config import RunConfig
 from cores.data.synthetic import ba_motifs
 from cores.evaluation import equal_risk as cutting
 from cores.explain import equal_risk
 from cores.explain.equal_risk_rows import COLUMNS, METRICS, ORDERS, table_of
-from cores.runs.run import train_run
-from cores.runs.runner import Outcome, run_folder
 from cores.training import judge as judges
 
 Ask = Callable[..., tuple[int, str, str]]
-
-
-def run_here(configs: list[RunConfig], out: Path, **options: Any) -> list[Outcome]:
-    """The runs in this process: a new one would take longer than they do."""
-    outcomes = []
-    for config in configs:
-        train_run(config, run_folder(out, config), device=options["device"], resume=True)
-        outcomes.append(Outcome(config, run_folder(out, config)))
-        options["done"](outcomes[-1])
-    return outcomes
 
 
 @pytest.fixture(scope="module")
@@ -45,13 +31,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def arguments(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[object]:
+def arguments(runs_here: None, monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[object]:
     """A comparison of a moment on two hundred graphs, twenty of them for calibration."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr(judges, "EPOCHS", 1)
     monkeypatch.setattr(cutting, "SHARES", (1.0, 0.75, 0.5, 0.25, 0.0))
-    monkeypatch.setattr(equal_risk, "run_all", run_here)
     return [
         *("equal-risk", "--dataset", folder / "motifs.npz", "--splits", "1", "--epochs", "2"),
         *("--settings", folder / "small.toml", "--device", "cpu", "--out", folder / "out"),
@@ -101,16 +86,9 @@ def test_a_confidence_has_rows_of_its_own(ask: Ask, arguments: list[object]) -> 
 
 
 def test_a_run_that_fails_costs_its_own_method_only(
-    ask: Ask, arguments: list[object], monkeypatch: pytest.MonkeyPatch
+    ask: Ask, arguments: list[object], failing: Callable[[str], None]
 ) -> None:
-    def without_gpool(configs: list[RunConfig], out: Path, **options: Any) -> list[Outcome]:
-        failed = [config for config in configs if config.model == "gpool"]
-        outcomes = [Outcome(config, run_folder(out, config), "no") for config in failed]
-        for outcome in outcomes:
-            options["done"](outcome)
-        return outcomes + run_here([c for c in configs if c not in failed], out, **options)
-
-    monkeypatch.setattr(equal_risk, "run_all", without_gpool)
+    failing("gpool")
     status, out, err = ask(*arguments, "--models", "random,gpool,sagpool")
     assert status == 2
     assert "1 runs failed, the first motifs-gpool" in err

@@ -50,6 +50,17 @@ def test_a_loss_that_is_named_is_promised(ask: Ask) -> None:
         assert told in err
 
 
+def test_connected_needs_no_number_and_none_below_1(ask: Ask) -> None:
+    assert config().reward.max_pieces == 0
+    assert config("--connected").reward.max_pieces == 1
+    assert config("--connected", "--seed", "3").reward.max_pieces == 1
+    assert config("--connected", "2").reward.max_pieces == 2
+    for number in ("0", "-1"):
+        status, out, err = ask("train", "--connected", number)
+        assert (status, out) == (2, "")
+        assert err == f"cores: --connected must be at least 1, got {number}\n"
+
+
 @pytest.mark.parametrize("new", INTRODUCED_AS)
 def test_an_old_option_is_taken_and_its_new_name_told(
     new: str, capsys: pytest.CaptureFixture[str]

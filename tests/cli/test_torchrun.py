@@ -27,16 +27,29 @@ def arguments(data: Path, model: str, out: Path) -> list[str]:
     return ["train", "--dataset", str(data), "--model", model, "--out", str(out), *tiny, "--json"]
 
 
+SHORT_JUDGE = """
+import sys
+from cores.__main__ import main
+from cores.training import judge
+
+judge.EPOCHS = 1
+sys.exit(main())
+"""
+
+
 @pytest.mark.parametrize("model", ["gnn", pytest.param("cores-node", marks=pytest.mark.slow)])
+@pytest.mark.usefixtures("short_judge")
 def test_torchrun_leaves_the_run_folder_of_one_process(
     model: str, molecule_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, two = tmp_path / "one", tmp_path / "two"
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    one, two, program = tmp_path / "one", tmp_path / "two", ["-m", "cores"]
     assert main(arguments(molecule_file, model, one)) == 0
+    if model != "gnn":  # it has a judge, whose length is no setting
+        (tmp_path / "short.py").write_text(SHORT_JUDGE)
+        program = [str(tmp_path / "short.py")]
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))  # another judge
     ran = subprocess.run(
-        [sys.executable, "-m", *TORCHRUN, "-m", "cores", *arguments(molecule_file, model, two)],
+        [sys.executable, "-m", *TORCHRUN, *program, *arguments(molecule_file, model, two)],
         env=os.environ | {"OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,

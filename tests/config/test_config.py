@@ -153,6 +153,8 @@ def test_a_changed_default_changes_the_key_of_runs_at_the_new_default_alone() ->
         ({"conv": "gat", "network": {"hidden_dim": 30}}, "multiple of gat_heads, got 30 and 4"),
         ({"parts": {"policy": 0.8}}, "the parts leave -0.10 of the graphs for training"),
         ({"training": {"schedule_factor": 1.0}}, "schedule_factor must lie in"),
+        ({"reward": {"max_pieces": -1}}, "reward.max_pieces must not be negative, got -1"),
+        ({"reward": {"pieces_penalty": -0.1}}, "reward.pieces_penalty must not be negative"),
         ({"pool": 3}, "setting 'pool' is a group of settings, got 3"),
         ({"model_config": {}}, "unknown setting 'model_config'"),
     ],

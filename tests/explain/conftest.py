@@ -25,19 +25,6 @@ class Opened:
         """Cards that can be seen."""
         return int(self.page.locator(".card:visible").count())
 
-    @property
-    def hard_to_read(self) -> list[str]:
-        """Contrast, names of controls, order of headings: what axe-core finds wrong."""
-        from axe_playwright_python.sync_playwright import Axe
-
-        checked = Axe().run(self.page).response
-        assert any(each["id"] == "color-contrast" for each in checked["passes"])
-        return [
-            f"{each['id']}: {each['nodes'][0]['html'][:200]}"
-            for each in checked["violations"]
-            if each["impact"] in ("serious", "critical")
-        ]
-
 
 @pytest.fixture
 def open_file(browser: Any) -> Iterator[Callable[..., Opened]]:

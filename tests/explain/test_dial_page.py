@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from base64 import b64decode
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,11 @@ from cores import load_dataset
 from cores.__main__ import main
 from cores.config.policy import SETTINGS
 from cores.explain import dial_view
+from cores.explain.dial_chart import dial_charts
+from cores.explain.dial_view import DialView, SettingFigures
+from cores.explain.packing import bit_string
+from cores.graphs.store import GraphStore
+from cores.runs.predictor import PredictedGraphs, Predictor
 from cores.runs.trained import TrainedModel
 
 CHROMIUM = pytest.mark.skipif(shutil.which("chromium") is None, reason="needs Debian's chromium")
@@ -44,6 +50,7 @@ def motifs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def reports(
     dial_run: Path,
+    edge_dial_run: Path,
     molecule_dial_run: Path,
     molecule_table: Callable[..., str],
     motifs: Path,
@@ -54,6 +61,7 @@ def reports(
     (folder / "molecules.csv").write_text(molecule_table(8))
     inputs = {
         "graphs": (dial_run, motifs),
+        "edges": (edge_dial_run, motifs),
         "molecules": (molecule_dial_run, folder / "molecules.csv"),
     }
 
@@ -72,13 +80,6 @@ def details_of(report: Path) -> list[dict[str, Any]]:
     return list(json.loads(found[1]))
 
 
-def bits(text: str, length: int) -> list[int]:
-    import base64
-
-    packed = base64.b64decode(text)
-    return [packed[at // 8] >> at % 8 & 1 for at in range(length)]
-
-
 @pytest.mark.parametrize("kind", ["graphs", "molecules"])
 def test_what_is_embedded_is_what_a_report_of_each_setting_shows(
     reports: Callable[[str, str], Path], kind: str
@@ -89,8 +90,21 @@ def test_what_is_embedded_is_what_a_report_of_each_setting_shows(
         place = SETTINGS.index(float(lam))
         for mine, theirs in zip(turned, details_of(reports(kind, lam)), strict=True):
             part = mine["dial"]["parts"][mine["dial"]["part"][place]]
-            assert bits(part[0], len(mine["nodes"])) == [row[3] for row in theirs["nodes"]]
+            assert part[0] == theirs["kept"]
             assert mine["dial"] == theirs["dial"], "whatever the setting the page was made at"
+
+
+def test_edges_that_are_embedded_are_those_of_a_report_of_each_setting(
+    reports: Callable[[str, str], Path],
+) -> None:
+    turned = details_of(reports("edges", "0.5"))
+    assert any(len(each["dial"]["parts"]) > 2 for each in turned), "the dial changes something"
+    for lam in ("0", "0.3", "1"):
+        place = SETTINGS.index(float(lam))
+        for mine, theirs in zip(turned, details_of(reports("edges", lam)), strict=True):
+            part = mine["dial"]["parts"][mine["dial"]["part"][place]]
+            every = bit_string([True] * (len(b64decode(mine["ends"][1:])) // 4))
+            assert part[1] == (theirs["edges"][3] if "edges" in theirs else every)
 
 
 def test_the_figures_are_those_of_the_calibration_part(
@@ -109,6 +123,19 @@ def test_the_figures_are_those_of_the_calibration_part(
         assert line.startswith(f"accuracy {100 * right:.1f} %, kept {100 * kept:.1f} %, ")
 
 
+@pytest.mark.parametrize(("accuracy", "size"), [(1.0, 2.0), (0.0, 0.0), (0.99, 1.95)])
+def test_no_axis_tells_of_what_cannot_be(accuracy: float, size: float) -> None:
+    figures = [SettingFigures(lam, accuracy, 0.5 + lam / 2, size) for lam in SETTINGS]
+    charts = dial_charts(DialView(0.5, figures, 1.0, 40, 2, []))
+    for chart, most in zip(charts, (100.0, 2.0), strict=True):
+        told = re.findall(r'text-anchor="end">([\d.]+)</text>', chart.svg)
+        numbers = [float(each) for each in told]
+        assert len(numbers) == 3
+        assert 0 <= min(numbers) < max(numbers) <= most
+        heights = [float(each) for each in re.findall(r'cy="([\d.-]+)"', chart.svg)]
+        assert 0 < min(heights) <= max(heights) < 190, "all dots are within the picture"
+
+
 def test_a_model_without_a_dial_has_none_on_its_page(
     molecule_run: Path, molecule_table: Callable[..., str], tmp_path: Path
 ) -> None:
@@ -121,10 +148,20 @@ def test_a_model_without_a_dial_has_none_on_its_page(
 def test_graphs_for_which_the_page_has_no_room_stay_as_they_are(
     dial_run: Path, motifs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dial_view, "MOST_BYTES", 3_000)
+    monkeypatch.setattr(dial_view, "MOST_BYTES", 2_000)
+    monkeypatch.setattr(dial_view, "CHUNK", 1)
+    asked: list[int] = []
+    predicted = Predictor.predicted_graphs
+
+    def counted(self: Predictor, graphs: GraphStore, *rows: Any, **options: Any) -> PredictedGraphs:
+        asked.append(len(graphs))
+        return predicted(self, graphs, *rows, **options)
+
+    monkeypatch.setattr(Predictor, "predicted_graphs", counted)
     out = explained(dial_run, motifs, tmp_path / "o.html")
     follow = ["dial" in each for each in details_of(out)]
     assert 0 < sum(follow) < 8
+    assert sum(asked) - 8 < 8 * len(SETTINGS), "the model is not asked what no page will show"
     text = out.read_text()
     assert f"{sum(follow)} of 8 graphs follow the dial" in text
     assert text.count("shown at lambda 0.5 alone") == 8 - sum(follow)
@@ -147,8 +184,43 @@ SHOWN = """() => [...document.querySelectorAll(".card")].map((card) => {
 """Words and lines of every card."""
 
 
+EDGES = """() => [...document.querySelectorAll("dialog table:nth-of-type(2) tbody tr")].map(
+  (row) => [...row.cells].map((cell) => cell.textContent))"""
+"""Rows of the edges of a graph whose details are open; none where no edge is removed."""
+
+
 @CHROMIUM
-@pytest.mark.parametrize("kind", ["graphs", "molecules"])
+def test_every_edge_of_a_graph_is_kept_or_not_as_the_dial_stands(
+    open_file: Callable[..., Any], reports: Callable[[str, str], Path]
+) -> None:
+    """At each setting, against the bits of the page; a table lists them where some are removed."""
+    details = details_of(reports("edges", "0.5"))
+    tab = open_file(reports("edges", "0.5"), viewport=DESKTOP)
+    page, seen = tab.page, set()
+    page.locator("#lam").focus()
+    page.keyboard.press("Home")
+    for place in range(len(SETTINGS)):
+        for at in (0, 5):
+            part = details[at]["dial"]["parts"][details[at]["dial"]["part"][place]]
+            page.locator(".card button").nth(at).dispatch_event("click")
+            rows = page.evaluate(EDGES)
+            page.keyboard.press("Escape")
+            kept = [row[3] == "yes" for row in rows]
+            seen.add(part[1])
+            assert "100 % of nodes" in page.locator(".card").nth(at).text_content()
+            if rows:
+                assert bit_string(kept) == part[1]
+                assert not all(kept)
+            else:
+                assert part[5] == 1.0, "all edges are kept"
+        page.locator("#lam").focus()
+        page.keyboard.press("ArrowRight")
+    assert len(seen) > 4
+    assert tab.said == []
+
+
+@CHROMIUM
+@pytest.mark.parametrize("kind", ["graphs", "edges", "molecules"])
 def test_the_page_at_another_setting_is_that_of_a_report_at_it(
     open_file: Callable[..., Any], reports: Callable[[str, str], Path], kind: str
 ) -> None:
@@ -208,11 +280,12 @@ def test_everyone_can_read_the_dial_at_any_width(
     reports: Callable[[str, str], Path],
     viewport: dict[str, int],
     scheme: str,
+    hard_to_read: Callable[[Any], list[str]],
 ) -> None:
     tab = open_file(reports("molecules", "0.5"), viewport=viewport, color_scheme=scheme)
     tab.page.locator("#lam").focus()
     tab.page.keyboard.press("Home")
     wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert tab.page.evaluate(wide) <= 0
-    assert not tab.hard_to_read
+    assert not hard_to_read(tab.page)
     assert tab.said == []

@@ -2,11 +2,12 @@
 
 import pytest
 import torch
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 
 from cores.config import NetworkConfig
 from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
+from cores.graphs.components import count_pieces, subgraph_pieces
 from cores.graphs.store import GraphStore
 from cores.graphs.subgraphs import Elements
 from cores.models.classifier import Classifier
@@ -61,10 +62,12 @@ def alone(graph: Data) -> GraphStore:
     )
 
 
-def model(removal: str, min_probability: float = 0.02) -> SparseClassifier:
+def model(removal: str, min_probability: float = 0.02, max_pieces: int = 0) -> SparseClassifier:
     torch.manual_seed(1)
     classifier = Classifier(DIMS, ROUGH, "gin")
-    return SparseClassifier(trained(removal, min_probability), classifier).eval()
+    chooser = trained(removal, min_probability)
+    chooser.max_pieces = max_pieces
+    return SparseClassifier(chooser, classifier).eval()
 
 
 @pytest.mark.parametrize("removal", REMOVALS)
@@ -142,13 +145,18 @@ def test_with_both_an_edge_that_lost_an_end_is_not_kept() -> None:
     assert elements.kept_ratio(removed).item() == pytest.approx(kept / len(elements.owner))
 
 
+@pytest.mark.parametrize("max_pieces", [0, 1])
 @pytest.mark.parametrize("removal", REMOVALS)
-def test_with_the_mask_held_fixed_what_was_removed_cannot_be_seen(removal: str) -> None:
+def test_with_the_mask_held_fixed_what_was_removed_cannot_be_seen(
+    removal: str, max_pieces: int
+) -> None:
     graphs = random_graphs(6)
-    batch, chooser = graphs.batch(torch.arange(6)), model(removal)
+    batch, chooser = graphs.batch(torch.arange(6)), model(removal, max_pieces=max_pieces)
     elements = Elements.of(batch, removal)
     torch.manual_seed(5)
-    removed, _ = elements.restored(torch.rand(len(elements.owner)) < 0.5)
+    asked, _ = elements.restored(torch.rand(len(elements.owner)) < 0.5)
+    removed = chooser.policy.connected(elements, asked, torch.rand(len(elements.owner)))
+    assert torch.equal(removed, asked) == (max_pieces == 0), "some is removed by the limit alone"
     before = elements.subgraph(removed)
     logits = chooser.classifier(before.batch)
     batch.x[before.removed_nodes] = 1e6  # features of removed nodes
@@ -221,6 +229,62 @@ def test_a_mode_that_would_remove_everything_keeps_what_is_least_likely_removed(
         assert torch.equal(kept, least == least.min())
         assert kept.sum() < len(kept)
     assert choice.removed[len(decided) :].all()  # edges, where nodes are removed too
+
+
+def remove_half(chooser: Policy, batch: Batch) -> None:
+    """Shift the logits of nodes, and of edges, so that a half of them is above 0."""
+    elements = Elements.of(batch, chooser.removal)
+    with torch.no_grad():
+        if chooser.removal != "edge":
+            chooser.node_head.bias -= elements.per_node(chooser(batch), 0.0).median()
+        if chooser.removal != "node":
+            chooser.edge_head.bias -= elements.per_pair(chooser(batch)).median()
+
+
+@pytest.mark.parametrize("sample", [False, True])
+@pytest.mark.parametrize("max_pieces", [1, 2])
+@pytest.mark.parametrize("removal", REMOVALS)
+def test_no_more_pieces_are_left_than_may_be(removal: str, max_pieces: int, sample: bool) -> None:
+    batch = random_graphs(20).batch(torch.arange(20))
+    free, limited = model(removal), model(removal, max_pieces=max_pieces)
+    found = []
+    for chooser in (free, limited):
+        remove_half(chooser.policy, batch)
+        torch.manual_seed(3)
+        found.append(chooser.choose(batch, sample))
+    before, after = (count_pieces(choice.elements, choice.removed) for choice in found)
+    assert before.max() > max_pieces
+    assert torch.equal(after, before.clamp(max=max_pieces))
+    assert torch.equal(subgraph_pieces(found[1].subgraph.batch, removal), after)
+    assert (found[1].removed | ~found[0].removed).all(), "nothing comes back"
+    if not sample:
+        predicted = limited.predict(batch)
+        expected = limited.classifier(found[1].subgraph.batch)
+        assert torch.equal(limited(batch), expected)
+        assert torch.equal(predicted.probs, expected.softmax(dim=-1))
+        assert torch.equal(predicted.subgraph.removed_nodes, found[1].subgraph.removed_nodes)
+
+
+@pytest.mark.parametrize("removal", REMOVALS)
+def test_the_piece_that_is_left_is_the_one_most_likely_kept(removal: str) -> None:
+    path = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 4]])
+    graph = Data(x=torch.ones(5, 3), edge_index=torch.cat([path, path.flip(0)], 1))
+    graph.y = torch.tensor([0])
+    elements = Elements.of(alone(graph).batch(torch.arange(1)), removal)
+    gone = {"node": [2], "edge": [1, 2], "both": [2]}[removal]
+    removed = torch.zeros(len(elements.owner), dtype=torch.bool)
+    removed[gone] = True
+    keep = torch.linspace(0.1, 0.9, len(elements.owner))
+    chooser = model(removal, max_pieces=1).policy
+    left = elements.subgraph(chooser.connected(elements, removed, keep)).batch
+    later = elements.subgraph(chooser.connected(elements, removed, 1 - keep)).batch
+    for kept, ends in ((left, [3, 4]), (later, [0, 1])):
+        if removal == "edge":
+            assert sorted(kept.edge_index[:, 0].tolist()) == ends
+            assert kept.num_nodes == 5, "where only edges are removed every node stays"
+        else:
+            assert kept.num_nodes == 2
+            assert kept.num_edges == 2
 
 
 def test_scores_of_nodes_and_edges_follow_from_what_is_decided() -> None:

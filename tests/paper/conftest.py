@@ -1,27 +1,14 @@
-"""The program called in this process, and models registered for one test."""
+"""Models registered for one test."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
-from cores.__main__ import main
 from cores.config.models import MODELS
 from cores.config.registration import register_model
 from cores.config.spec import ModelSpec
 from cores.models.classifier import Classifier
-
-
-@pytest.fixture
-def ask(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """Gives the command line's status, and what it printed to standard output and error."""
-
-    def ask(*arguments: object) -> tuple[int, str, str]:
-        status = main([str(argument) for argument in arguments])
-        printed = capsys.readouterr()
-        return status, printed.out, printed.err
-
-    return ask
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ Ask = Callable[..., tuple[int, str, str]]
 
 
 @pytest.mark.data
+@pytest.mark.usefixtures("runs_here", "short_judge", "unchecked")
 def test_a_table_is_made_once_and_not_again(ask: Ask, tmp_path: Path, data_root: Path) -> None:
     arguments = ["reproduce", "comparison-gin", "--datasets", "MUTAG", "--quick", "--workers", "2"]
     arguments += [
@@ -75,6 +76,7 @@ def test_an_option_that_a_target_does_not_read_is_told(ask: Ask, tmp_path: Path)
     assert (status, err) == (0, "note: sparsity-reward has no use for --datasets\n")
 
 
+@pytest.mark.usefixtures("runs_here", "short_judge", "few_motifs")
 def test_the_pipeline_is_drawn_from_one_run(
     ask: Ask,
     tmp_path: Path,
@@ -101,6 +103,7 @@ def test_every_target_has_a_maker_and_its_runs_are_valid() -> None:
 
 
 @pytest.mark.data
+@pytest.mark.usefixtures("runs_here")
 def test_a_shorter_run_does_not_slip_into_a_table(
     ask: Ask, tmp_path: Path, data_root: Path
 ) -> None:

@@ -8,13 +8,8 @@ import pytest
 from cores.config.presets import preset_config
 from cores.errors import UserError
 from cores.runs.run import evaluate_run, train_run
-from cores.training import judge as judges
 
-
-@pytest.fixture(autouse=True)
-def short_judge(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(judges, "EPOCHS", 1)
+pytestmark = pytest.mark.usefixtures("short_judge")
 
 
 def trained(data: Path, out: Path, model: str = "cores-node", **changes: Any) -> Path:

@@ -9,16 +9,12 @@ import pytest
 from cores.config import RunConfig
 from cores.explain.run import explain_test_graphs
 from cores.runs.run import evaluate_run, train_run
-from cores.training import judge as judges
 
 MODELS = ("sagpool", "gpool", "diffpool", "sugar", "gsat", "gmt", "random")
 KEEP_A_PART = ("sagpool", "gpool", "sugar", "random")
 
 
-@pytest.fixture(autouse=True)
-def short_judge(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(judges, "EPOCHS", 1)
+pytestmark = pytest.mark.usefixtures("few_motifs", "short_judge")
 
 
 def config(model: str, **changes: Any) -> RunConfig:

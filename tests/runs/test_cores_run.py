@@ -1,26 +1,51 @@
 """Runs of CORES: what they hold and measure, equal seeds, and going on after an interruption."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import pytest
+import torch
 
 from cores.config import RunConfig
 from cores.config.presets import preset_config
+from cores.data import datasets
+from cores.data.datasets import load_dataset
+from cores.data.splits import split_dataset
+from cores.data.synthetic import ba_motifs
 from cores.errors import UserError
+from cores.evaluation.predictions import predict
 from cores.explain.run import explain_test_graphs
+from cores.models.sparse import SparseClassifier
 from cores.runs.run import evaluate_run, train_run
+from cores.runs.trained import TrainedModel
 from cores.training import judge as judges
 
 MODELS = ("cores-node", "cores-edge", "cores-both")
 
 
-@pytest.fixture(autouse=True)
-def short_judge(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(judges, "EPOCHS", 1)
+pytestmark = pytest.mark.usefixtures("few_motifs", "short_judge")
+Trained = Callable[[str], Path]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trained]:
+    """Gives the folder of a run, made once for each model; nobody writes there."""
+    folder = tmp_path_factory.mktemp("runs")
+    with pytest.MonkeyPatch.context() as patch:
+        # As the fixtures of this module do it for a test.
+        patch.setattr(datasets, "ba_motifs", partial(ba_motifs, num_graphs=200))
+        patch.setattr(judges, "EPOCHS", 1)
+        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+
+        def run(model: str) -> Path:
+            train_run(config(model), folder / model, device="cpu", resume=True)
+            return folder / model
+
+        yield run
 
 
 def config(model: str = "cores-node", **changes: Any) -> RunConfig:
@@ -43,29 +68,30 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_a_run_measures_what_the_contract_names(model: str, tmp_path: Path) -> None:
-    metrics = train_run(config(model), tmp_path / "run", device="cpu")
+def test_a_run_measures_what_the_contract_names(model: str, trained: Trained) -> None:
+    run = trained(model)
+    metrics = json.loads((run / "metrics.json").read_text())
     for name in ("judge_accuracy", "judge_full_accuracy", "judge_random_accuracy", "full_accuracy"):
         assert 0 <= metrics[name] <= 1
     for name in ("node_auc", "edge_auc", "node_recall", "coverage", "set_size"):
         assert metrics[name] is not None
     assert 0 <= metrics["edge_ratio"] <= 1
     assert 0 < metrics["node_ratio"] <= 1
+    assert metrics["pieces"] >= 0.5
     if model != "cores-both":
         assert (metrics["node_ratio"] == 1) == (model == "cores-edge" or metrics["edge_ratio"] == 1)
-    evaluated = evaluate_run(tmp_path / "run", device="cpu")
+    evaluated = evaluate_run(run, device="cpu")
     assert all(evaluated[name] == metrics[name] for name in ("accuracy", "node_auc", "coverage"))
     assert evaluated["judge_accuracy"] == metrics["judge_accuracy"]
-    explanations, names = explain_test_graphs(tmp_path / "run", 3)
+    explanations, names = explain_test_graphs(run, 3)
     assert len(explanations) == 3
     assert all(explanation.prediction in names for explanation in explanations)
 
 
 @pytest.mark.parametrize("model", ["cores-node", "cores-edge"])
-def test_two_equal_seeds_give_equal_bytes(model: str, tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        train_run(config(model), tmp_path / name, device="cpu")
-    assert files(tmp_path / "one") == files(tmp_path / "two")
+def test_two_equal_seeds_give_equal_bytes(model: str, trained: Trained, tmp_path: Path) -> None:
+    train_run(config(model), tmp_path / "again", device="cpu")
+    assert files(tmp_path / "again") == files(trained(model))
 
 
 def authors() -> dict[str, Any]:
@@ -83,11 +109,8 @@ def authors() -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("stop", [2, 3, 5])
 @pytest.mark.parametrize("preset", ["default", "paper", "authors"])
-def test_an_interrupted_run_goes_on_to_the_same_bytes(
-    preset: str, stop: int, tmp_path: Path
-) -> None:
+def test_an_interrupted_run_goes_on_to_the_same_bytes(preset: str, tmp_path: Path) -> None:
     changes: dict[str, Any] = {}
     if preset == "paper":
         changes = {
@@ -99,14 +122,19 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(
     if preset == "authors":
         changes = authors()
 
-    def interrupt(epoch: int, metrics: dict[str, float]) -> None:
-        if epoch == stop:
-            raise KeyboardInterrupt
-
     train_run(config(**changes), tmp_path / "whole", device="cpu")
-    with pytest.raises(KeyboardInterrupt):
-        train_run(config(**changes), tmp_path / "cut", device="cpu", report=interrupt)
-    train_run(config(**changes), tmp_path / "cut", device="cpu", resume=True)
+
+    def go_on(stop: int) -> None:
+        def interrupt(epoch: int, metrics: dict[str, float]) -> None:
+            if epoch == stop:
+                raise KeyboardInterrupt
+
+        train_run(config(**changes), tmp_path / "cut", device="cpu", resume=True, report=interrupt)
+
+    for stop in (2, 3, 5):  # in the warm-up, when the policy begins, and later
+        with pytest.raises(KeyboardInterrupt):
+            go_on(stop)
+    go_on(-1)
     assert files(tmp_path / "cut") == files(tmp_path / "whole")
 
 
@@ -156,8 +184,10 @@ def test_edges_cannot_be_removed_where_there_are_none(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("unchecked")
 def test_cores_finds_the_motif(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The demo's run, shorter: the motif is what is kept, and the judge agrees."""
+    monkeypatch.setattr(datasets, "ba_motifs", ba_motifs)  # all graphs: here it must learn
     monkeypatch.setattr(judges, "EPOCHS", 40)
     shorter = {
         "training": {"epochs": 64},
@@ -211,15 +241,17 @@ def test_a_classifier_that_learns_from_the_policy_shares_no_warm_up() -> None:
     assert config("gnn").warm_up_key is None
 
 
-def test_evaluate_may_draw_from_the_policy_and_repeats_itself(tmp_path: Path) -> None:
-    train_run(config(), tmp_path / "run", device="cpu")
-    mode = evaluate_run(tmp_path / "run", device="cpu")
-    first, second = (evaluate_run(tmp_path / "run", device="cpu", sample=True) for _ in range(2))
+def test_evaluate_may_draw_from_the_policy_and_repeats_itself(
+    trained: Trained, tmp_path: Path
+) -> None:
+    run = trained("cores-node")
+    mode = evaluate_run(run, device="cpu")
+    first, second = (evaluate_run(run, device="cpu", sample=True) for _ in range(2))
     assert first == second
     assert first["node_ratio"] != mode["node_ratio"]
     assert mode["coverage"] is not None
     assert first["coverage"] is None  # its sets were calibrated on the mode
-    told = evaluate_run(tmp_path / "run", device="cpu", explanations=True)
+    told = evaluate_run(run, device="cpu", explanations=True)
     assert {name: told[name] for name in mode} == mode
     assert set(told) - set(mode) == {
         *("sufficiency", "comprehensiveness", "fidelity_minus", "fidelity_plus", "idempotence"),
@@ -245,12 +277,12 @@ def test_the_authors_figures_are_of_a_sample_and_the_mode_stands_beside_them(
         assert evaluated[name] == metrics[name]
 
 
-def test_samples_stand_beside_the_mode_in_the_paper_preset_alone(tmp_path: Path) -> None:
+def test_samples_stand_beside_the_mode_in_the_paper_preset_alone(
+    trained: Trained, tmp_path: Path
+) -> None:
     """The same run under two names: what is measured beside it changes nothing else."""
-    default, paper = (
-        train_run(config(preset=name), tmp_path / name, device="cpu")
-        for name in ("default", "paper")
-    )
+    default = json.loads((trained("cores-node") / "metrics.json").read_text())
+    paper = train_run(config(preset="paper"), tmp_path / "paper", device="cpu")
     added = {"sampled_accuracy", "sampled_node_ratio", "sampled_edge_ratio"}
     assert paper.keys() - default.keys() == added
     same = default.keys() - {"preset", "seconds"}
@@ -267,3 +299,31 @@ def test_the_authors_preset_and_its_control_run(data_root: Path, tmp_path: Path)
         metrics = train_run(settings, tmp_path / model, data_root=data_root, device="cpu")
         assert metrics["preset"] == "authors"
         assert metrics["edge_ratio"] < 0.9
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_run_whose_kept_parts_are_connected(model: str, tmp_path: Path) -> None:
+    """Of what is calibrated, measured, predicted and explained, loaded again or not."""
+    reward = {"max_pieces": 1, "max_loss": 0.6, "pieces_penalty": 0.5}
+    metrics = train_run(config(model, reward=reward), tmp_path / "run", device="cpu")
+    trained = TrainedModel.load(tmp_path / "run")
+    assert isinstance(trained.model, SparseClassifier)
+    assert trained.model.policy.max_pieces == 1
+    graphs = load_dataset("motifs").graphs
+    for lam in (0.0, 0.5, 1.0):
+        predictions = predict(trained.at(lam).model, graphs)
+        assert predictions.pieces is not None
+        assert (predictions.pieces == 1).all()
+    assert metrics["pieces"] == evaluate_run(tmp_path / "run", device="cpu")["pieces"] == 1
+    assert "| pieces | 1.000 |" in (tmp_path / "run" / "README.md").read_text()
+    explanations, _ = explain_test_graphs(tmp_path / "run", 5)
+    for explanation in explanations:
+        assert explanation.pieces == 1
+        kept = nx.Graph(explanation.kept_edges)
+        if model != "cores-edge":
+            kept.add_nodes_from(explanation.kept_nodes)
+        assert nx.number_connected_components(kept) == 1
+    calibrated = trained.calibration
+    part = split_dataset(load_dataset("motifs"), 1, trained.config.parts).calibration
+    again = predict(trained.model, graphs.subset(part)).probs
+    assert torch.equal(calibrated.probs, again), "sets are of what is shown"

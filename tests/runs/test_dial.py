@@ -23,7 +23,6 @@ from cores.runs.predict import predict_file
 from cores.runs.predictor import PredictOptions, Predictor
 from cores.runs.run import evaluate_run
 from cores.runs.trained import TrainedModel
-from cores.training import judge
 from cores.training.state import load_state, save_state
 
 ONE_LAMBDA = "this model was trained for one lambda; train with reward.dial"
@@ -41,13 +40,6 @@ def parts(trained: TrainedModel) -> dict[str, GraphStore]:
     data, config = load_dataset("motifs"), trained.config
     split = split_dataset(data, config.split, config.parts)
     return {name: data.graphs.subset(getattr(split, name)) for name in ("calibration", "test")}
-
-
-@pytest.fixture
-def quick_judge(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """One epoch, and a cache of its own."""
-    monkeypatch.setattr(judge, "EPOCHS", 1)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 @pytest.fixture
@@ -232,7 +224,7 @@ def test_without_a_dial_the_job_is_what_it_was(plain_run: Path, tmp_path: Path) 
         Predictor(plain_run, PredictOptions(lam=0.3), "cpu")
 
 
-@pytest.mark.usefixtures("quick_judge")
+@pytest.mark.usefixtures("short_judge")
 def test_metrics_are_those_of_the_setting(dial_run: Path) -> None:
     usual, sparse = (evaluate_run(dial_run, device="cpu", lam=lam) for lam in (None, 0.1))
     assert (usual["lam"], sparse["lam"]) == (0.5, 0.1)
@@ -267,7 +259,7 @@ def test_the_estimator_is_asked_at_any_setting(
         model.predict(graphs, lam=0.33)
 
 
-@pytest.mark.usefixtures("quick_judge")
+@pytest.mark.usefixtures("short_judge")
 def test_a_curve_has_the_metrics_of_every_setting(dial_run: Path) -> None:
     seen: list[int] = []
     curve = dial_curve(dial_run, points=6, device="cpu", advance=seen.append)

@@ -162,6 +162,12 @@ def test_other_models_are_refused(model: str, tmp_path: Path) -> None:
         export_run(run)
 
 
+def test_a_model_that_is_connected_is_refused(tmp_path: Path) -> None:
+    run = saved(untrained("cores-node", "gin", reward={"max_pieces": 1}), tmp_path / "run")
+    with pytest.raises(UserError, match=r"reward\.max_pieces"):
+        export_run(run)
+
+
 def test_a_layer_that_cannot_be_traced_is_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -18,16 +18,12 @@ from cores.runs import predict
 from cores.runs.predict import predict_file, predict_folder
 from cores.runs.predictor import PredictOptions
 from cores.runs.run import evaluate_run, train_run
-from cores.training import judge as judges
 
 TINY = {"network": {"hidden_dim": 8, "num_layers": 1}}
 FIRST, SECOND = ColumnNames(split="first"), ColumnNames(split="second")
 
 
-@pytest.fixture(autouse=True)
-def short_judge(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(judges, "EPOCHS", 1)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("short_judge")
 
 
 @pytest.fixture

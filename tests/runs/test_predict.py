@@ -30,7 +30,8 @@ Table = Callable[..., str]
 PLAIN = PredictOptions()
 FIELDS = [
     *("id", "prediction", "probability", "probabilities", "prediction_set", "p_values"),
-    *("kept_nodes", "kept_edges", "node_ratio", "edge_ratio", "kept_smiles", "error"),
+    *("kept_nodes", "kept_edges", "node_ratio", "edge_ratio", "pieces"),
+    *("kept_smiles", "error"),
 ]
 pytestmark = pytest.mark.usefixtures("small_chunks")
 

@@ -27,7 +27,6 @@ from cores.runs.fit import PreparedData, fit_model, measure
 from cores.runs.run import train_run
 from cores.runs.search import selection_score
 from cores.training import bilevel
-from cores.training import judge as judges
 from cores.training.judge import Judge, judge_of, train_judge
 from cores.training.rollouts import Outcome
 
@@ -308,12 +307,6 @@ def test_the_papers_classifier_learns_from_the_training_part_and_rewards_on_the_
     dataset = numbered_graphs(40)
     split = parts_of(PAPER, dataset)
     assert set(Referees(monkeypatch).of(PAPER, dataset, split)) == set(split.policy.tolist())
-
-
-@pytest.fixture
-def short_judge(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(judges, "EPOCHS", 1)
 
 
 @pytest.mark.usefixtures("short_judge")

@@ -4,19 +4,21 @@ import json
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import torch
 
 from cores.config import RunConfig
+from cores.data import datasets
 from cores.data.datasets import load_dataset
 from cores.data.splits import split_graphs
+from cores.data.synthetic import ba_motifs
 from cores.errors import UserError
 from cores.runs.run import evaluate_run, train_run
 from cores.runs.trained import TrainedModel
@@ -28,6 +30,9 @@ CONTRACT = {
     *("coverage", "set_size", "alpha", "dataset", "model", "conv", "split", "seed", "epochs"),
     *("seconds", "test_graphs", "roc_auc", "average_precision", "f1", "mcc"),
 }
+
+pytestmark = pytest.mark.usefixtures("few_motifs")
+Begun = Callable[[Callable[[], object]], psutil.Process]
 
 
 def config(dataset: Path | str = "motifs", **changes: Any) -> RunConfig:
@@ -126,38 +131,28 @@ def test_a_half_written_history_line_is_cut_on_resume(tmp_path: Path) -> None:
     assert histories[0] == histories[1]
 
 
-TRAIN = """
-import sys
-from pathlib import Path
-from cores.config import RunConfig
-from cores.runs.run import train_run
-settings = {"model": "gnn", "network": {"hidden_dim": 16, "dropout": 0.1}}
-config = RunConfig.from_settings(settings | {"training": {"epochs": 25}})
-train_run(config, Path(sys.argv[1]), device="cpu", resume=True)
-"""
-
-
 @pytest.mark.slow
-def test_a_run_killed_at_random_epochs_resumes_to_the_same_metrics(tmp_path: Path) -> None:
+def test_a_run_killed_at_random_epochs_resumes_to_the_same_metrics(
+    tmp_path: Path, begun: Begun
+) -> None:
     """SIGKILL, three times, wherever it strikes: in an epoch, in a write, between two."""
-    subprocess.run([sys.executable, "-c", TRAIN, str(tmp_path / "whole")], check=True)
+    wanted = config(training={"epochs": 60}, network={"hidden_dim": 16, "dropout": 0.1})
+    train_run(wanted, tmp_path / "whole", device="cpu")
     killed = tmp_path / "killed"
     history = killed / "history.jsonl"
     pause = random.Random()  # not seeded: every run of this test tries other moments
-    kills = 0
-    for at_line in sorted(pause.sample(range(1, 24), 3)):
-        process = subprocess.Popen([sys.executable, "-c", TRAIN, str(killed)])
-        while process.poll() is None:
+    for at_line in sorted(pause.sample(range(1, 45), 3)):
+        process = begun(lambda: train_run(wanted, killed, device="cpu", resume=True))
+        while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
             lines = history.read_bytes().count(b"\n") if history.exists() else 0
             if lines >= at_line:
                 time.sleep(pause.random() * 0.05)
-                process.send_signal(signal.SIGKILL)
+                process.kill()
                 break
             time.sleep(0.005)
-        kills += process.wait() == -signal.SIGKILL
-    assert kills == 3, "the run must have been caught alive"
+        assert process.wait() == -signal.SIGKILL, "the run must have been caught alive"
     assert not (killed / "metrics.json").exists()
-    subprocess.run([sys.executable, "-c", TRAIN, str(killed)], check=True)
+    train_run(wanted, killed, device="cpu", resume=True)
     assert comparable(killed) == comparable(tmp_path / "whole")
     for name in ("history.jsonl", "model.safetensors"):
         assert (killed / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
@@ -215,7 +210,7 @@ def test_evaluating_on_other_data_checks_features_and_labels(
 def test_naming_its_own_dataset_still_measures_only_the_test_part(tmp_path: Path) -> None:
     trained = train_run(config(), tmp_path / "run", device="cpu")
     evaluated = evaluate_run(tmp_path / "run", dataset="MOTIFS", device="cpu")
-    assert evaluated["test_graphs"] == trained["test_graphs"] == 100
+    assert evaluated["test_graphs"] == trained["test_graphs"] == 20
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -228,7 +223,7 @@ def test_a_gpu_trains_resumes_and_measures(tmp_path: Path) -> None:
         train_run(config(), tmp_path / "run", device="cuda", report=stop)
     trained = train_run(config(), tmp_path / "run", device="cuda", resume=True)
     assert trained["epochs"] == 6
-    assert evaluate_run(tmp_path / "run", device="cpu")["test_graphs"] == 100
+    assert evaluate_run(tmp_path / "run", device="cpu")["test_graphs"] == 20
 
 
 @pytest.mark.data
@@ -239,9 +234,13 @@ def test_labels_of_another_dataset_are_matched_by_name(tmp_path: Path, data_root
 
 
 @pytest.mark.slow
-def test_gin_solves_the_generated_motifs_with_the_default_settings(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("unchecked")
+def test_gin_solves_the_generated_motifs_with_the_default_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Constant features, learnt from structure alone."""
-    wanted = RunConfig.from_settings({"model": "gnn", "training": {"epochs": 80}})
+    monkeypatch.setattr(datasets, "ba_motifs", ba_motifs)  # all of them
+    wanted = RunConfig.from_settings({"model": "gnn", "training": {"epochs": 40}})
     assert train_run(wanted, tmp_path / "run", device="cpu")["accuracy"] >= 0.99
 
 

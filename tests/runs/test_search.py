@@ -19,7 +19,6 @@ from cores.errors import UserError
 from cores.runs import search as searching
 from cores.runs.runner import Job, run_folder
 from cores.runs.search import search, selection_score
-from cores.training import judge as judges
 from cores.training.journal import Journal
 
 Killed = Callable[[Callable[[], object]], None]
@@ -27,16 +26,8 @@ Ended = Iterator[tuple[RunConfig, str | None]]
 
 
 @pytest.fixture
-def inline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Runs in this process, with a hurried judge."""
-
-    def in_this_process(runs: Iterable[RunConfig], job: Job, workers: int) -> Ended:
-        for config in runs:
-            yield config, job(config)
-
-    monkeypatch.setattr(searching, "in_processes", in_this_process)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(judges, "EPOCHS", 1)
+def inline(runs_here: None, short_judge: None, few_motifs: None) -> None:
+    """Runs of a moment, in this process."""
 
 
 def base(model: str = "gnn", **changes: Any) -> RunConfig:

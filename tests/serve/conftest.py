@@ -161,19 +161,6 @@ class Opened:
         wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
         return int(self.page.evaluate(wide))
 
-    @property
-    def hard_to_read(self) -> list[str]:
-        """Contrast, names of controls, order of headings: what axe-core finds wrong."""
-        from axe_playwright_python.sync_playwright import Axe
-
-        checked = Axe().run(self.page).response
-        assert any(each["id"] == "color-contrast" for each in checked["passes"])
-        return [
-            f"{each['id']}: {each['nodes'][0]['html'][:200]}"
-            for each in checked["violations"]
-            if each["impact"] in ("serious", "critical")
-        ]
-
     def check_quiet(self) -> None:
         """Nothing went wrong, and nobody else was asked."""
         assert self.said == []

@@ -8,11 +8,11 @@ import torch
 from cores.config import RunConfig, TrainingConfig
 from cores.data.dataset import Dataset
 from cores.data.datasets import load_dataset
-from cores.evaluation.metrics import balanced_accuracy
+from cores.evaluation.metrics import balanced_accuracy, class_mean
 from cores.evaluation.predictions import predict
 from cores.models.build import build_model
 from cores.runs.fit import PreparedData, _learners, fit_model, training_settings
-from cores.training.balance import balanced_order, class_mean, settled, shuffled_batches
+from cores.training.balance import balanced_order, settled, shuffled_batches
 from cores.training.bilevel import selection_metrics
 from cores.training.learner import training_batches
 from cores.training.rollouts import roll_out

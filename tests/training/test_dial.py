@@ -11,16 +11,19 @@ from cores.config.presets import preset_config
 from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
 from cores.errors import UserError
+from cores.evaluation import metrics
+from cores.graphs.components import count_pieces
 from cores.models.build import build_classifier, build_model
 from cores.models.sparse import SparseClassifier
 from cores.reward import conformal_reward, performance_reward, sparsity_reward
 from cores.runs.run import train_run
 from cores.runs.trained import TrainedModel
+from cores.tasks import reward_sets
 from cores.training import dial
 from cores.training.bilevel import selection_metrics
 from cores.training.dial import SELECTION_SETTINGS, at_every_setting, sparsest_setting
 from cores.training.learner import Learner
-from cores.training.rollouts import reward_sets, roll_out, rollout_reward
+from cores.training.rollouts import roll_out, rollout_reward
 from cores.training.state import RandomState
 
 GRAPHS = ba_motifs(num_graphs=10, base_size=6, seed=0)
@@ -130,6 +133,21 @@ def test_an_epoch_is_measured_at_every_setting() -> None:
     assert ratios[0] < ratios[-1]
 
 
+def test_a_dial_with_one_piece_keeps_more_at_larger_settings() -> None:
+    model = dialled_model(run_config(reward={"dial": True, "max_pieces": 1}))
+    more_at_0(model)
+    ratios, cut_back = [], False
+    for batch in at_every_setting(GRAPHS, len(GRAPHS)):
+        choice = model.choose(batch)
+        assert (count_pieces(choice.elements, choice.removed) == 1).all()
+        asked = choice.elements.mode(model.policy(batch))
+        cut_back |= not torch.equal(asked, choice.removed)
+        ratios.append(float(choice.elements.kept_ratio(choice.removed).mean()))
+    assert cut_back
+    assert ratios == sorted(ratios)
+    assert ratios[0] < ratios[-1]
+
+
 CURVE = {0.0: (0.6, 0.2), 0.25: (0.7, 0.3), 0.5: (0.79, 0.5), 0.75: (0.79, 0.45), 1.0: (0.8, 0.9)}
 """Accuracy and kept share by setting; full graphs: 0.8."""
 
@@ -180,7 +198,7 @@ def test_where_every_setting_loses_too_much_all_is_asked_for(
     more_at_0(model)
     referees = [learner_of(model, config) for _ in range(2)]
     assert sparsest_setting(model, referees, GRAPHS, 1.0, True) == 0.0
-    monkeypatch.setattr(dial, "accuracy", lambda probs, labels: float(next(falling)))
+    monkeypatch.setattr(metrics, "accuracy", lambda probs, labels: float(next(falling)))
     falling = iter([1.0, 1.0, *(0.5 for _ in 2 * dial.SETTINGS)])
     assert sparsest_setting(model, referees, GRAPHS, 0.1, False) == 1.0
 
@@ -193,7 +211,7 @@ def test_only_so_many_graphs_are_asked_of_all_classes(monkeypatch: pytest.Monkey
         seen.append(labels.tolist())
         return 1.0
 
-    monkeypatch.setattr(dial, "accuracy", counted)
+    monkeypatch.setattr(metrics, "accuracy", counted)
     config = run_config()
     model = dialled_model(config)
     referees = [learner_of(model, config) for _ in range(2)]

@@ -12,10 +12,10 @@ from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
 from cores.graphs.subgraphs import Elements
 from cores.models.build import build_classifier, build_model
+from cores.models.head import LEAST_LOG_PROB, ClassHead
 from cores.models.sparse import SparseClassifier
 from cores.training.bilevel import BilevelState, start_policy
 from cores.training.effects import (
-    LEAST_LOG_PROB,
     SPREAD,
     fit_effects,
     random_masks,
@@ -42,6 +42,10 @@ def policy_and_referee(
 
 class MarkedNodes(torch.nn.Module):
     """Loses 0.2 nats with every node whose first feature is 1."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = ClassHead(1, Dims(1, 2))
 
     def forward(self, batch: Batch) -> Tensor:
         left = torch.zeros(batch.num_graphs).index_add(0, batch.batch, batch.x[:, 0])
@@ -101,7 +105,7 @@ def test_a_cost_is_what_the_prediction_from_the_full_graph_loses() -> None:
     _, referee = policy_and_referee()
     full, part = torch.tensor([[[0.0, 2.0], [5.0, 0.0]], [[0.0, 1.0], [-90.0, 0.0]]])
     logits = iter([full, part])
-    referee.classifier = lambda batch: next(logits)  # type: ignore[assignment]
+    referee.classifier.forward = lambda batch: next(logits)  # type: ignore[method-assign]
     elements = Elements.of(GRAPHS.batch(torch.arange(2)), "node")
     cost = removal_cost(referee, elements, torch.zeros(len(elements.owner), dtype=torch.bool))
     before, after = full.log_softmax(-1), part.log_softmax(-1)

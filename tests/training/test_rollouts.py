@@ -1,14 +1,16 @@
 """Rollouts on the graphs of several referees at once, as on a GPU."""
 
+from dataclasses import replace
 from typing import Literal
 
 import pytest
 import torch
 
-from cores.config import RewardConfig
+from cores.config import RewardConfig, RunConfig
 from cores.config.presets import preset_config
 from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
+from cores.graphs.components import count_pieces
 from cores.graphs.subgraphs import Elements
 from cores.models.build import build_classifier, build_model
 from cores.models.sparse import SparseClassifier
@@ -16,10 +18,29 @@ from cores.training.learner import Learner
 from cores.training.rollouts import _outcome, rollout_reward
 
 
-@pytest.mark.parametrize("model_name", ["cores-node", "cores-edge", "cores-both"])
-def test_each_referee_predicts_from_the_samples_of_its_own_graphs(model_name: str) -> None:
+def model_and_referee(**reward: int) -> tuple[SparseClassifier, Learner, RunConfig]:
+    """That removes nodes, and a referee who rewards it on nine graphs."""
     torch.manual_seed(0)
-    changes = {"network": {"hidden_dim": 8, "num_layers": 2}}
+    changes = {"network": {"hidden_dim": 8, "num_layers": 2}, "reward": reward}
+    config = preset_config("MUTAG", "cores-node", "gin", "default", changes)
+    graphs = ba_motifs(num_graphs=9, base_size=6, seed=0)
+    dims = Dims(graphs.num_features, 2)
+    model = build_model(config, dims)
+    assert isinstance(model, SparseClassifier)
+    referee = Learner(build_classifier(config, dims), graphs.view(), graphs.view(), config)
+    return model, referee, config
+
+
+@pytest.mark.parametrize("max_pieces", [0, 1])
+@pytest.mark.parametrize("model_name", ["cores-node", "cores-edge", "cores-both"])
+def test_each_referee_predicts_from_the_samples_of_its_own_graphs(
+    model_name: str, max_pieces: int
+) -> None:
+    torch.manual_seed(0)
+    changes = {
+        "network": {"hidden_dim": 8, "num_layers": 2},
+        "reward": {"max_pieces": max_pieces},
+    }
     config = preset_config("MUTAG", model_name, "gin", "default", changes)
     graphs = ba_motifs(num_graphs=9, base_size=6, seed=0).with_pairs()
     dims = Dims(graphs.num_features, 2)
@@ -34,6 +55,10 @@ def test_each_referee_predicts_from_the_samples_of_its_own_graphs(model_name: st
     elements = outcome.rollout.elements
     removed, restored = elements.restored(outcome.rollout.removed)
     assert torch.equal(outcome.restored, restored)
+    asked, keep = count_pieces(elements, removed), outcome.rollout.log_probs[0].exp()
+    removed = model.policy.connected(elements, removed, keep)
+    assert torch.equal(count_pieces(elements, removed), asked.clamp(max=max_pieces or 99))
+    assert asked.max() > 1
     assert torch.equal(outcome.kept_ratio, elements.kept_ratio(removed))
     assert torch.equal(elements.batch.y, graphs.y[torch.cat(own)])
     for number, sample in enumerate(removed):
@@ -48,14 +73,8 @@ def test_each_referee_predicts_from_the_samples_of_its_own_graphs(model_name: st
 def test_a_subgraph_is_right_as_the_label_says_or_the_referee_of_the_full_graph(
     target: Literal["label", "prediction"],
 ) -> None:
-    torch.manual_seed(0)
-    changes = {"network": {"hidden_dim": 8, "num_layers": 2}}
-    config = preset_config("MUTAG", "cores-node", "gin", "default", changes)
-    graphs = ba_motifs(num_graphs=9, base_size=6, seed=0)
-    dims = Dims(graphs.num_features, 2)
-    model = build_model(config, dims)
-    assert isinstance(model, SparseClassifier)
-    referee = Learner(build_classifier(config, dims), graphs.view(), graphs.view(), config)
+    model, referee, _ = model_and_referee()
+    graphs = referee.policy_graphs
     with torch.no_grad():
         referee.classifier.head.bias[:] = torch.tensor([0.0, 50.0])
     outcome = _outcome(model, [(referee, torch.arange(9))], samples=2, target=target)
@@ -67,3 +86,18 @@ def test_a_subgraph_is_right_as_the_label_says_or_the_referee_of_the_full_graph(
     right = (expected == 1).expand_as(reward)
     assert (reward[right & kept] > 0).all()
     assert (reward[~right & kept] <= 0).all()
+
+
+@pytest.mark.parametrize("max_pieces", [0, 2])
+def test_pieces_of_the_sampled_part_cost_as_much_as_nodes(max_pieces: int) -> None:
+    model, referee, config = model_and_referee(max_pieces=max_pieces)
+    outcome = _outcome(model, [(referee, torch.arange(9))], samples=4, target="label")
+    free, costly = (
+        rollout_reward(outcome, torch.tensor(0.5), replace(config.reward, pieces_penalty=weight))
+        for weight in (0.0, 0.7)
+    )
+    elements = outcome.rollout.elements
+    pieces = count_pieces(elements, elements.restored(outcome.rollout.removed)[0])
+    beyond = (pieces - max(1, max_pieces)).clamp(min=0) / elements.batch.ptr.diff()
+    assert beyond.max() > 0
+    assert torch.allclose(free - costly, 0.7 * beyond, atol=1e-6)

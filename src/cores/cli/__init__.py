@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 def main(arguments: Sequence[str], commands: Sequence["Command"]) -> int:
     """Do one of the commands; returns the exit status."""
+    from cores.cli.interrupts import ignore_interrupts
     from cores.cli.parse import parse
     from cores.cli.words import with_flags
 
@@ -40,6 +41,7 @@ def main(arguments: Sequence[str], commands: Sequence["Command"]) -> int:
         _tell(with_flags(str(error), flags))
         return 1 if isinstance(error, ProgramError) else 2
     except KeyboardInterrupt:
+        ignore_interrupts()
         _tell(f"interrupted; {after_interrupt}")
         return 130
     except BrokenPipeError:

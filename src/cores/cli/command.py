@@ -35,7 +35,7 @@ class CommandParser(ArgumentParser):
             "--device",
             type=Device,
             default="auto",
-            help="Where to compute (default: auto, a GPU where there is one).",
+            help="Where to compute (default: auto, a GPU if any).",
         )
 
     def add_setting(

@@ -99,6 +99,7 @@ class Comparison:
     @classmethod
     def of(cls, options: Namespace, folder: str = "compare") -> "Comparison":
         """Check the options; what is wrong with all runs is told once."""
+        from cores.data.dataset import need_classes
         from cores.data.datasets import load_dataset
         from cores.runs.device import choose_device
 
@@ -113,6 +114,8 @@ class Comparison:
         dataset = canonical_name(options.dataset)
         choose_device(options.device)
         own = own_file(dataset, options)
+        if own is not None:
+            need_classes(own.dataset, "a comparison")
         if own is None:
             load_dataset(dataset, options.data_root)
         else:

@@ -55,7 +55,7 @@ def _parser() -> CommandParser:
 def _curve(options: Namespace) -> dict[str, Any]:
     from cores.explain.dial import dial_figure
     from cores.files import make_folder
-    from cores.runs.curve import LEGEND, curve_lines, dial_curve
+    from cores.runs.curve import LEGEND, curve_lines, dial_curve, full_line
 
     run = Path(options.run)
     out = path_or_none(options.out) or run
@@ -75,13 +75,10 @@ def _curve(options: Namespace) -> dict[str, Any]:
     title = f"{curve.model} ({curve.conv}) on {curve.dataset}"
     pictures = [str(path) for path in dial_figure(curve, title, out / FILE)]
     if not options.json:
-        caption = f"{title}: {curve.test_graphs} test graphs, percent"
+        unit = "percent; errors in their unit" if curve.task == "regression" else "percent"
+        caption = f"{title}: {curve.test_graphs} test graphs, {unit}"
         display.print_columns(caption, *curve_lines(curve))
-        plain = ""
-        if curve.plain_accuracy is not None:
-            plain = f"; the plain network: {100 * curve.plain_accuracy:.1f}"
-        full = f"the model's classifier on full graphs: {100 * curve.full_accuracy:.1f}{plain}"
-        display.print_lines([*LEGEND, full, f"Picture: {pictures[0]}"])
+        display.print_lines([*LEGEND, full_line(curve), f"Picture: {pictures[0]}"])
     return {"run": options.run, **asdict(curve), "pictures": pictures}
 
 

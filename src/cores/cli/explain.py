@@ -7,16 +7,14 @@ from typing import Any
 from jsonargparse import Namespace
 
 from cores.cli import display
-from cores.cli.command import Command, CommandParser, add_data_root, add_import
+from cores.cli.command import Command, CommandParser
 from cores.cli.inputs import (
-    add_columns,
     add_input,
+    add_predict_options,
     add_run,
-    add_unknown,
     column_names,
     predict_options,
 )
-from cores.cli.sets import add_lam, add_sets
 from cores.cli.values import named_path, numbers, path_or_none
 from cores.data.inputs.columns import ColumnNames
 from cores.errors import UserError
@@ -72,12 +70,7 @@ def _parser() -> CommandParser:
     parser.add_argument(
         "--count", type=int, default=None, metavar="N", help="At most so many (default: 100)."
     )
-    add_sets(parser)
-    add_lam(parser)
-    add_unknown(parser)
-    add_columns(parser)
-    add_data_root(parser)
-    add_import(parser)
+    add_predict_options(parser)
     return parser
 
 

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from jsonargparse import Namespace
 
 from cores.cli import display
-from cores.cli.command import CommandParser
+from cores.cli.command import CommandParser, add_data_root, add_import
+from cores.cli.sets import add_lam, add_sets
 from cores.config import Reach
 from cores.config.presets import own_data_settings
+from cores.config.run import AskedTask
 from cores.data.catalogue import DATASETS, REGISTERED
 from cores.data.inputs.columns import ColumnNames
 from cores.errors import UserError
@@ -35,6 +37,16 @@ def add_input(parser: CommandParser, *, default: str | None = None) -> None:
         help="csv, tsv, parquet, sdf, smi, jsonl, npz, pt, TU zip or folder, a folder of such "
         "files, or the name of a dataset; labels are not needed.",
     )
+
+
+def add_predict_options(parser: CommandParser) -> None:
+    """Options of every command that predicts what a user asks for."""
+    add_sets(parser)
+    add_lam(parser)
+    add_unknown(parser)
+    add_columns(parser)
+    add_data_root(parser)
+    add_import(parser)
 
 
 def predict_options(options: Namespace) -> "PredictOptions":
@@ -130,7 +142,9 @@ def is_named(dataset: str) -> bool:
     return dataset in (*DATASETS, *REGISTERED)
 
 
-def own_file(name: str, options: Namespace, reach: Reach | None = None) -> OwnFile | None:
+def own_file(
+    name: str, options: Namespace, task: AskedTask = "auto", reach: Reach | None = None
+) -> OwnFile | None:
     """The file that a dataset is; None for one that is known by name.
 
     ``reach`` is that of the neighbourhoods, where it holds a graph whose nodes are classified.
@@ -142,5 +156,5 @@ def own_file(name: str, options: Namespace, reach: Reach | None = None) -> OwnFi
         return None
     from cores.data.datasets import load_dataset
 
-    dataset = load_dataset(name, columns=columns, on_error=options.on_error, reach=reach)
-    return OwnFile(dataset, columns)
+    found = load_dataset(name, columns=columns, on_error=options.on_error, task=task, reach=reach)
+    return OwnFile(found, columns)

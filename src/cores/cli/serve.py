@@ -7,9 +7,8 @@ from pathlib import Path
 from jsonargparse import Namespace
 
 from cores.cli import display
-from cores.cli.command import Command, CommandParser, add_data_root, add_import
-from cores.cli.inputs import add_columns, add_unknown, predict_options
-from cores.cli.sets import add_lam, add_sets
+from cores.cli.command import Command, CommandParser
+from cores.cli.inputs import add_predict_options, add_run, predict_options
 from cores.cli.values import path_or_none
 from cores.cli.words import with_flags
 
@@ -20,7 +19,7 @@ def _parser() -> CommandParser:
         "is kept and predicted, change the error rate of the sets, download the records. Only this "
         "machine can reach it. Ctrl-C ends it.",
     )
-    parser.add_argument("run", metavar="RUN", help="Run folder that `cores train` made.")
+    add_run(parser)
     parser.add_argument(
         "--port",
         type=int,
@@ -29,12 +28,7 @@ def _parser() -> CommandParser:
         help="Port of 127.0.0.1; 0 for any that is free (default: 8765).",
     )
     parser.add_argument("--open", action="store_true", help="Open the page in a browser.")
-    add_sets(parser)
-    add_lam(parser)
-    add_unknown(parser)
-    add_columns(parser)
-    add_data_root(parser)
-    add_import(parser)
+    add_predict_options(parser)
     return parser
 
 

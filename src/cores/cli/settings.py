@@ -29,6 +29,8 @@ SHORT = {
     "desired_ratio": "reward.desired_ratio",
     "lam": "reward.lam",
     "max_loss": "reward.max_loss",
+    "tolerance": "reward.tolerance",
+    "connected": "reward.max_pieces",
     "mix": "classifier_data.mix",
     "score": "sets.score",
     "per_class": "sets.per_class",
@@ -37,21 +39,25 @@ SHORT = {
 """Settings of groups with a short option of their own."""
 IMPLIED = {"max_loss": ("reward.promised", True)}
 """What giving a short option decides beside its own setting."""
+OPTIONAL = {"connected": 1}
+"""Short options that need no value, and the one that they stand for then."""
 FLAGS = {
     "class_weights": ("training.balance", "always", "Let rare classes count as much as others")
 }
 """Flags that give a setting one value: the setting, the value, and the help."""
 BRIEF = {
-    "dataset": "Name (`cores datasets` lists them), or path: csv, tsv, parquet, sdf, jsonl, npz, "
-    "pt, TU zip or folder",
+    "dataset": "Name (`cores datasets`), or a csv, tsv, parquet, sdf, jsonl, npz, pt or TU file",
     "preset": "Our settings, or published ones",
+    "task": "Classes, or numbers",
     "split": "Number of the split, from 1",
     "seed": "Random seed",
     "alpha": "Error rate of the prediction sets",
     "epochs": "Most epochs",
-    "desired_ratio": "d: kept ratio at which the sparsity reward reaches 0.95",
+    "desired_ratio": "d: kept ratio of high sparsity reward",
     "lam": "Lambda: accuracy against sparsity",
-    "max_loss": "With a dial: promise this loss, as `cores tune` does",
+    "max_loss": "Loss promised of a dial",
+    "tolerance": "Regression: error that does no harm",
+    "connected": "Keep C connected pieces",
     "mix": "Share of batches with random masks",
     "score": "Conformal score of the prediction sets",
     "per_class": "One quantile per class",
@@ -88,6 +94,9 @@ def add_settings(parser: CommandParser) -> None:
         option = _options(groups[group])[setting]
         if name in IMPLIED:
             option["shown_default"] += ", not promised"
+        if name in OPTIONAL:
+            option |= {"nargs": "?", "const": OPTIONAL[name], "metavar": "C"}
+            option["shown_default"] = f"any; alone: {OPTIONAL[name]}"
         if option["type"] is bool:
             option |= {"action": ActionYesNo(no_prefix="no-"), "type": None, "metavar": None}
         parser.add_setting(shown, "--" + name.replace("_", "-"), BRIEF[name], **option)
@@ -189,6 +198,8 @@ def _given(options: Namespace) -> dict[str, Any]:
     settings = {name: found[dest] for dest, name in names.items() if dest in found}
     for name, path in SHORT.items():
         if name in found:
+            if name in OPTIONAL and found[name] < 1:
+                raise UserError(f"`{name}` must be at least 1, got {found[name]}")
             group, _, setting = path.partition(".")
             settings = merged(settings, {group: {setting: found[name]}})
             if name in IMPLIED:

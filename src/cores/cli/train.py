@@ -75,6 +75,7 @@ def _train(options: Namespace) -> dict[str, Any]:
         raise UserError("--workers is for --folds; one run has one process")
     folder = Path(options.out) if options.out else _default_folder(config)
     if own is not None:
+        from cores.data.dataset import need_classes
         from cores.data.splits import split_dataset
         from cores.runs.folder import is_finished
 
@@ -82,6 +83,8 @@ def _train(options: Namespace) -> dict[str, Any]:
         if _writes():
             is_finished(folder, config, options.resume, asdict(own.columns))
         split_dataset(own.dataset, config.split, config.parts)
+        if options.pictures:
+            need_classes(own.dataset, "`pictures`")
         _note_data(own, config)
     metrics = _train_one(options, config, folder, own)
     if options.pictures and _writes():
@@ -100,7 +103,7 @@ def _train(options: Namespace) -> dict[str, Any]:
 def _configured(options: Namespace) -> tuple[RunConfig, OwnFile | None]:
     """The settings of a run; for a file of the user's, with defaults by its size."""
     config = run_config(options)
-    own = own_file(config.dataset, options, config.network.reach)
+    own = own_file(config.dataset, options, config.task, config.network.reach)
     return (config if own is None else run_config(options, own.settings)), own
 
 
@@ -142,7 +145,8 @@ def _note_data(own: OwnFile, config: RunConfig) -> None:
     if dataset.num_edge_features and not config.network.edge_features:
         edges = f"features are read, {dataset.num_edge_features} edge features are not"
     display.print_note(
-        f"{len(dataset):,} graphs of {dataset.num_classes} classes; "
+        f"{len(dataset):,} graphs {'with' if dataset.task == 'regression' else 'of'} "
+        f"{dataset.told_labels}; "
         f"{dataset.num_features} node {edges}"
     )
     own.note_unusable()

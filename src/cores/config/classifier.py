@@ -160,6 +160,8 @@ class TrainingConfig:
     training part."""
     weights: Literal["best", "last"] = "best"
     """Which epoch's weights are kept: best on the selection part, or the last (the paper)."""
+    loss: Literal["squared", "absolute"] = "squared"
+    """Regression: the loss of an error, in deviations of the training targets."""
 
     @property
     def balanced(self) -> bool:

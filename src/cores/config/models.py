@@ -3,25 +3,36 @@
 Needs no torch: a class of the package is named by where it is and imported when a model is built.
 """
 
+from typing import get_args
+
 from cores.config.baselines import BASELINES
-from cores.config.spec import ConvSpec, ModelSpec
+from cores.config.spec import ConvSpec, ModelSpec, TaskName
 from cores.errors import UserError, nearest
 
 NO_MESSAGES = "none"
 """In place of a conv: the same depth without messages."""
 _CLASSIFIER = "cores.models.classifier"
 _SPARSE = "cores.models.sparse:SparseClassifier"
+_ANY: tuple[TaskName, ...] = get_args(TaskName)
 _MASKED_TRAINING = {"epochs": 330, "batch_size": 128}
 """Classifiers of masked graphs take longer to learn, 240 epochs, and do best in batches of so many;
 the last 90 epochs are the policy's."""
 _ROWS = (
-    ModelSpec("gnn", "GNN", f"{_CLASSIFIER}:Classifier", in_paper=True, published="gnn.toml"),
+    ModelSpec(
+        "gnn",
+        "GNN",
+        f"{_CLASSIFIER}:Classifier",
+        in_paper=True,
+        published="gnn.toml",
+        tasks=_ANY,
+    ),
     ModelSpec(
         "mlp",
         "MLP",
         f"{_CLASSIFIER}:BlindClassifier",
         uses_conv=False,
         published="gnn.toml",  # the shape and the rates of the GNN it is compared with
+        tasks=_ANY,
     ),
     *BASELINES,
     ModelSpec(
@@ -33,6 +44,7 @@ _ROWS = (
         in_paper=True,
         training=_MASKED_TRAINING,
         published="cores_node.toml",
+        tasks=_ANY,
     ),
     ModelSpec(
         "cores-edge",
@@ -43,6 +55,7 @@ _ROWS = (
         in_paper=True,
         training=_MASKED_TRAINING,
         published="cores_edge.toml",
+        tasks=_ANY,
     ),
     ModelSpec(
         "cores-both",
@@ -51,6 +64,7 @@ _ROWS = (
         removes="both",
         has_policy=True,
         training=_MASKED_TRAINING,
+        tasks=_ANY,
     ),
 )
 MODELS: dict[str, ModelSpec] = {row.name: row for row in _ROWS}

@@ -51,12 +51,17 @@ class RewardConfig:
     ``lam`` is not used then."""
     max_loss: float = 0.02
     """Where a dial is set after training: the sparsest setting that loses no more accuracy than
-    this, neither on the selection part nor for the referees on graphs they were not trained on. The
-    policy has seen both: without ``promised`` this is no promise."""
+    this, neither on the selection part nor for the referees on graphs they were not trained on; in
+    a regression, at which neither mean error grows by a larger share. The policy has seen both:
+    without ``promised`` this is no promise."""
     promised: bool = False
     """Whether half of the calibration part sets the dial instead, with the promise
     that of every class no more than ``max_loss`` is right on the full graph and wrong on the kept
     part; the short option ``--max-loss`` says so, and ``cores tune`` does it after training."""
+    tolerance: float = 0.0
+    """Regression: the error that does no harm, in the unit of the targets. A prediction within it
+    counts as right, an interval no wider than it to either side as sure; 0: 1.5 times the error
+    that the referees exceed on a share ``alpha`` of full graphs they were not trained on."""
     desired_ratio: float = 0.2
     """d: the kept ratio at which the sparsity reward reaches 0.95."""
     alpha: float = 0.09
@@ -78,6 +83,12 @@ class RewardConfig:
     """Subtracted where a graph lost everything and was restored."""
     penalise_full: bool = False
     """Subtract that penalty where nothing was removed, too (the authors)."""
+    pieces_penalty: float = 0.0
+    """Weight of a penalty for a kept part in several pieces (Deviation D21): their number beyond
+    ``max_pieces``, or beyond 1 where that is 0, as a share of the graph's nodes; 0: none."""
+    max_pieces: int = 0
+    """Connected pieces that may be left of a graph; the rest of what the policy keeps is removed,
+    too, before any classifier sees it. 0: any number (the paper)."""
     scale: float = 1.0
     """Factor on the first case of Eq. 7: right, with one label in the set (published as
     reward_scale)."""
@@ -103,6 +114,10 @@ class RewardConfig:
             f"`max_loss` must be positive to be promised, got {self.max_loss}",
         )
         require(
+            0 <= self.tolerance < math.inf,
+            f"`tolerance` must not be negative, got {self.tolerance}",
+        )
+        require(
             not self.dial or self.referees > 0,
             "reward.dial needs referees: they tell what a setting loses",
         )
@@ -114,6 +129,14 @@ class RewardConfig:
         require(
             0 <= self.penalty_size < math.inf,
             f"reward.penalty_size must not be negative, got {self.penalty_size}",
+        )
+        require(
+            0 <= self.pieces_penalty < math.inf,
+            f"reward.pieces_penalty must not be negative, got {self.pieces_penalty}",
+        )
+        require(
+            0 <= self.max_pieces < 2**31,
+            f"reward.max_pieces must not be negative, got {self.max_pieces}",
         )
         require(0 < self.scale < math.inf, f"reward.scale must be positive, got {self.scale}")
 

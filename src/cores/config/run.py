@@ -15,6 +15,7 @@ from cores.config.policy import ClassifierDataConfig, PhasesConfig, PPOConfig, R
 from cores.config.spec import ModelSpec, Removal
 
 Preset = Literal["default", "paper", "authors"]
+AskedTask = Literal["auto", "classification", "regression"]
 
 POLICY_GROUPS = ("classifier_data", "phases", "reward", "ppo")
 """Groups of settings that models with a policy use."""
@@ -36,6 +37,9 @@ class RunConfig:
     preset: Preset = "default"
     """default: one setting for all datasets; paper: the published one per dataset and conv, in
     Algorithm 1; authors: the published one in the schedule of the authors' program."""
+    task: AskedTask = "auto"
+    """What is predicted of a graph: one of several classes, or a number (regression); auto: a
+    number where the labels are more than 20 different numbers that are not whole."""
     split: int = 1
     """Number of the split, 1 or more; decides who may look at which graphs."""
     seed: int = 0
@@ -133,12 +137,18 @@ class RunConfig:
         """Names what the warm-up depends on; None where it is not apart from the rest.
 
         At ``mix`` 1 the classifiers learn in the warm-up alone, and there is no reward in it. A
-        policy that sees lambda has another shape, though.
+        policy that sees lambda has another shape, though, and one that keeps few pieces shows less
+        of a graph even before it has learnt anything.
         """
         if self.removal is None or self.classifier_data.mix < 1:
             return None
         given = self.reward
-        kept = RewardConfig(referees=given.referees, dial=given.dial, target=given.target)
+        kept = RewardConfig(
+            referees=given.referees,
+            dial=given.dial,
+            target=given.target,
+            max_pieces=given.max_pieces,
+        )
         return dataclasses.replace(self, reward=kept).key
 
     @property

@@ -6,6 +6,8 @@ from importlib import import_module
 from typing import Any, Literal
 
 Removal = Literal["node", "edge", "both"]
+TaskName = Literal["classification", "regression"]
+"""What is predicted of a graph: a class, or a number."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,8 @@ class ModelSpec:
     """File of its published settings and of what the paper reports."""
     search: Mapping[str, Sequence[Any]] = field(default_factory=dict, hash=False)
     """Values that a search chooses from, by setting, beside those that all models have."""
+    tasks: tuple[TaskName, ...] = ("classification",)
+    """What it can be trained for."""
     not_searched: tuple[str, ...] = ()
     """Settings of all models that it does not read."""
 

@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Any, overload
 
 import torch
+from jaxtyping import Int
 from torch import Tensor
 from torch_geometric.data import Data
 
+from cores.config.spec import TaskName
 from cores.data.encoding import Encoding
 from cores.data.raw import Unusable
 from cores.errors import UserError
@@ -26,9 +28,16 @@ class Dims:
     num_features: int
     """Columns of the node features."""
     num_classes: int
+    """0 where numbers are predicted."""
     num_edge_features: int = 0
+    task: TaskName = "classification"
     rooted: bool = False
     """Whether the graphs are neighbourhoods of nodes, which are classified."""
+
+    @property
+    def num_outputs(self) -> int:
+        """Numbers that a network predicts of a graph: one per class, or the one."""
+        return self.num_classes if self.task == "classification" else 1
 
 
 def are_labels(values: Sequence[Any]) -> bool:
@@ -66,7 +75,7 @@ class Dataset:
     name: str
     graphs: GraphStore
     class_names: tuple[str, ...]
-    """The labels as text, by class."""
+    """The labels as text, by class; none where they are numbers to predict."""
     feature_names: tuple[str, ...]
     """What each column of the node features is; a model reads only data with the same columns."""
     edge_feature_names: tuple[str, ...] = ()
@@ -86,6 +95,8 @@ class Dataset:
     """What the columns are made of; numbers if not given."""
     unusable: Unusable | None = None
     """Rows of the file that are not among the graphs."""
+    task: TaskName = "classification"
+    """What is to be predicted."""
 
     def __post_init__(self) -> None:
         if not self.labels:
@@ -97,8 +108,13 @@ class Dataset:
     def __repr__(self) -> str:
         return (
             f"Dataset({self.name}: {len(self)} graphs, {self.num_features} features, "
-            f"{self.num_classes} classes)"
+            f"{self.told_labels})"
         )
+
+    @property
+    def told_labels(self) -> str:
+        """What kind of labels there are, in words."""
+        return "numbers" if self.task == "regression" else f"{self.num_classes} classes"
 
     def __len__(self) -> int:
         return len(self.graphs)
@@ -144,7 +160,18 @@ class Dataset:
     def dims(self) -> Dims:
         """What a network must know of the graphs."""
         sizes = self.num_features, self.num_classes, self.num_edge_features
-        return Dims(*sizes, rooted=self.graphs.rooted)
+        return Dims(*sizes, self.task, rooted=self.graphs.rooted)
+
+    @property
+    def strata(self) -> Int[Tensor, " graphs"]:
+        """Groups of graphs that every part must have in proportion: the classes, if there are."""
+        y = self.graphs.y
+        return y if self.task == "classification" else torch.zeros_like(y, dtype=torch.int64)
+
+    @property
+    def stratum_names(self) -> tuple[str, ...]:
+        """What messages call those groups."""
+        return self.class_names if self.task == "classification" else ("any",)
 
     @property
     def num_features(self) -> int:
@@ -208,16 +235,40 @@ def unusable_graphs(graphs: GraphStore) -> dict[int, str]:
 def checked(dataset: Dataset) -> Dataset:
     """Refuse what no model can be trained on."""
     graphs = dataset.graphs
-    if graphs.y.min() != 0 or graphs.y.max() != dataset.num_classes - 1:
+    if dataset.task == "regression":
+        _check_targets(dataset)
+    elif graphs.y.min() != 0 or graphs.y.max() != dataset.num_classes - 1:
         raise UserError(f"{dataset.name}: the classes must be numbered 0, 1, ... without a gap")
     owner = owners(graphs.num_edges)
     if ((graphs.edge_index < 0) | (graphs.edge_index >= graphs.num_nodes[owner])).any():
         raise UserError(f"{dataset.name}: an edge names a node that its graph does not have")
     for graph, reason in unusable_graphs(graphs).items():
         raise UserError(f"{dataset.name}: graph {dataset.graph_name(graph)} {reason}; clean it")
-    if dataset.num_classes < 2:
+    if dataset.task == "classification" and dataset.num_classes < 2:
         raise UserError(
             f"{dataset.name}: every graph has the label {dataset.class_names[0]}; "
             "a classifier needs at least two classes"
         )
     return dataset
+
+
+def need_classes(dataset: Dataset, what: str) -> None:
+    """Refuse what is made for classes alone."""
+    if dataset.task != "classification":
+        raise UserError(f"{what} is for classes, and {dataset.name} has numbers to predict")
+
+
+FEWEST_TARGETS = 10
+"""With fewer graphs, a part would be empty."""
+
+
+def _check_targets(dataset: Dataset) -> None:
+    y = dataset.graphs.y
+    if len(y) < FEWEST_TARGETS:
+        raise UserError(
+            f"{dataset.name} has {len(y)} graphs; a regression needs at least {FEWEST_TARGETS}"
+        )
+    if bool((y == y[0]).all()):
+        raise UserError(
+            f"{dataset.name}: every graph has the label {float(y[0]):g}; there is nothing to learn"
+        )

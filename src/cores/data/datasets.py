@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from cores.config import Reach
+from cores.config.run import AskedTask
 from cores.data.arrays import from_npz, with_edge_truth
 from cores.data.catalogue import DATASETS, REGISTERED, DatasetSpec, canonical_name
 from cores.data.dataset import Dataset, checked, numbered, unusable_graphs
@@ -30,6 +31,7 @@ def load_dataset(
     *,
     columns: ColumnNames | None = None,
     on_error: OnError = "skip",
+    task: AskedTask = "auto",
     reach: Reach | None = None,
 ) -> Dataset:
     """Load a dataset by name (any case), or any file or folder of labelled graphs by path.
@@ -46,6 +48,8 @@ def load_dataset(
             names where not given.
         on_error: What to do with rows of a file that are no graphs: ``"skip"`` counts them in the
             dataset's ``unusable``, ``"fail"`` raises at the first.
+        task: What is to be predicted, ``"classification"`` or ``"regression"``; by default numbers
+            where the labels are more than 20 different ones that are not whole.
         reach: Of the neighbourhoods, where the nodes of one graph are classified.
 
     >>> load_dataset("motifs").class_names
@@ -55,14 +59,16 @@ def load_dataset(
     if name in REGISTERED:
         found = REGISTERED[name]()
         if labels_nodes(found):
-            return checked(from_nodes(found, reach=reach, name=name))
-        return checked(replace(from_graphs(found), name=name))
+            return checked(from_nodes(found, reach=reach, name=name, task=task))
+        return checked(replace(from_graphs(found, task=task), name=name))
     if name in DATASETS:
         spec = DATASETS[name]
+        if task == "regression":
+            raise UserError(f'{name} has classes; leave task="regression" out')
         if spec.source == "nodes":
             return checked(_nodes(spec, reach))
         return checked(READERS[spec.source](spec, data_folder(data_root)))
-    return checked(_from_path(Path(name), columns or ColumnNames(), on_error, reach))
+    return checked(_from_path(Path(name), columns or ColumnNames(), on_error, task, reach))
 
 
 def _tu(spec: DatasetSpec, root: Path | None) -> Dataset:
@@ -99,22 +105,27 @@ READERS: dict[str, Callable[[DatasetSpec, Path | None], Dataset]] = {
 """How a named dataset is read, by its kind."""
 
 
-def _from_path(path: Path, columns: ColumnNames, on_error: OnError, reach: Reach | None) -> Dataset:
+def _from_path(
+    path: Path, columns: ColumnNames, on_error: OnError, task: AskedTask, reach: Reach | None
+) -> Dataset:
     if not path.exists():
         raise UserError(f"dataset path {path} does not exist")
     if not path.is_dir():
         check_regular(path)
-    if path.suffix.lower() == ".npz":
+    if path.suffix.lower() == ".npz" and task != "regression":
         found = _usable(from_npz(str(path), path), on_error)
         return replace(found, continuous=continuous_columns(found.graphs.x))
     if (saved := saved_by_pyg(path)) is not None:
         graphs = saved_graphs(saved)
         if len(graphs) == 1 and labels_nodes(graphs[0]):
-            return from_nodes(graphs[0], reach=reach, name=str(path))
-        found = _usable(replace(from_graphs(graphs, finite=False), name=str(path)), on_error)
+            return from_nodes(graphs[0], reach=reach, name=str(path), task=task)
+        listed = from_graphs(graphs, finite=False, task=task)
+        found = _usable(replace(listed, name=str(path)), on_error)
         return replace(found, continuous=continuous_columns(found.graphs.x))
     if holds_rows(path):
-        return read_dataset(path, columns, on_error)
+        return read_dataset(path, columns, on_error, task)
+    if task == "regression":
+        raise UserError(f"{path} has classes; targets are in tables, JSON lines and PyG's files")
     records = read_tu(path)
     # Unknown attributes are measurements more often than not: put them on one scale.
     attributes = tuple(range(records.attributes.shape[1]))

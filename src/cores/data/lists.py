@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
+from cores.config.run import AskedTask
 from cores.data.dataset import Dataset, are_labels, numbered
 from cores.data.encoding import Encoding, encode
 from cores.data.molecules import (
@@ -21,6 +22,7 @@ from cores.data.molecules import (
     molecule_graphs,
 )
 from cores.data.raw import MOST_NODES
+from cores.data.targets import as_targets, found_task, target_problem
 from cores.errors import UserError
 from cores.graphs.store import GraphStore
 
@@ -28,60 +30,70 @@ LABELS = ("y", "label")
 """Attributes of a graph that may hold its label."""
 
 
-def from_graphs(graphs: Any, y: Any = None, *, finite: bool = True) -> Dataset:
+def from_graphs(
+    graphs: Any, y: Any = None, *, finite: bool = True, task: AskedTask = "auto"
+) -> Dataset:
     """A dataset of labelled graphs.
 
     Args:
         graphs: PyG ``Data``, networkx graphs, SMILES strings, or a dataset. A graph without node
             features gets a constant one. Of a networkx graph, the node attribute ``x`` holds the
             features and the edge attribute ``edge_attr`` those of the edges.
-        y: A label per graph, whole numbers or text; if not given, each graph's own ``y`` (of a
-            networkx graph, ``graph["y"]`` or ``graph["label"]``).
+        y: A label per graph, whole numbers or text, or any numbers for a regression; if not given,
+            each graph's own ``y`` (of a networkx graph, ``graph["y"]`` or ``graph["label"]``).
         finite: Whether to refuse features that are NaN or infinite.
+        task: What is to be predicted; found by the labels if not said.
     """
     if isinstance(graphs, Dataset):
-        return graphs if y is None else _relabelled(graphs, given_labels(y))
+        if y is None and task in ("auto", graphs.task):
+            return graphs
+        return _relabelled(graphs, plain_labels(graphs) if y is None else given_labels(y), task)
     items = listed(graphs)
     records = read_graphs(items, finite=finite)
     given = plain_labels(records) if y is None else given_labels(y)
     if len(given) != len(records):
         raise UserError(f"`y` has {len(given)} labels for {len(records)} graphs")
-    labels, classes = numbered_classes(given)
-    store = GraphStore.from_graphs(records, torch.tensor(classes))
-    class_names = tuple(str(label) for label in labels)
+    known = _known_labels(given, task)
+    store = GraphStore.from_graphs(records, known.pop("y"))
     if are_smiles(items):
         return Dataset(
             "molecules",
             store,
-            class_names,
             feature_names=ATOM_COLUMNS,
             edge_feature_names=BOND_COLUMNS,
-            labels=labels,
             smiles=tuple(items),
             encoding=Encoding.of_molecules(),
+            **known,
         )
     return Dataset(
         "graphs",
         store,
-        class_names,
         feature_names=numbered(store.num_features),
         edge_feature_names=numbered(store.num_edge_features),
         continuous=continuous_columns(store.x),
-        labels=labels,
+        **known,
     )
 
 
-def _relabelled(dataset: Dataset, given: Sequence[Any]) -> Dataset:
+def _known_labels(given: Sequence[Any], asked: AskedTask) -> dict[str, Any]:
+    """The labels of graphs as a dataset has them: numbers of classes, or targets."""
+    task = found_task(given, asked)
+    if task == "regression":
+        for number, label in enumerate(given):
+            if (problem := target_problem(label)) is not None:
+                raise UserError(f"graph {number} {problem}")
+        return {"y": as_targets(given), "class_names": (), "labels": (), "task": task}
+    labels, classes = numbered_classes(given)
+    names = tuple(str(label) for label in labels)
+    return {"y": torch.tensor(classes), "class_names": names, "labels": labels, "task": task}
+
+
+def _relabelled(dataset: Dataset, given: Sequence[Any], task: AskedTask) -> Dataset:
     """The same graphs with other labels."""
     if len(given) != len(dataset):
         raise UserError(f"`y` has {len(given)} labels for {len(dataset)} graphs")
-    labels, classes = numbered_classes(given)
-    return replace(
-        dataset,
-        graphs=replace(dataset.graphs, y=torch.tensor(classes)),
-        class_names=tuple(str(label) for label in labels),
-        labels=labels,
-    )
+    known = _known_labels(given, task)
+    return replace(dataset, graphs=replace(dataset.graphs, y=known.pop("y")), **known)
 
 
 def are_smiles(items: Sequence[Any]) -> bool:
@@ -294,7 +306,8 @@ def _rows(values: list[Any], number: int, kind: str) -> Tensor | None:
 def plain_labels(graphs: Iterable[Any]) -> list[Any]:
     """Every graph's own label, as a plain Python value."""
     if isinstance(graphs, Dataset):
-        return [graphs.labels[number] for number in graphs.graphs.y.tolist()]
+        known = graphs.graphs.y.tolist()
+        return known if graphs.task == "regression" else [graphs.labels[each] for each in known]
     labels = []
     for number, graph in enumerate(graphs):
         kept = graph if isinstance(graph, Data) else getattr(graph, "graph", {})
@@ -329,7 +342,7 @@ def numbered_classes(
         if isinstance(label, float):
             raise UserError(
                 f"{what} {number} has the label {label}, a float; classes are whole numbers or "
-                "text (y.long() turns 1.0 into 1)"
+                'text (y.long() turns 1.0 into 1), and any number is for task="regression"'
             )
         if not isinstance(label, int | str):
             raise UserError(

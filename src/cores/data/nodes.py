@@ -10,6 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from cores.config import Reach
+from cores.config.run import AskedTask
 from cores.data.dataset import Dataset, numbered
 from cores.data.encoding import ROOT, Encoding
 from cores.data.inputs.stored import StoredRows, raw_graphs
@@ -129,6 +130,7 @@ def from_nodes(
     name: str = "nodes",
     class_names: Sequence[str] | None = None,
     truth: MotifTruth | None = None,
+    task: AskedTask = "auto",
 ) -> Dataset:
     """A dataset of the neighbourhoods of a graph's labelled nodes.
 
@@ -141,7 +143,10 @@ def from_nodes(
         name: Of the dataset.
         class_names: Of the classes, where their numbers say little.
         truth: What decides the classes, where that is known.
+        task: Nodes have classes; ``"regression"`` is refused.
     """
+    if task == "regression":
+        raise UserError(f'{name}: nodes are classified; leave task="regression" out')
     reach = reach or Reach()
     graph = NodeGraph(data, truth)
     given = node_labels(graph, y)

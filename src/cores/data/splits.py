@@ -66,8 +66,8 @@ def split_dataset(
     """
     kind = _kind(dataset, parts)
     if kind == "random" and not parts.folds:
-        return split_graphs(dataset.graphs.y, split, parts, dataset.class_names, selection)
-    classes = dataset.graphs.y.cpu().numpy()
+        return split_graphs(dataset.strata, split, parts, dataset.stratum_names, selection)
+    classes = dataset.strata.cpu().numpy()
     free = np.ones(len(classes), dtype=bool)
     drawn: dict[str, Indices] = {}
     if selection is not None:
@@ -77,7 +77,7 @@ def split_dataset(
     if kind == "column":
         drawn = _given(dataset, free) | drawn
     elif groups is None:
-        drawn["test"] = _fold(classes, free, split, parts.folds, dataset.class_names)
+        drawn["test"] = _fold(classes, free, split, parts.folds, dataset.stratum_names)
     else:
         drawn["test"] = _scaffold_test(classes, groups, free, split, parts.folds)
     for graphs in drawn.values():
@@ -85,7 +85,7 @@ def split_dataset(
     shares = _rest(parts, drawn)
     random = np.random.default_rng(split)
     if groups is None:
-        drawn |= _stratified(classes, free, shares, random, dataset.class_names)
+        drawn |= _stratified(classes, free, shares, random, dataset.stratum_names)
     else:
         drawn |= _grouped(classes, groups, free, shares, random)
         _check_scaffolds(classes, drawn, dataset)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from jaxtyping import Bool, Float
@@ -44,12 +45,13 @@ class EqualShare:
         """
         kept, rest = list(self._kept(scores)), self._kept(scores, rest=True)
         predicted, full = _predicted(model, self.graphs)
+        judge = cast(GraphModel, self.judge)
 
         def lost(parts: Iterable[Batch]) -> float:
             return float((full - _probability(model, parts, predicted)).double().mean())
 
         return {
-            "judge_accuracy": accuracy(predict_proba(self.judge, kept), self.graphs.y),
+            "judge_accuracy": accuracy(predict_proba(judge, kept), self.graphs.y),
             "sufficiency": lost(kept),
             "comprehensiveness": lost(rest),
         }

@@ -122,3 +122,44 @@ def _at_thresholds(
     true = torch.bincount(place[truth], minlength=len(values))
     false = torch.bincount(place[~truth], minlength=len(values))
     return true.flip(0).double(), false.flip(0).double()
+
+
+def class_mean(values: Float[Tensor, " graphs"], labels: Int[Tensor, " graphs"]) -> float:
+    """Mean over the classes of the mean over their graphs.
+
+    >>> class_mean(torch.tensor([1.0, 1.0, 1.0, 0.0]), torch.tensor([0, 0, 0, 1]))
+    0.5
+    """
+    counts = torch.bincount(labels)
+    sums = torch.bincount(labels, weights=values.double())
+    return float((sums / counts)[counts > 0].mean())
+
+
+def mean_absolute_error(
+    values: Float[Tensor, "graphs 1"], targets: Float[Tensor, " graphs"]
+) -> float:
+    """MAE: how far predicted numbers are off, on average."""
+    return float((values[:, 0].double() - targets.double()).abs().mean())
+
+
+def root_mean_squared_error(
+    values: Float[Tensor, "graphs 1"], targets: Float[Tensor, " graphs"]
+) -> float:
+    """RMSE: the same, where large errors count more."""
+    return float((values[:, 0].double() - targets.double()).square().mean().sqrt())
+
+
+def r2(values: Float[Tensor, "graphs 1"], targets: Float[Tensor, " graphs"]) -> float | None:
+    """Share of the targets' variance that is predicted; None where all targets are the same.
+
+    >>> r2(torch.tensor([[0.0], [1.0]]), torch.tensor([0.0, 1.0]))
+    1.0
+    """
+    spread = float((targets.double() - targets.double().mean()).square().sum())
+    missed = float((values[:, 0].double() - targets.double()).square().sum())
+    return 1 - missed / spread if spread > 0 else None
+
+
+def mean_error_of_constant(targets: Float[Tensor, " graphs"]) -> float:
+    """MAE of always predicting the median of the targets themselves: what no constant beats."""
+    return float((targets.double() - targets.double().median()).abs().mean())

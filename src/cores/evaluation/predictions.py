@@ -10,6 +10,7 @@ from torch_geometric.data import Batch
 
 from cores.config import Removal
 from cores.errors import UserError
+from cores.graphs.components import subgraph_pieces
 from cores.graphs.shares import of_graphs
 from cores.graphs.store import GraphStore
 from cores.graphs.subgraphs import Subgraph, edge_ratio, node_ratio
@@ -65,12 +66,12 @@ TOO_LARGE = "its features are too large for it"
 
 @torch.no_grad()
 def predict_proba(
-    classifier: nn.Module, batches: Iterable[Batch]
+    classifier: GraphModel, batches: Iterable[Batch]
 ) -> Float[Tensor, "graphs classes"]:
-    """Softmax of the classifier's logits, with dropout off; restores the classifier's mode."""
+    """What a classifier predicts, with dropout off; restores its mode."""
     was_training = classifier.training
     classifier.eval()
-    probs = [of_graphs(classifier, batch).softmax(dim=-1) for batch in batches]
+    probs = [classifier.outputs(of_graphs(classifier, batch)) for batch in batches]
     classifier.train(was_training)
     found = torch.cat(probs)
     check_predicted(classifier, found)
@@ -82,6 +83,7 @@ class Predictions:
     """Of all graphs of a store, laid end to end like the store itself."""
 
     probs: Float[Tensor, "graphs classes"]
+    """Of classes; in a regression, the predicted number in the one column."""
     node_ratio: Float[Tensor, " graphs"]
     edge_ratio: Float[Tensor, " graphs"]
     removed_nodes: Bool[Tensor, " nodes"]
@@ -89,6 +91,8 @@ class Predictions:
     node_scores: Float[Tensor, " nodes"] | None
     """None for a model that does not choose."""
     edge_scores: Float[Tensor, " edges"] | None
+    pieces: Int[Tensor, " graphs"] | None = None
+    """Connected pieces of what the model saw of each graph (:mod:`cores.graphs.components`)."""
 
     def cpu(self) -> "Predictions":
         """The same on the CPU."""
@@ -137,6 +141,7 @@ def predict_any(model: GraphModel, graphs: GraphStore) -> Predictions:
     model.eval()
     found: list[Prediction] = []
     ratios: list[tuple[Tensor, Tensor]] = []
+    pieces: list[Tensor] = []
     for batch in graphs.batches(evaluation_batch(graphs.device)):
         prediction = model.prediction(batch)
         found.append(prediction)
@@ -144,6 +149,7 @@ def predict_any(model: GraphModel, graphs: GraphStore) -> Predictions:
         ratios.append(
             (node_ratio(batch, subgraph.removed_nodes), edge_ratio(batch, subgraph.removed_edges))
         )
+        pieces.append(subgraph_pieces(subgraph.batch, "edge" if model.scores_edges else "node"))
     return Predictions(
         probs=torch.cat([prediction.probs for prediction in found]),
         node_ratio=torch.cat([nodes for nodes, _ in ratios]),
@@ -152,6 +158,7 @@ def predict_any(model: GraphModel, graphs: GraphStore) -> Predictions:
         removed_edges=torch.cat([prediction.subgraph.removed_edges for prediction in found]),
         node_scores=_joined([prediction.node_scores for prediction in found]),
         edge_scores=_joined([prediction.edge_scores for prediction in found]),
+        pieces=torch.cat(pieces),
     )
 
 
@@ -159,10 +166,10 @@ def predict_any(model: GraphModel, graphs: GraphStore) -> Predictions:
 def predict_full(
     model: GraphModel, graphs: GraphStore, names: Sequence[str] = ()
 ) -> Float[Tensor, "graphs classes"]:
-    """Class probabilities of every graph of a store when nothing is removed."""
+    """What is predicted of every graph of a store when nothing is removed."""
     model.eval()
     logits = [model.full_logits(batch) for batch in graphs.batches(evaluation_batch(graphs.device))]
-    probs = torch.cat(logits).softmax(dim=-1)
+    probs = model.outputs(torch.cat(logits))
     check_predicted(model, probs, names)
     return probs
 

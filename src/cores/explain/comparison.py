@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,7 @@ import torch
 from torch import Tensor
 
 from cores import __version__
-from cores.config import Removal, RunConfig, merged
-from cores.config.presets import preset_config
-from cores.data.catalogue import canonical_name
-from cores.data.dataset import Dataset
-from cores.data.datasets import load_dataset
+from cores.config import Removal, RunConfig
 from cores.data.inputs.columns import ColumnNames
 from cores.errors import UserError
 from cores.evaluation.equal_share import EqualShare
@@ -25,15 +21,13 @@ from cores.evaluation.scores import Scores
 from cores.explain.comparison_rows import COLUMNS, EXPLANATIONS, row_key
 from cores.explain.methods import method_of
 from cores.explain.peers import PREPARE, RECIPE
-from cores.files import make_folder
 from cores.graphs.store import GraphStore
-from cores.models.network import GraphModel
-from cores.runs.device import choose_device, tuned_cpu
+from cores.runs.device import tuned_cpu
 from cores.runs.fit import PreparedData, training_graphs
 from cores.runs.folder import METRICS, commit, machine_of
-from cores.runs.rows import Row, cell, merge_rows, read_metrics, read_rows
-from cores.runs.runner import Outcome, run_all, run_folder
-from cores.runs.trained import TrainedModel
+from cores.runs.rows import Row, cell, kept_rows, read_metrics
+from cores.runs.runner import Outcome
+from cores.runs.series import Case, Series
 from cores.training.judge import judge_of
 from cores.training.state import forked_rng
 
@@ -44,28 +38,17 @@ REFERENCES: dict[Removal, str] = {"node": "cores-node", "edge": "cores-edge"}
 
 
 @dataclass(frozen=True)
-class Case:
-    """One split and seed: the runs of its models, and what all methods are measured by."""
+class ExplainedCase:
+    """The runs of one split and seed, and what all methods are measured by."""
 
-    dataset: Dataset
-    configs: Mapping[str, RunConfig]
-    """By model."""
-    out: Path
-    device: torch.device
+    runs: Case
     most_graphs: int | None
-
-    def model(self, name: str) -> GraphModel:
-        """The model of a run, from its folder: as it was trained, whoever had it before."""
-        return TrainedModel.load(self.folder(name)).model.to(self.device)
-
-    def folder(self, name: str) -> Path:
-        """The run folder of a model."""
-        return run_folder(self.out, self.configs[name])
 
     @cached_property
     def data(self) -> PreparedData:
         """The graphs; all models of a case share the test part."""
-        return PreparedData.of(self.dataset, self.configs[REFERENCES["edge"]], self.device)
+        config = self.runs.configs[REFERENCES["edge"]]
+        return PreparedData.of(self.runs.dataset, config, self.runs.device)
 
     @cached_property
     def graphs(self) -> GraphStore:
@@ -77,54 +60,46 @@ class Case:
         """What is kept of every graph, of nodes and of edges, and the judges."""
         found = []
         for removal, name in REFERENCES.items():
-            ratio = predict(self.model(name), self.graphs).kept_ratio(self.graphs, removal)
-            judge = judge_of(self.dataset, self.configs[name], self.device)
+            ratio = predict(self.runs.model(name), self.graphs).kept_ratio(self.graphs, removal)
+            judge = judge_of(self.runs.dataset, self.runs.configs[name], self.runs.device)
             found.append(EqualShare(self.graphs, removal, ratio, judge.classifier))
         return found
-
-    def possible(self, methods: Sequence[str], failed: set[RunConfig]) -> list[str]:
-        """The methods that need none of the runs that failed."""
-        return [
-            method
-            for method in methods
-            if not failed & {self.configs[name] for name in models_of([method])}
-        ]
 
     def key(self, method: str) -> str:
         """Names the row of a method."""
         names = (method_of(method).model, *REFERENCES.values())
-        runs = [self.configs[name].key for name in names]
-        return row_key([method, RECIPE, runs, self.dataset.fingerprint, self.most_graphs])
+        runs = [self.runs.configs[name].key for name in names]
+        return row_key([method, RECIPE, runs, self.runs.dataset.fingerprint, self.most_graphs])
 
-    def row(self, method: str) -> Row:
-        """Explain the test graphs by a method, and measure it."""
+    def rows(self, method: str) -> list[Row]:
+        """Explain the test graphs by a method, and measure it; one row."""
         name = method_of(method).model
-        config = self.configs[name]
+        config = self.runs.configs[name]
         found = {
-            "dataset": self.dataset.name,
+            "dataset": self.runs.dataset.name,
             "method": method,
             "model": name,
             "conv": config.conv,
             "split": config.split,
             "seed": config.seed,
             **self._measured(method, config),
-            "training_seconds": read_metrics(self.folder(name) / METRICS).get("seconds"),
+            "training_seconds": read_metrics(self.runs.folder(name) / METRICS).get("seconds"),
             "key": self.key(method),
             "version": __version__,
             "commit": commit(),
-            "machine": machine_of(self.device),
+            "machine": machine_of(self.runs.device),
         }
-        return {column: cell(found.get(column)) for column in COLUMNS}
+        return [{column: cell(found.get(column)) for column in COLUMNS}]
 
     def _measured(self, method: str, config: RunConfig) -> dict[str, Any]:
-        model = self.model(config.model)
+        model = self.runs.model(config.model)
         training = self.data.graphs.subset(training_graphs(config, self.data.split))
-        with forked_rng(self.device):
+        with forked_rng(self.runs.device):
             torch.manual_seed(config.seed)
             explain, setup = self._timed(PREPARE[method], model, training, config.seed)
             explain(self.graphs.subset(torch.arange(1)))  # what comes first is slower
             scores, seconds = self._timed(explain, self.graphs)
-        plain = self.model(config.model)  # some methods leave traces in the one they explain
+        plain = self.runs.model(config.model)  # some methods leave traces in the one they explain
         at_share = {
             f"{share.removal}_{metric}": value
             for share in self.shares
@@ -145,8 +120,8 @@ class Case:
         return action(*arguments), self._clock() - begin
 
     def _clock(self) -> float:
-        if self.device.type == "cuda":
-            torch.cuda.synchronize(self.device)
+        if self.runs.device.type == "cuda":
+            torch.cuda.synchronize(self.runs.device)
         return time.perf_counter()
 
 
@@ -218,37 +193,9 @@ def compare_explanations(
     """
     if graphs is not None and graphs < 1:
         raise UserError(f"`graphs` must be positive, got {graphs}")
-    name, chosen = canonical_name(dataset), choose_device(device)
-    data = load_dataset(name, data_root, columns=columns)
-    cases = [
-        Case(
-            data,
-            {
-                model: preset_config(
-                    name, model, conv, "default", merged(settings or {}, {"split": s, "seed": seed})
-                )
-                for model in models_of(methods)
-            },
-            out,
-            chosen,
-            graphs,
-        )
-        for s in splits
-        for seed in seeds
-    ]
-    make_folder(out)
-    configs = [config for case in cases for config in case.configs.values()]
-    outcomes = run_all(
-        configs,
-        out,
-        workers=workers,
-        device=device,
-        data_root=data_root,
-        columns=columns,
-        done=done,
-    )
-    failed = {outcome.config for outcome in outcomes if outcome.failure is not None}
-    return [row for case in cases for row in _rows(case, case.possible(methods, failed), explained)]
+    series = Series(dataset, out, conv, settings, workers, device, data_root, columns)
+    cases = series.run_cases(models_of(methods), splits, seeds, done)
+    return [row for case in cases for row in _rows(ExplainedCase(case, graphs), methods, explained)]
 
 
 def models_of(methods: Sequence[str]) -> list[str]:
@@ -257,16 +204,15 @@ def models_of(methods: Sequence[str]) -> list[str]:
     return list(dict.fromkeys((*explained, *REFERENCES.values())))
 
 
-def _rows(case: Case, methods: Sequence[str], explained: Callable[[str], None]) -> list[Row]:
+def _rows(
+    case: ExplainedCase, methods: Sequence[str], explained: Callable[[str], None]
+) -> list[Row]:
     """The rows of a case, those from the file and new ones, which are written as they come."""
-    path = case.out / ROWS
-    known = {row["key"]: row for row in read_rows(path, EXPLANATIONS)} if path.exists() else {}
-    rows = []
+    rows: list[Row] = []
     for method in dict.fromkeys(methods):
-        row = known.get(case.key(method))
-        if row is None:
-            row = case.row(method)
-            merge_rows(path, [row], EXPLANATIONS)
-        rows.append(row)
-        explained(f"{method} (split {row['split']}, seed {row['seed']})")
+        if case.runs.failed & {*models_of([method])}:
+            continue
+        measure = partial(case.rows, method)
+        rows += kept_rows(case.runs.out / ROWS, EXPLANATIONS, [case.key(method)], measure)
+        explained(f"{method} (split {rows[-1]['split']}, seed {rows[-1]['seed']})")
     return rows

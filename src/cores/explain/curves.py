@@ -17,6 +17,7 @@ MOST_POINTS = 400
 """Of a line."""
 PANELS = (
     ("Accuracy and kept share", ("selection_accuracy", "selection_ratio")),
+    ("Mean error", ("selection_mae",)),
     ("Loss", ("loss",)),
     ("Reward", ("reward",)),
 )
@@ -55,7 +56,7 @@ def _lines_svg(
 ) -> str:
     values = [value for line in lines.values() for _, value in line]
     low, high = min(0.0, *values), max(values)
-    if all(name.startswith("selection") for name in lines):
+    if all(name in ("selection_accuracy", "selection_ratio") for name in lines):
         low, high = 0.0, 1.0
     high = high if high > low else low + 1
 

@@ -22,6 +22,17 @@ _LEVELS: dict[str, tuple[str, dict[str, Any]]] = {
     "majority_rate": ("largest class", {"color": "0.45", "linestyle": "--"}),
 }
 """The same of what does not depend on the dial."""
+_VALUE_LINES = {
+    "mae": _LINES["accuracy"],
+    "judge_mae": _LINES["judge_accuracy"],
+    "judge_random_mae": _LINES["judge_random_accuracy"],
+}
+_VALUE_LEVELS = {
+    "full_mae": _LEVELS["full_accuracy"],
+    "plain_mae": _LEVELS["plain_accuracy"],
+    "constant_mae": ("best constant", _LEVELS["majority_rate"][1]),
+}
+"""Where numbers are predicted: mean errors, in their unit."""
 _APART = 6.0
 """Percentage points of kept share between settings that are named."""
 
@@ -39,38 +50,49 @@ def dial_figure(curve: Curve, title: str, stem: Path) -> list[Path]:
     """
     plt = pyplot()
     _, axis = plt.subplots(figsize=(6.4, 4.8), layout="constrained")
+    numbers = curve.task == "regression"
+    lines, levels = (_VALUE_LINES, _VALUE_LEVELS) if numbers else (_LINES, _LEVELS)
+    unit = 1 if numbers else 100
     named = [
-        _line(axis, curve.points, name, label, style) for name, (label, style) in _LINES.items()
+        _line(axis, curve.points, name, label, style, unit)
+        for name, (label, style) in lines.items()
     ]
     named = [line for line in named if line is not None]
-    for name, (label, style) in _LEVELS.items():
+    for name, (label, style) in levels.items():
         if (level := getattr(curve, name)) is not None:
-            named.append(axis.axhline(100 * level, label=label, linewidth=1, **style))
+            named.append(axis.axhline(unit * level, label=label, linewidth=1, **style))
     (own,) = (point for point in curve.points if point["lam"] == curve.lam)
-    named.append(_marked(axis, own))
+    named.append(_marked(axis, own, next(iter(lines)), unit))
     _name_settings(axis, curve.points, own)
     return save_over_kept_share(
-        axis, stem, title=title, kept="kept share", right=104, named=named, columns=3
+        axis,
+        stem,
+        title=title,
+        kept="kept share",
+        right=104,
+        named=named,
+        columns=3,
+        errors=numbers,
     )
 
 
 def _line(
-    axis: Any, points: Sequence[Point], name: str, label: str, style: dict[str, Any]
+    axis: Any, points: Sequence[Point], name: str, label: str, style: dict[str, Any], unit: int
 ) -> Any | None:
     """Draw a metric over the kept share; None where nobody has measured it."""
     found = [(_percent(point, "kept_ratio"), point[name]) for point in points]
     if any(value is None for _, value in found):
         return None
-    kept, values = [share for share, _ in found], [100 * (value or 0) for _, value in found]
+    kept, values = [share for share, _ in found], [unit * (value or 0) for _, value in found]
     (line,) = axis.plot(kept, values, label=label, markersize=4.5, linewidth=1.4, **style)
     return line
 
 
-def _marked(axis: Any, own: Point) -> Any:
+def _marked(axis: Any, own: Point, name: str, unit: int) -> Any:
     """A ring around the run's own setting."""
     return axis.scatter(
         [_percent(own, "kept_ratio")],
-        [_percent(own, "accuracy")],
+        [unit * (own[name] or 0.0)],
         s=150,
         facecolors="none",
         edgecolors="black",

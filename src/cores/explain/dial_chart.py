@@ -28,12 +28,17 @@ def dial_charts(dial: DialView) -> list[Chart]:
     sizes = [each.set_size for each in dial.figures]
     full = None if dial.full_accuracy is None else 100 * dial.full_accuracy
     return [
-        _chart("Accuracy (%) over kept share", dial, accuracy, _Plane.of(accuracy, full, 10.0, 1)),
+        _chart(
+            "Accuracy (%) over kept share",
+            dial,
+            accuracy,
+            _Plane.of(accuracy, full, least=10.0, most=100.0, digits=1),
+        ),
         _chart(
             "Labels in a prediction set over kept share",
             dial,
             sizes,
-            _Plane.of(sizes, None, 0.2, 2),
+            _Plane.of(sizes, None, least=0.2, most=float(dial.classes), digits=2),
         ),
     ]
 
@@ -50,13 +55,18 @@ class _Plane:
 
     @classmethod
     def of(
-        cls, values: Sequence[float], level: float | None, least: float, digits: int
+        cls, values: Sequence[float], level: float | None, *, least: float, most: float, digits: int
     ) -> "_Plane":
-        """With room for all, and at least so high: chance alone makes such a difference."""
+        """With room for all, and at least so high: chance alone makes such a difference.
+
+        No axis tells of what cannot be: less than nothing, or more than ``most``.
+        """
         drawn = [*values, *([] if level is None else [level])]
         middle = (min(drawn) + max(drawn)) / 2
         half = max(0.55 * (max(drawn) - min(drawn)), least / 2)
-        return cls(middle - half, middle + half, digits, level)
+        high = min(middle + half, most)
+        low = max(0.0, min(middle - half, high - least))
+        return cls(low, max(high, low + least), digits, level)
 
     def x(self, share: float) -> float:
         return LEFT + (WIDTH - RIGHT - MARK - LEFT) * share

@@ -1,6 +1,5 @@
 """A model with a dial at all of its settings: its figures, and what it keeps of shown graphs."""
 
-from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from cores.config.policy import SETTINGS
 from cores.evaluation.metrics import accuracy
 from cores.explain.explained import ExplainedGraph, undirected
+from cores.explain.packing import bit_string, number_string
 from cores.explain.survey import Survey
 from cores.explain.svg import Picture
 from cores.files.escape import html_json
@@ -22,6 +22,8 @@ from cores.runs.trained import DialCalibration
 
 MOST_BYTES = 2_500_000
 """Of a page, for what is kept at other settings; a thousand molecules need a quarter of it."""
+CHUNK = 50
+"""Graphs that the model is asked about at once."""
 
 
 @dataclass(frozen=True)
@@ -46,15 +48,19 @@ class DialView:
     full_accuracy: float | None
     """Of the model's classifier on the full calibration graphs."""
     calibration_graphs: int
+    classes: int
     graphs: list[dict[str, Any] | None]
     """What is kept of each graph that is shown, and predicted from it; None where the model has no
-    prediction at a setting."""
+    prediction at a setting, or the page no room."""
 
     @classmethod
     def of(cls, predictor: Predictor, survey: Survey) -> "DialView | None":
-        """Of the graphs that are shown; None where the model has no dial, or only one setting."""
+        """Of the graphs that are shown; None where the model has no dial, or only one setting.
+
+        Also None where it predicts numbers: the page knows accuracies alone.
+        """
         trained = predictor.trained
-        if trained.lam is None or trained.dial is None:
+        if trained.lam is None or trained.dial is None or trained.task != "classification":
             return None
         dial = trained.dial
         known = len(dial.labels) > 0
@@ -63,6 +69,7 @@ class DialView:
             _figures(dial, predictor) if known else [],
             accuracy(dial.full_probs, dial.labels) if known else None,
             len(dial.labels),
+            len(trained.schema.labels),
             _graphs(predictor, survey),
         )
 
@@ -88,7 +95,7 @@ def add_settings(
         edges = graph.edges
         if settings["parts"][0][1] is None:  # edges are only drawn
             edges = [(a, b) for a, b in edges if drawing.points[a] and drawing.points[b]]
-        added = {"dial": settings, "ends": [end for edge in edges for end in edge]}
+        added = {"dial": settings, "ends": number_string([end for edge in edges for end in edge])}
         left -= len(html_json(added))
         if left >= 0:
             each |= added
@@ -111,20 +118,36 @@ def _figures(dial: DialCalibration, predictor: Predictor) -> list[SettingFigures
 
 
 def _graphs(predictor: Predictor, survey: Survey) -> list[dict[str, Any] | None]:
-    """Ask the model about the graphs that are shown, at every setting."""
-    shown = survey.shown
-    store = GraphStore.from_graphs([survey.data[graph.position] for graph in shown])
+    """Ask the model about the graphs that are shown, until the page has no room for more."""
+    settings = [predictor.at(predictor.alpha, lam) for lam in SETTINGS]
+    found: list[dict[str, Any] | None] = []
+    left = MOST_BYTES
+    for begin in range(0, len(survey.shown), CHUNK):
+        if left < 0:
+            break
+        chunk = survey.shown[begin : begin + CHUNK]
+        store = GraphStore.from_graphs([survey.data[graph.position] for graph in chunk])
+        more = _chunk(settings, chunk, store)
+        left -= len(html_json(more))
+        found += more
+    return found + [None] * (len(survey.shown) - len(found))
+
+
+def _chunk(
+    settings: Sequence[Predictor], shown: Sequence[ExplainedGraph], store: GraphStore
+) -> list[dict[str, Any] | None]:
+    """What a model with a dial keeps of some graphs at its settings."""
+    trained = settings[0].trained
     positions = [graph.position for graph in shown]
     rows = (
         [graph.id for graph in shown],
         positions,
         [position + 1 for position in positions],
         [graph.label for graph in shown],
-        [graph.molecule for graph in shown] if predictor.reads_molecules else [],
+        [graph.molecule for graph in shown] if settings[0].reads_molecules else [],
     )
-    found = [predictor.at(predictor.alpha, lam).predicted_graphs(store, *rows) for lam in SETTINGS]
+    found = [predictor.predicted_graphs(store, *rows, parts=False) for predictor in settings]
     missing = {row.position for each in found for row in each.rejected}
-    trained = predictor.trained
     names = [str(label) for label in trained.schema.labels]
     removes_edges = trained.config.spec.removes != "node"
     return [
@@ -198,13 +221,3 @@ def _labels(record: Record, names: Sequence[str]) -> str | None:
         return None
     inside = {str(label) for label in record["prediction_set"]}
     return bit_string([name in inside for name in names])
-
-
-def bit_string(values: Sequence[bool]) -> str:
-    """Truth values as base64, eight to a byte, the first in the lowest bit.
-
-    >>> bit_string([True, False, False, True]), bit_string([])
-    ('CQ==', '')
-    """
-    packed = np.packbits(np.asarray(values, dtype=bool), bitorder="little")
-    return b64encode(packed.tobytes()).decode()

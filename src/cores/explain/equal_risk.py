@@ -9,11 +9,7 @@ from typing import Any
 import torch
 
 from cores import __version__
-from cores.config import Removal, RunConfig, merged
-from cores.config.presets import preset_config
-from cores.data.catalogue import canonical_name
-from cores.data.dataset import Dataset
-from cores.data.datasets import load_dataset
+from cores.config import Removal, RunConfig
 from cores.data.inputs.columns import ColumnNames
 from cores.errors import UserError
 from cores.evaluation.equal_risk import (
@@ -28,16 +24,14 @@ from cores.explain.comparison_rows import row_key
 from cores.explain.equal_risk_rows import COLUMNS, EQUAL_RISK, ORDERS, order_of
 from cores.explain.gradients import saliency
 from cores.explain.peers import Prepare, of_gradients, own_scores, random_scores
-from cores.files import make_folder
 from cores.graphs.store import GraphStore
-from cores.models.network import GraphModel
 from cores.models.sparse import SparseClassifier
-from cores.runs.device import choose_device, tuned_cpu
+from cores.runs.device import tuned_cpu
 from cores.runs.fit import PreparedData
 from cores.runs.folder import commit, machine_of
-from cores.runs.rows import Row, cell, merge_rows, read_rows
-from cores.runs.runner import Outcome, run_all, run_folder
-from cores.runs.trained import TrainedModel
+from cores.runs.rows import Row, cell, kept_rows
+from cores.runs.runner import Outcome
+from cores.runs.series import Case, Series
 from cores.training.state import forked_rng
 
 RECIPE = 1
@@ -60,38 +54,30 @@ PREPARE: dict[str, Prepare] = {
 
 @dataclass(frozen=True)
 class RiskCase:
-    """One split and seed: the runs of its models, and what all orders are measured by."""
+    """The runs of one split and seed, and what all orders are measured by."""
 
-    dataset: Dataset
+    runs: Case
+    """That of CORES has a dial."""
     removal: Removal
-    configs: Mapping[str, RunConfig]
-    """By model; CORES has a dial."""
-    out: Path
-    device: torch.device
     max_losses: Sequence[float]
     confidence: float | None
 
     @property
     def config(self) -> RunConfig:
         """Of the run whose classifier predicts for all."""
-        return self.configs[f"cores-{self.removal}"]
-
-    def model(self, name: str) -> GraphModel:
-        """The model of a run."""
-        folder = run_folder(self.out, self.configs[name])
-        return TrainedModel.load(folder).model.to(self.device)
+        return self.runs.configs[f"cores-{self.removal}"]
 
     @cached_property
     def cores(self) -> SparseClassifier:
         """The model with the dial, and the classifier that predicts for all."""
-        model = self.model(self.config.model)
+        model = self.runs.model(self.config.model)
         assert isinstance(model, SparseClassifier)
         return model
 
     @cached_property
     def parts(self) -> dict[str, GraphStore]:
         """The graphs that nothing was trained on."""
-        data = PreparedData.of(self.dataset, self.config, self.device)
+        data = PreparedData.of(self.runs.dataset, self.config, self.runs.device)
         found = {name: data.part(name) for name in PARTS}
         for name in ("selection", "calibration"):
             if not len(found[name]):
@@ -105,9 +91,9 @@ class RiskCase:
 
     def key(self, method: str, max_loss: float) -> str:
         """Names the row of a method."""
-        runs = [self.configs[name].key for name in self.models_of(method)]
-        promise = [max_loss, self.confidence]
-        return row_key(["equal-risk", RECIPE, method, promise, runs, self.dataset.fingerprint])
+        runs = [self.runs.configs[name].key for name in self.models_of(method)]
+        promise, data = [max_loss, self.confidence], self.runs.dataset.fingerprint
+        return row_key(["equal-risk", RECIPE, method, promise, runs, data])
 
     def keys(self, method: str) -> list[str]:
         """Those of all losses."""
@@ -115,7 +101,7 @@ class RiskCase:
 
     def rows(self, method: str) -> list[Row]:
         """Cut the graphs in the order of a method, and measure what each loss allows."""
-        with forked_rng(self.device):
+        with forked_rng(self.runs.device):
             torch.manual_seed(self.config.seed)
             cuts = self._cuts(method)
         return [self._row(method, max_loss, cuts) for max_loss in self.max_losses]
@@ -126,7 +112,7 @@ class RiskCase:
             turned = {name: dial_cuts(self.cores, part) for name, part in self.parts.items()}
             return {"dial": turned}
         own = order_of(method).model
-        model = self.cores if own is None else self.model(own)
+        model = self.cores if own is None else self.runs.model(own)
         order = PREPARE[method](model, self.parts["selection"], self.config.seed)
         scores = {name: order(part) for name, part in self.parts.items()}
         return {
@@ -141,7 +127,7 @@ class RiskCase:
         rule = better_rule({name: found["selection"] for name, found in cuts.items()}, max_loss)
         place = controlled_setting(cuts[rule]["calibration"], max_loss, self.confidence)
         found = {
-            "dataset": self.dataset.name,
+            "dataset": self.runs.dataset.name,
             "method": method,
             "removal": self.removal,
             "conv": self.config.conv,
@@ -158,7 +144,7 @@ class RiskCase:
             "key": self.key(method, max_loss),
             "version": __version__,
             "commit": commit(),
-            "machine": machine_of(self.device),
+            "machine": machine_of(self.runs.device),
         }
         return {column: cell(found[column]) for column in COLUMNS}
 
@@ -209,40 +195,14 @@ def equal_risk(
         measured: Called with the name of every method and split as it is measured.
     """
     check_promises(max_losses, confidence)
-    name, chosen = canonical_name(dataset), choose_device(device)
-    data = load_dataset(name, data_root, columns=columns)
-
-    def config(model: str, split: int, seed: int) -> RunConfig:
-        changes = merged(settings or {}, {"split": split, "seed": seed})
-        if model == f"cores-{removal}":
-            changes = merged(changes, {"reward": {"dial": True}})
-        return preset_config(name, model, conv, "default", changes)
-
-    cases = [
-        RiskCase(
-            data,
-            removal,
-            {model: config(model, split, seed) for model in models_of(methods, removal)},
-            out,
-            chosen,
-            max_losses,
-            confidence,
-        )
-        for split in splits
-        for seed in seeds
+    series = Series(dataset, out, conv, settings, workers, device, data_root, columns)
+    dial = {f"cores-{removal}": {"reward": {"dial": True}}}
+    cases = series.run_cases(models_of(methods, removal), splits, seeds, done, dial)
+    return [
+        row
+        for case in cases
+        for row in _rows(RiskCase(case, removal, max_losses, confidence), methods, measured)
     ]
-    make_folder(out)
-    outcomes = run_all(
-        [found for case in cases for found in case.configs.values()],
-        out,
-        workers=workers,
-        device=device,
-        data_root=data_root,
-        columns=columns,
-        done=done,
-    )
-    failed = {outcome.config for outcome in outcomes if outcome.failure is not None}
-    return [row for case in cases for row in _rows(case, methods, failed, measured)]
 
 
 def models_of(methods: Sequence[str], removal: Removal) -> list[str]:
@@ -260,23 +220,13 @@ def check_promises(max_losses: Sequence[float], confidence: float | None) -> Non
             raise UserError(f"`{name}` must lie between 0 and 1, got {share:g}")
 
 
-def _rows(
-    case: RiskCase,
-    methods: Sequence[str],
-    failed: set[RunConfig],
-    measured: Callable[[str], None],
-) -> list[Row]:
+def _rows(case: RiskCase, methods: Sequence[str], measured: Callable[[str], None]) -> list[Row]:
     """The rows of a case, those from the file and new ones, which are written as they come."""
-    path = case.out / ROWS
-    known = {row["key"]: row for row in read_rows(path, EQUAL_RISK)} if path.exists() else {}
-    rows = []
+    rows: list[Row] = []
     for method in (name for name in ORDERS if name in methods):
-        if failed & {case.configs[name] for name in case.models_of(method)}:
+        if case.runs.failed & {*case.models_of(method)}:
             continue
-        found = [known[key] for key in case.keys(method) if key in known]
-        if len(found) < len(case.max_losses):
-            found = case.rows(method)
-            merge_rows(path, found, EQUAL_RISK)
-        rows += found
+        measure = partial(case.rows, method)
+        rows += kept_rows(case.runs.out / ROWS, EQUAL_RISK, case.keys(method), measure)
         measured(f"{method} (split {case.config.split}, seed {case.config.seed})")
     return rows

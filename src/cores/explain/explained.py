@@ -3,12 +3,14 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, compress
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from cores.data.inputs.labelled import class_name
+from cores.data.inputs.labelled import label_text
 from cores.data.molecules import input_indices
 from cores.explain.atoms import AtomMap, elements_of, molecule_of
 from cores.runs.predictor import PredictedGraphs
@@ -17,6 +19,10 @@ from cores.runs.trained import DataSchema
 
 MOST_NUMBERS = 3
 """Numbers of a node that are told."""
+
+
+NUMBERS = "a number"
+"""The one group of graphs for which numbers are predicted."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +34,7 @@ class ExplainedGraph:
     record: Record
     """As `cores predict` gives it."""
     label: str | None
-    """The true class; None where it is not known."""
+    """The true class, or number; None where it is not known."""
     nodes: list[str]
     """Every node in a word: an atom's element, or its features."""
     numbers: list[int]
@@ -52,18 +58,29 @@ class ExplainedGraph:
 
     @property
     def prediction(self) -> str:
-        """The predicted class."""
-        return str(self.record["prediction"])
+        """The predicted class, or number."""
+        found = self.record["prediction"]
+        return f"{found:.4g}" if self.is_number else str(found)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether a number is predicted."""
+        return "lower" in self.record
+
+    @property
+    def group(self) -> str:
+        """With which graphs it is counted: those of the same predicted class."""
+        return NUMBERS if self.is_number else self.prediction
 
     @property
     def correct(self) -> bool | None:
-        """Whether the prediction is the true class; None where that is not known."""
-        return None if self.label is None else self.label == self.prediction
+        """Whether the prediction is the true class; None where that is not known, or a number."""
+        return None if self.label is None or self.is_number else self.label == self.prediction
 
     @property
     def sure(self) -> bool | None:
         """Whether the prediction set holds one label; None where there is no set."""
-        labels = self.record["prediction_set"]
+        labels = self.record.get("prediction_set")
         return None if labels is None else len(labels) == 1
 
     @property
@@ -77,13 +94,10 @@ class ExplainedGraph:
     @cached_property
     def marked(self) -> list[bool]:
         """Nodes to show as kept: where only edges are removed, those that a kept edge reaches."""
-        reached = {
-            end for edge, kept in zip(self.edges, self.kept_edges, strict=True) if kept
-            for end in edge
-        }  # fmt: skip
-        if all(self.kept_nodes) and self.removes_edges and reached:
-            return [node in reached for node in range(len(self.nodes))]
-        return self.kept_nodes
+        if not all(self.kept_nodes) or not any(self.kept_edges) or not self.removes_edges:
+            return self.kept_nodes
+        reached = set(chain.from_iterable(compress(self.edges, self.kept_edges)))
+        return [node in reached for node in range(len(self.nodes))]
 
     @property
     def full_record(self) -> Record:
@@ -142,7 +156,7 @@ def explained_graphs(
         yield ExplainedGraph(
             position=position,
             record=record,
-            label=class_name(found.labels[at], schema.class_names),
+            label=label_text(found.labels[at], schema.class_names, schema.task),
             nodes=names,
             numbers=list(range(len(names))) if numbers is None else numbers,
             edges=ends,
@@ -156,13 +170,16 @@ def explained_graphs(
 
 
 def undirected(edge_index: Tensor) -> tuple[list[tuple[int, int]], Tensor]:
-    """Every undirected edge once, without loops, and the place of its first direction."""
-    places: dict[tuple[int, int], int] = {}
-    for place, (a, b) in enumerate(edge_index.t().tolist()):
-        if a != b:
-            places.setdefault((min(a, b), max(a, b)), place)
-    ends = sorted(places)
-    return ends, torch.tensor([places[edge] for edge in ends], dtype=torch.int64)
+    """Every undirected edge once, without loops, and the place of its first direction.
+
+    >>> undirected(torch.tensor([[2, 1, 0, 1], [1, 2, 0, 0]]))
+    ([(0, 1), (1, 2)], tensor([3, 0]))
+    """
+    between = (edge_index[0] != edge_index[1]).nonzero().flatten()
+    ends = np.sort(edge_index[:, between].numpy(), axis=0)
+    _, first = np.unique(ends[0] * (ends.max(initial=0) + 1) + ends[1], return_index=True)
+    low, high = ends[:, first].tolist()
+    return list(zip(low, high, strict=True)), between[torch.from_numpy(first)]
 
 
 def _rounded(
@@ -171,7 +188,8 @@ def _rounded(
     if scores is None:
         return None
     found = scores[items] if chosen is None else scores[items][chosen]
-    return [round(score, 4) for score in found.tolist()]
+    rounded: list[float] = np.round(found.double().numpy(), 4).tolist()
+    return rounded
 
 
 def node_names(x: Tensor, columns: Sequence[str]) -> list[str]:
@@ -183,7 +201,11 @@ def node_names(x: Tensor, columns: Sequence[str]) -> list[str]:
     """
     one_hot = [(at, name.partition(" = ")[2]) for at, name in enumerate(columns) if " = " in name]
     if one_hot:
-        return [", ".join(value for at, value in one_hot if row[at]) for row in x.tolist()]
+        kinds, kind = x[:, [at for at, _ in one_hot]].bool().unique(dim=0, return_inverse=True)
+        words = [
+            ", ".join(compress((value for _, value in one_hot), row)) for row in kinds.tolist()
+        ]
+        return [words[at] for at in kind.tolist()]
     if len(columns) == 1 and bool((x == x[:1]).all()):
         return [""] * len(x)
     more = ", …" if x.size(1) > MOST_NUMBERS else ""

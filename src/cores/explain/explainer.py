@@ -56,7 +56,7 @@ class CoresExplainer(ExplainerAlgorithm):
         elements = Elements.of(batch, self.policy.removal)
         logits = self.policy(elements.batch)
         if self.hard:
-            subgraph = elements.subgraph(elements.mode(logits))
+            subgraph = elements.subgraph(self.policy.mode(elements, logits))
             nodes = (~subgraph.removed_nodes).float()
             edges = (~subgraph.removed_edges).float()
         else:

@@ -26,6 +26,10 @@ class Verdict:
     """One per class, in the order of the classes."""
     labels_in_set: list[Any] | None
     """The prediction set; None where the model was not calibrated."""
+    interval: tuple[float, float] | None = None
+    """Around a predicted number; None where the model was not calibrated."""
+    pieces: int | None = None
+    """Connected pieces of the kept part."""
 
 
 class Explanation(PyGExplanation):
@@ -72,14 +76,21 @@ class Explanation(PyGExplanation):
         return float(self["edge_mask"].mean()) if self.num_edges else 1.0
 
     @property
+    def pieces(self) -> int | None:
+        """Connected pieces of the kept part; where only edges are removed, those with an edge."""
+        return self["verdict"].pieces
+
+    @property
     def prediction(self) -> Any:
-        """The predicted label, as labels were given for training."""
+        """The predicted label, as labels were given for training; or the predicted number."""
         return self["verdict"].label
 
     @property
     def correct(self) -> bool | None:
         """Whether the prediction is the true class; None where that is not known."""
-        return None if self.get("y") is None else bool((self.target == self.y).all())
+        if self.get("y") is None or self.target.is_floating_point():  # no number is exactly right
+            return None
+        return bool((self.target == self.y).all())
 
     @property
     def probabilities(self) -> NDArray[np.float32]:
@@ -90,6 +101,11 @@ class Explanation(PyGExplanation):
     def prediction_set(self) -> list[Any] | None:
         """Labels in the prediction set; None where the model was not calibrated."""
         return self["verdict"].labels_in_set
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Lower and upper end around a predicted number; None where there is none."""
+        return self["verdict"].interval
 
     def visualize_graph(
         self,
@@ -108,7 +124,9 @@ class Explanation(PyGExplanation):
             kept = self.get_explanation_subgraph()
             PyGExplanation.visualize_graph(kept, path, backend, node_labels)
             return
-        title = f"predicted {figure_text(self.prediction)}\n{self.kept_text}"
+        predicted = self.prediction
+        told = f"{predicted:.4g}" if isinstance(predicted, float) else figure_text(predicted)
+        title = f"predicted {told}\n{self.kept_text}"
         draw_graph(self.drawing, title, path, node_labels or ())
 
     @property
@@ -140,29 +158,26 @@ def explanations(
     Args:
         graphs: The graphs.
         predictions: What the model predicts for them.
-        labels: The labels as they were given for training.
-        sets: Prediction sets, if the model was calibrated.
+        labels: The labels as they were given for training; none where numbers are predicted.
+        sets: Prediction sets, or intervals of numbers, if the model was calibrated.
         labelled: Whether the store knows the true classes; only then an explanation has a ``y``.
     """
-    chosen = predictions.probs.argmax(dim=-1).tolist()
-    probs = predictions.probs.numpy()
-    for index, label in enumerate(chosen):
+    pieces: list[int | None] = [None] * len(graphs)
+    if predictions.pieces is not None:
+        pieces = predictions.pieces.tolist()
+    for index in range(len(graphs)):
         nodes = slice(int(graphs.node_ptr[index]), int(graphs.node_ptr[index + 1]))
         edges = slice(int(graphs.edge_ptr[index]), int(graphs.edge_ptr[index + 1]))
         kept_nodes = (~predictions.removed_nodes[nodes]).float()
         kept_edges = (~predictions.removed_edges[edges]).float()
-        in_set = None
-        if sets is not None:
-            in_set = [
-                name for name, inside in zip(labels, sets[index].tolist(), strict=True) if inside
-            ]
+        found = predictions.probs[index]
         explanation = Explanation(
             node_mask=kept_nodes[:, None],
             edge_mask=kept_edges,
             node_score=_part(predictions.node_scores, nodes, kept_nodes),
             edge_score=_part(predictions.edge_scores, edges, kept_edges),
-            verdict=Verdict(labels[label], probs[index], in_set),
-            target=predictions.probs[index : index + 1].argmax(dim=-1),
+            verdict=_verdict(found, labels, None if sets is None else sets[index], pieces[index]),
+            target=found.argmax(dim=-1, keepdim=True) if labels else found,
             **graphs.graph(index).to_dict(),
         )
         if not labelled:
@@ -170,6 +185,19 @@ def explanations(
         # PyG's metrics ask the model again with these.
         explanation._model_args = [] if graphs.edge_attr is None else ["edge_attr"]
         yield explanation
+
+
+def _verdict(
+    found: Tensor, labels: tuple[Any, ...], held: Tensor | None, pieces: int | None
+) -> Verdict:
+    """Of one graph, from its probabilities and set, or from its number and interval."""
+    if not labels:
+        ends = None if held is None else (float(held[0]), float(held[1]))
+        return Verdict(float(found), np.empty(0, dtype=np.float32), None, ends, pieces)
+    inside = None
+    if held is not None:
+        inside = [name for name, is_in in zip(labels, held.tolist(), strict=True) if is_in]
+    return Verdict(labels[int(found.argmax())], found.numpy(), inside, None, pieces)
 
 
 def _part(scores: Tensor | None, items: slice, kept: Tensor) -> Tensor:

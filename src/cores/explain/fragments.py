@@ -75,7 +75,7 @@ class KeptChemistry:
         if self.molecules >= MOST_MOLECULES:
             return
         self.molecules += 1
-        kept, marked = self.classes[graph.prediction], graph.marked
+        kept, marked = self.classes[graph.group], graph.marked
         kept.all.add(len(marked), sum(marked))
         for element in set(graph.nodes):
             atoms = [node for node, name in enumerate(graph.nodes) if name == element]

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from cores.data.datasets import load_dataset
-from cores.data.inputs.labelled import class_name
+from cores.data.inputs.labelled import label_text
 from cores.data.inputs.sources import CHUNK, holds_rows
 from cores.data.lists import plain_labels
 from cores.data.splits import split_dataset
@@ -43,7 +43,9 @@ def held_out_graphs(
     """The test graphs of a run, predicted chunk by chunk and counted from 0."""
     trained = predictor.trained
     source, columns = read_source(run), read_columns(run)
-    dataset = load_dataset(source, data_root, columns=columns, reach=trained.config.network.reach)
+    dataset = load_dataset(
+        source, data_root, columns=columns, task=trained.task, reach=trained.config.network.reach
+    )
     check_data(run, dataset)
     test = trained.test
     if test is None:
@@ -70,13 +72,15 @@ def _test_rows(
     predictor: Predictor, source: str, run: Path, places: dict[int, int]
 ) -> Iterator[PredictedGraphs]:
     """The test graphs of a file of rows; its dataset has the usable rows that have a label."""
-    known = predictor.trained.schema.class_names
-    layout = predictor.trained.schema.encoding.layout
+    schema = predictor.trained.schema
+    known, task, layout = schema.class_names, schema.task, schema.encoding.layout
     before = 0
     for rows in input_rows(source, read_columns(run), None, CHUNK):
         parsed = rows.parse(layout)
         labelled = [
-            at for at, label in enumerate(parsed.labels) if class_name(label, known) is not None
+            at
+            for at, label in enumerate(parsed.labels)
+            if label_text(label, known, task) is not None
         ]
         numbers = dict(enumerate(labelled, before))
         before += len(labelled)

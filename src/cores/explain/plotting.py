@@ -51,6 +51,7 @@ def save_over_kept_share(
     right: int,
     named: Sequence[Any],
     columns: int,
+    errors: bool = False,
 ) -> list[Path]:
     """Finish a picture of test accuracy over kept share, both in percent, and write it.
 
@@ -62,15 +63,17 @@ def save_over_kept_share(
         right: Where the picture ends.
         named: What the legend names.
         columns: Of the legend.
+        errors: Whether mean errors stand in place of accuracies, in their unit.
 
     Returns:
         The files, PNG and SVG.
     """
     axis.set_xlim(-2, right)
     low, high = axis.get_ylim()
-    axis.set_ylim(max(low, -2), min(high, 102))
+    if not errors:
+        axis.set_ylim(max(low, -2), min(high, 102))
     axis.ticklabel_format(useOffset=False)
-    axis.set(xlabel=f"{kept}, %", ylabel="test accuracy, %")
+    axis.set(xlabel=f"{kept}, %", ylabel="test mean error" if errors else "test accuracy, %")
     axis.set_title(figure_text(title), loc="left", fontsize=11)
     axis.spines[["top", "right"]].set_visible(False)
     axis.grid(alpha=0.25)

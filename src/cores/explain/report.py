@@ -17,6 +17,7 @@ from cores.explain.curves import shares_chart, training_charts
 from cores.explain.dial_chart import dial_charts
 from cores.explain.dial_view import DialView, add_settings
 from cores.explain.explained import ExplainedGraph
+from cores.explain.packing import packed_details
 from cores.explain.page import TEMPLATES, environment, graph_details, page_style, template_text
 from cores.explain.survey import Choice, Survey
 from cores.explain.svg import picture
@@ -61,7 +62,7 @@ def report_page(
         version=__version__,
         run=run.absolute().name,
         config=trained.config,
-        description=description(trained.config),
+        description=description(trained.config, trained.task),
         metrics=metrics,
         shown_metrics=shown_metrics(metrics),
         charts=[(chart.title, Markup(chart.svg)) for chart in charts],
@@ -74,11 +75,13 @@ def report_page(
         what=what,
         molecules=survey.chemistry is not None,
         atoms="atoms" if survey.chemistry is not None else "nodes",
-        calibrated=bool(len(trained.calibration)),
+        calibrated=bool(len(trained.calibration)) and trained.task == "classification",
+        numbers=trained.task == "regression",
+        intervals=bool(len(trained.calibration)) and trained.task == "regression",
         labelled=survey.right + survey.wrong,
         truth=any(graph.truth is not None for graph in survey.shown),
         cards=[(graph, drawing, Markup(drawing.inline())) for graph, drawing in drawn],
-        details=Markup(html_json(details)),
+        details=Markup(html_json([packed_details(each) for each in details])),
         follows=["dial" in each for each in details],
         dial=dial,
         dial_charts=[] if dial is None else [_marked_up(chart) for chart in dial_charts(dial)],

@@ -24,6 +24,7 @@ def explain_test_graphs(
     """What the model of a finished run kept of its first test graphs, and the class names."""
     trained = TrainedModel.load(out)
     config = trained.config
+    trained.need_classes("a picture of test graphs")
     dataset = load_dataset(
         read_source(out), data_root, columns=read_columns(out), reach=config.network.reach
     )

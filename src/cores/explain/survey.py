@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from cores.data.raw import SHOWN
 from cores.errors import UserError, nearest
 from cores.explain.atoms import atom_map
-from cores.explain.explained import ExplainedGraph, explained_graphs
+from cores.explain.explained import NUMBERS, ExplainedGraph, explained_graphs
 from cores.explain.fragments import KeptChemistry
 from cores.runs.predictor import PredictedGraphs
 from cores.runs.trained import TrainedModel
@@ -63,6 +63,13 @@ class Choice:
     def check(self, trained: TrainedModel) -> None:
         """Refuse conditions that no graph of this model can meet."""
         names = trained.schema.class_names
+        for asked, name in (
+            (self.predicted is not None, "class"),
+            (self.errors, "errors"),
+            (self.uncertain, "uncertain"),
+        ):
+            if asked:
+                trained.need_classes(f"`{name}`")
         if self.predicted is not None and self.predicted not in names:
             raise UserError(
                 f"the model knows no class {self.predicted!r}; {nearest(self.predicted, names)}"
@@ -126,7 +133,7 @@ class Survey:
         molecules = schema.encoding.kind == "molecules" or atoms is not None
         found = cls(
             trained.config.spec.removes == "edge",
-            {name: ClassCounts() for name in schema.class_names},
+            {name: ClassCounts() for name in schema.class_names or (NUMBERS,)},
             chemistry=KeptChemistry() if molecules else None,
         )
         for chunk in chunks:
@@ -152,7 +159,7 @@ class Survey:
 
     def _add(self, graph: ExplainedGraph, choice: Choice) -> None:
         self.graphs += 1
-        counts = self.classes[graph.prediction]
+        counts = self.classes[graph.group]
         counts.graphs += 1
         counts.right += graph.correct is True
         counts.wrong += graph.correct is False

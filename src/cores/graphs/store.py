@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
@@ -35,7 +35,8 @@ class GraphStore:
     x: Float[Tensor, "nodes features"]
     edge_index: Int[Tensor, "2 edges"]
     """Ends of every directed edge, counted from 0 within its graph."""
-    y: Int[Tensor, " graphs"]
+    y: Num[Tensor, " graphs"]
+    """Numbers of classes, or the targets of a regression."""
     node_ptr: Int[Tensor, " graphs_plus_1"]
     """On the CPU always, like ``edge_ptr``: batch sizes are known without asking the device."""
     edge_ptr: Int[Tensor, " graphs_plus_1"]
@@ -277,7 +278,7 @@ class GraphView:
         return len(self.index)
 
     @cached_property
-    def y(self) -> Int[Tensor, " graphs"]:
+    def y(self) -> Num[Tensor, " graphs"]:
         """Their labels."""
         return self.store.y[self.index.to(self.store.y.device)]
 

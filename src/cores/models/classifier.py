@@ -1,4 +1,4 @@
-"""The classifier f_theta: encoder, readout, linear layer."""
+"""The classifier f_theta: encoder, readout, linear layer; the same for numbers (regression)."""
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -8,6 +8,7 @@ from cores.config import NetworkConfig
 from cores.config.models import NO_MESSAGES
 from cores.data.dataset import Dims
 from cores.models.encoder import Encoder
+from cores.models.head import HEADS, Head
 from cores.models.network import GraphModel, of_roots, pooled
 
 
@@ -27,7 +28,7 @@ class Classifier(GraphModel):
         self.rooted = dims.rooted
         """Whether graphs are neighbourhoods of nodes: the readout is the node's embedding then."""
         readouts = 1 if dims.rooted else len(config.pooling)
-        self.head = xavier_linear(readouts * config.hidden_dim, dims.num_classes)
+        self.head: Head = HEADS[dims.task](readouts * config.hidden_dim, dims)
 
     def logits(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
         """Class logits; a graph that lost all its nodes gets the bias alone."""
@@ -35,6 +36,14 @@ class Classifier(GraphModel):
         if self.rooted:
             return self.head(of_roots(h, batch))  # [B, K]
         return self.head(pooled(h, batch.batch, batch.num_graphs, self.pooling))  # [B, K]
+
+    def outputs(self, logits: Float[Tensor, "graphs classes"]) -> Float[Tensor, "graphs classes"]:
+        """Probabilities of classes, or numbers."""
+        return self.head.outputs(logits)
+
+    def loss(self, batch: Batch, class_weights: Tensor | None = None) -> Float[Tensor, ""]:
+        """The loss of the task, Eq. (6)."""
+        return self.head.loss(self.logits(batch), batch.y, class_weights)
 
 
 class BlindClassifier(Classifier):

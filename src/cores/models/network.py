@@ -44,6 +44,7 @@ class Prediction:
     """What a model predicts for a batch, and what it saw of it."""
 
     probs: Float[Tensor, "graphs classes"]
+    """Of classes; in a regression, the predicted number in the one column."""
     subgraph: Subgraph
     """What the model saw."""
     node_scores: Float[Tensor, " nodes"] | None = None
@@ -64,6 +65,7 @@ class GraphModel(Network):
     def __init__(self, dims: Dims) -> None:
         super().__init__(dims.num_features)
         self.num_classes = dims.num_classes
+        self.task = dims.task
 
     def logits(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
         """Class logits of every graph."""
@@ -71,7 +73,11 @@ class GraphModel(Network):
 
     def prediction(self, batch: Batch) -> Prediction:
         """Class probabilities, here from the full graphs."""
-        return Prediction(self.logits(batch).softmax(dim=-1), Subgraph.full(batch))
+        return Prediction(self.outputs(self.logits(batch)), Subgraph.full(batch))
+
+    def outputs(self, logits: Float[Tensor, "graphs classes"]) -> Float[Tensor, "graphs classes"]:
+        """What is predicted: class probabilities, or numbers (see :mod:`cores.models.head`)."""
+        return logits.softmax(dim=-1)
 
     def full_logits(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
         """Class logits when nothing is removed."""

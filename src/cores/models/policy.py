@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.data import Batch
@@ -13,6 +13,8 @@ from torch_geometric.data import Batch
 from cores.config import NetworkConfig, Removal
 from cores.data.dataset import Dims
 from cores.graphs.batches import as_batch, with_pairs
+from cores.graphs.components import best_pieces
+from cores.graphs.subgraphs import Elements
 from cores.graphs.sums import EdgeSums, edge_sums
 from cores.models.encoder import Encoder
 from cores.models.network import Network, pooled
@@ -35,6 +37,7 @@ class Policy(Network):
         initial_removal: Probability of removal before training.
         min_probability: Lower bound on the probabilities of removing and of keeping.
         lam: Where the dial stands for graphs that do not say; None: the policy does not see lambda.
+        max_pieces: Connected pieces that may be left of a graph; 0: any number.
     """
 
     def __init__(
@@ -46,12 +49,14 @@ class Policy(Network):
         initial_removal: float,
         min_probability: float,
         lam: float | None = None,
+        max_pieces: int = 0,
     ) -> None:
         super().__init__(dims.num_features)
         self.removal = removal
         self.start = math.log(initial_removal / (1 - initial_removal))
         """Every logit before training."""
         self.min_probability = min_probability
+        self.max_pieces = max_pieces
         self.register_buffer("lam", None if lam is None else torch.tensor(lam))
         self.lam: Tensor | None
         if lam is not None:  # Deviation D16: one more column of features
@@ -112,6 +117,26 @@ class Policy(Network):
             p = self.probabilities(logits)
             return torch.stack([torch.log1p(-p), p.log()])
         return torch.stack([F.logsigmoid(-logits), F.logsigmoid(logits)])
+
+    def mode(
+        self, elements: Elements, logits: Float[Tensor, " elements"]
+    ) -> Bool[Tensor, " elements"]:
+        """What the policy removes by its mode."""
+        return self.connected(elements, elements.mode(logits), 1 - self.probabilities(logits))
+
+    def connected(
+        self,
+        elements: Elements,
+        removed: Bool[Tensor, "*samples elements"],
+        keep_probability: Float[Tensor, " elements"],
+    ) -> Bool[Tensor, "*samples elements"]:
+        """What is removed in the end where the number of pieces has a limit (Deviation D21).
+
+        The pieces that are left are those with the largest sums of the probabilities of keeping.
+        """
+        if not self.max_pieces:
+            return removed
+        return best_pieces(elements, removed, keep_probability, self.max_pieces)
 
     def entropy(self, logits: Float[Tensor, " elements"]) -> Float[Tensor, " elements"]:
         """Entropy of every element's decision, in nats."""

@@ -32,7 +32,8 @@ class SparseClassifier(GraphModel):
     """f_theta(G_s), G_s = pi_phi(G): nothing of what was removed reaches the classifier."""
 
     def __init__(self, policy: Policy, classifier: Classifier) -> None:
-        dims = Dims(classifier.encoder.input.in_features, classifier.num_classes)
+        features, classes = classifier.encoder.input.in_features, classifier.num_classes
+        dims = Dims(features, classes, task=classifier.task)
         super().__init__(dims)
         self.policy = policy
         self.classifier = classifier
@@ -59,8 +60,9 @@ class SparseClassifier(GraphModel):
         if sample:
             drawn = elements.removable(probability > torch.rand_like(probability))
             removed, _ = elements.restored(drawn)
+            removed = self.policy.connected(elements, removed, 1 - probability)
         else:
-            removed = elements.mode(logits)
+            removed = self.policy.mode(elements, logits)
         keep = elements.of_spared(1 - probability, 1.0)
         return Choice(elements, removed, keep, elements.subgraph(removed))
 
@@ -72,15 +74,19 @@ class SparseClassifier(GraphModel):
     def logits(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
         """Class logits from the mode's subgraphs."""
         elements = self._elements(batch)
-        removed = elements.mode(self.policy(elements.batch))
+        removed = self.policy.mode(elements, self.policy(elements.batch))
         return self.classifier.logits(elements.subgraph(removed).batch)
 
     def prediction(self, batch: Batch) -> Prediction:
         """Class probabilities from the chosen subgraphs, and the probabilities of keeping."""
         choice = self.choose(batch, self.sampling)
-        probs = self.classifier.logits(choice.subgraph.batch).softmax(dim=-1)
+        probs = self.outputs(self.classifier.logits(choice.subgraph.batch))
         nodes, edges = keep_scores(choice.elements, choice.keep_probability)
         return Prediction(probs, choice.subgraph, nodes, edges)
+
+    def outputs(self, logits: Float[Tensor, "graphs classes"]) -> Float[Tensor, "graphs classes"]:
+        """What the classifier predicts."""
+        return self.classifier.outputs(logits)
 
     @property
     def scores_edges(self) -> bool:

@@ -155,6 +155,8 @@ def stackable(models: Sequence[nn.Module]) -> TypeGuard[Sequence[Classifier]]:
     # Another class may have a loss of its own.
     if not isinstance(first, Classifier) or type(first) not in (Classifier, BlindClassifier):
         return False
+    if first.task != "classification":  # the loss of a stack is the cross-entropy
+        return False
     stacked = {
         id(weights)
         for module in first.modules()

@@ -6,12 +6,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cores.evaluation.metrics import accuracy
+from cores.config.spec import TaskName
 from cores.evaluation.predictions import Predictions, predict
 from cores.graphs.store import GraphStore
 from cores.models.sparse import SparseClassifier
 from cores.runs.fit import measure
 from cores.runs.trained import TrainedModel
+from cores.tasks import TASKS
 from cores.training.judge import Judge
 from cores.training.state import forked_rng
 
@@ -34,12 +35,12 @@ def measure_actions(
     if config.preset == "default" and not samples:
         return measure(trained, graphs, config.alpha, judge, names, mode)
     sample = sampled(model, graphs, config.seed, names)
-    beside = _beside("sampled", sample, graphs.y)
+    beside = _beside("sampled", sample, graphs.y, trained.task)
     if not samples:
         return measure(trained, graphs, config.alpha, judge, names, mode) | beside
     unset = trained.without_calibration()
     metrics = measure(unset, graphs, config.alpha, judge, names, sample)
-    return metrics | beside | _beside("mode", mode, graphs.y)
+    return metrics | beside | _beside("mode", mode, graphs.y, trained.task)
 
 
 def sampled(
@@ -55,9 +56,12 @@ def sampled(
             model.sampling = False
 
 
-def _beside(action: str, predictions: Predictions, labels: Tensor) -> dict[str, float]:
+def _beside(
+    action: str, predictions: Predictions, labels: Tensor, task: TaskName
+) -> dict[str, float | None]:
+    name, quality = next(iter(TASKS[task].quality.items()))  # the first is the one to tell
     return {
-        f"{action}_accuracy": accuracy(predictions.probs, labels),
+        f"{action}_{name}": quality(predictions.probs, labels),
         f"{action}_node_ratio": float(predictions.node_ratio.mean()),
         f"{action}_edge_ratio": float(predictions.edge_ratio.mean()),
     }

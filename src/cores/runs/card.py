@@ -10,6 +10,7 @@ from typing import Any
 from cores import __version__
 from cores.config import RunConfig
 from cores.config.models import conv_spec
+from cores.data.dataset import Dataset
 from cores.data.molecules import ATOM_COLUMNS
 from cores.files import escape, write_atomically
 from cores.runs.fit import PreparedData
@@ -38,19 +39,37 @@ class DataFacts:
     edge_feature_names: Sequence[str]
     parts: Mapping[str, int]
     """Number of graphs by role."""
+    targets: Mapping[str, int | float] | None = None
+    """How many there are and how they are spread, where the labels are numbers."""
 
     @classmethod
     def of(cls, data: PreparedData) -> "DataFacts":
         """The facts of a dataset that was divided."""
         dataset = data.dataset
-        counts = dataset.graphs.y.bincount(minlength=dataset.num_classes).tolist()
         return cls(
             Path(dataset.name).name,
-            dict(zip(dataset.class_names, counts, strict=True)),
+            _class_counts(dataset),
             dataset.feature_names,
             dataset.edge_feature_names,
             {part: len(getattr(data.split, part)) for part in PARTS},
+            _targets(dataset),
         )
+
+
+def _class_counts(dataset: Dataset) -> dict[str, int]:
+    if dataset.task == "regression":
+        return {}
+    counts = dataset.graphs.y.bincount(minlength=dataset.num_classes).tolist()
+    return dict(zip(dataset.class_names, counts, strict=True))
+
+
+def _targets(dataset: Dataset) -> dict[str, int | float] | None:
+    if dataset.task == "classification":
+        return None
+    y = dataset.graphs.y.double()
+    spread = {"mean": y.mean(), "deviation": y.std(correction=0), "least": y.min()}
+    spread["greatest"] = y.max()
+    return {"graphs": len(y)} | {name: float(value) for name, value in spread.items()}
 
 
 def write_card(out: Path, text: str) -> None:
@@ -83,7 +102,7 @@ def model_card(
     sections = [
         MARK,
         f"# {escaped(config.spec.title)}{known}",
-        escape.markdown(description(config)),
+        escape.markdown(description(config, "regression" if "mae" in metrics else None)),
         _MEASURED,
         _measured_section(metrics),
         *([] if data is None else ["## Data", *_data(data, config)]),
@@ -105,7 +124,7 @@ def measured_again(card: str | None, config: RunConfig, metrics: Mapping[str, An
     """
     if card is None:
         return model_card(config, metrics, None)
-    calibrated = _NO_SETS not in card
+    calibrated = _NO_CALIBRATION not in card
     sections = {
         _MEASURED: _measured_section(metrics),
         _PROMISES: _promises(config, metrics, calibrated),
@@ -155,19 +174,19 @@ def _use(data: DataFacts | None, names_data: bool) -> str:
     return _USE.format(kind=kind, name=name, new=new, again=_AGAIN if names_data else "")
 
 
-def description(config: RunConfig) -> str:
+def description(config: RunConfig, task: str | None = None) -> str:
     """What a model is, in a sentence."""
+    kind = "network that predicts a number" if task == "regression" else "graph classifier"
     removes = {"node": "nodes", "edge": "edges", "both": "nodes and edges"}
     layers = f" ({conv_spec(config.conv).title} layers)" if config.spec.uses_conv else ""
     if config.spec.removes is None:
-        return f"A graph classifier{layers} that sees full graphs."
+        return f"A {kind}{layers} that sees full graphs."
     removed = removes[config.spec.removes]
     if config.spec.has_policy:
         return (
-            f"A graph classifier{layers} that removes {removed} and decides from the subgraph that "
-            "is left."
+            f"A {kind}{layers} that removes {removed} and decides from the subgraph that is left."
         )
-    return f"A graph classifier{layers} that leaves out a part of the {removed}."
+    return f"A {kind}{layers} that leaves out a part of the {removed}."
 
 
 def _measured_section(metrics: Mapping[str, Any]) -> str:
@@ -189,14 +208,17 @@ def _data(data: DataFacts, config: RunConfig) -> list[str]:
         rest = sum(count for _, count in counts[MOST_NAMES:])
         classes.append((f"{len(counts) - MOST_NAMES} more", str(rest)))
     features = data.feature_names
+    labels = [("graphs", str(sum(data.class_counts.values()))), ("classes", str(len(counts)))]
+    if data.targets is not None:
+        labels = [(name, f"{value:.6g}") for name, value in data.targets.items()]
     facts = [
-        ("graphs", str(sum(data.class_counts.values()))),
-        ("classes", str(len(counts))),
+        *labels,
         ("node features", f"{len(features)}: {_listed(features)}" if features else "none"),
         ("edge features", edges),
         *((f"{name} part", f"{count} graphs") for name, count in data.parts.items()),
     ]
-    return [_table(("data", ""), facts), _table(("class", "graphs"), classes)]
+    by_class = [] if data.targets is not None else [_table(("class", "graphs"), classes)]
+    return [_table(("data", ""), facts), *by_class]
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -213,24 +235,28 @@ def _calibrated(config: RunConfig, metrics: Mapping[str, Any], data: DataFacts |
     return config.parts.calibration > 0
 
 
-_NO_SETS = "There was no calibration part, so there are no prediction sets."
+_NO_CALIBRATION = "There was no calibration part, so there are no prediction "
 
 
 def _promises(config: RunConfig, metrics: Mapping[str, Any], calibrated: bool) -> str:
     """What is promised of the dial's setting, of prediction sets, and what is not."""
     promise = metrics.get("promise")
     said = [] if promise is None else [promise_sentence(promise)]
-    return "\n\n".join([*said, _limits(config, calibrated, metrics.get("judge_accuracy"))])
+    judged = metrics.get("judge_accuracy", metrics.get("judge_mae"))
+    known, missed = ("interval", "number") if "mae" in metrics else ("set", "label")
+    return "\n\n".join([*said, _limits(config, calibrated, judged, known, missed)])
 
 
-def _limits(config: RunConfig, calibrated: bool, judged: float | None) -> str:
+def _limits(
+    config: RunConfig, calibrated: bool, judged: float | None, known: str, missed: str
+) -> str:
     sets = (
-        "A prediction set misses the true label at most a share alpha of the time, on average over "
-        "draws of calibration and new graphs, if the new graphs are like those of the calibration "
-        "part. It does not hold for each graph, nor for graphs from elsewhere."
+        f"A prediction {known} misses the true {missed} at most a share alpha of the time, on "
+        "average over draws of calibration and new graphs, if the new graphs are like those of the "
+        "calibration part. It does not hold for each graph, nor for graphs from elsewhere."
     )
     if not calibrated:
-        sets = _NO_SETS
+        sets = f"{_NO_CALIBRATION}{known}s."
     faithful = " The prediction depends on nothing but the kept subgraph."
     judge = (
         " That a subgraph was kept does not make it the reason for the label: the judge, a "

@@ -4,14 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cores.config import RunConfig, merged
 from cores.config.models import MODELS
-from cores.config.presets import preset_config
-from cores.data.catalogue import canonical_name
 from cores.data.inputs.columns import ColumnNames
-from cores.files import make_folder
 from cores.runs.rows import Row, Spread, kept_metric, matching, run_row, spread
-from cores.runs.runner import Outcome, run_all
+from cores.runs.runner import Outcome
+from cores.runs.series import Series
 from cores.runs.table import Table
 
 COLUMNS = ("model", "runs", "accuracy", "balanced", "kept", "judge", "random", "seconds")
@@ -53,22 +50,13 @@ def compare(
         columns: Which columns of a file hold what.
         done: Called with every run as it ends.
     """
-    name = canonical_name(dataset)
-    configs: list[RunConfig] = [
-        preset_config(name, model, conv, "default", merged(settings or {}, {"split": split}))
+    series = Series(dataset, out, conv, settings, workers, device, data_root, columns)
+    configs = [
+        series.config(model, {"split": split})
         for model in dict.fromkeys(models)
         for split in splits
     ]
-    make_folder(out)
-    outcomes = run_all(
-        configs,
-        out,
-        workers=workers,
-        device=device,
-        data_root=data_root,
-        columns=columns,
-        done=done,
-    )
+    outcomes = series.run(configs, done).values()
     rows = [run_row(outcome.folder) for outcome in outcomes if outcome.failure is None]
     return [row for row in rows if row is not None]
 

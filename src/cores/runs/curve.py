@@ -9,10 +9,11 @@ import torch
 from torch import Tensor
 
 from cores.config.policy import SETTINGS
+from cores.config.spec import TaskName
 from cores.data.dataset import Dataset
 from cores.data.datasets import load_dataset
 from cores.errors import UserError
-from cores.evaluation.metrics import accuracy
+from cores.evaluation.metrics import accuracy, mean_absolute_error
 from cores.evaluation.predictions import predict
 from cores.graphs.store import GraphStore
 from cores.models.sparse import SparseClassifier
@@ -33,6 +34,11 @@ METRICS = (
     *("coverage", "set_size"),
 )
 """Of every point, beside its setting and kept ratio."""
+VALUE_METRICS = (
+    *("mae", "rmse", "node_ratio", "edge_ratio", "judge_mae", "judge_random_mae"),
+    *("coverage", "interval_width"),
+)
+"""The same where numbers are predicted."""
 Point = dict[str, float | None]
 
 
@@ -47,14 +53,19 @@ class Curve:
     """The run's own setting; one of the points is measured there."""
     points: list[Point]
     """In the order of their settings, the sparsest first."""
-    full_accuracy: float
-    """Of the model's classifier on the full graphs."""
-    majority_rate: float
+    full_accuracy: float | None
+    """Of the model's classifier on the full graphs; None where numbers are predicted."""
+    majority_rate: float | None
     plain_accuracy: float | None
     """Of a model that removes nothing, on the same graphs."""
     alpha: float
     """Error rate of the prediction sets."""
     test_graphs: int
+    task: TaskName = "classification"
+    full_mae: float | None = None
+    """Mean error on the full graphs, where numbers are predicted."""
+    constant_mae: float | None = None
+    plain_mae: float | None = None
 
 
 @tuned_cpu()
@@ -89,8 +100,14 @@ def dial_curve(
     trained = TrainedModel.load(run).with_sets(alpha, score, per_class)
     config = trained.config
     lams = settings_of(trained, points)
+    if score is not None or per_class is not None:
+        trained.need_classes("a choice of `score` or `per_class`")
     data = load_dataset(
-        read_source(run), data_root, columns=read_columns(run), reach=config.network.reach
+        read_source(run),
+        data_root,
+        columns=read_columns(run),
+        task=trained.task,
+        reach=config.network.reach,
     )
     check_data(run, data)
     held_out = held_out_part(trained, data)
@@ -103,21 +120,29 @@ def dial_curve(
     for lam in lams:
         measured.append(_measured(trained.at(lam), graphs, judge))
         advance(1)
+    numbers = trained.task == "regression"
+    names = VALUE_METRICS if numbers else METRICS
+    plain_score = None
+    if compared is not None:
+        found = predict(compared.model.to(chosen_device), graphs).probs
+        plain_score = (mean_absolute_error if numbers else accuracy)(found, graphs.y)
     return Curve(
         dataset=data.name,
         model=config.model,
         conv=config.conv,
         lam=trained.lam or 0.0,
         points=[
-            {name: found[name] for name in ("lam", "kept_ratio", *METRICS)} for found in measured
+            {name: found[name] for name in ("lam", "kept_ratio", *names)} for found in measured
         ],
-        full_accuracy=measured[0]["full_accuracy"],
-        majority_rate=measured[0]["majority_rate"],
-        plain_accuracy=None
-        if compared is None
-        else accuracy(predict(compared.model.to(chosen_device), graphs).probs, graphs.y),
+        full_accuracy=measured[0].get("full_accuracy"),
+        majority_rate=measured[0].get("majority_rate"),
+        plain_accuracy=None if numbers else plain_score,
         alpha=config.alpha,
         test_graphs=len(graphs),
+        task=trained.task,
+        full_mae=measured[0].get("full_mae"),
+        constant_mae=measured[0].get("constant_mae"),
+        plain_mae=plain_score if numbers else None,
     )
 
 
@@ -163,11 +188,26 @@ LEGEND = (
 """What the columns are, in lines for a terminal."""
 
 
+VALUE_COLUMNS = {
+    "mean error": "mae",
+    "kept": "kept_ratio",
+    "judge": "judge_mae",
+    "random": "judge_random_mae",
+    "width": "interval_width",
+    "coverage": "coverage",
+}
+"""Columns where numbers are predicted."""
+_IN_UNIT = ("mae", "judge_mae", "judge_random_mae", "interval_width")
+
+
 def curve_lines(curve: Curve) -> tuple[tuple[str, ...], list[list[str]]]:
-    """The points in percent, with the names of their columns.
+    """The points in percent, with the names of their columns; errors and widths are in their unit.
 
     Balanced accuracy has a column where it differs from accuracy.
     """
+    if curve.task == "regression":
+        lines = [_line(point, curve.lam, list(VALUE_COLUMNS.values())) for point in curve.points]
+        return ("lambda", *VALUE_COLUMNS), lines
     names = (
         *("accuracy", "balanced_accuracy", "kept_ratio", "judge_accuracy"),
         *("judge_random_accuracy", "set_size", "coverage"),
@@ -192,4 +232,19 @@ def _shown(point: Point, name: str) -> str:
     value = point[name]
     if value is None:
         return "–"
+    if name in _IN_UNIT:
+        return f"{value:.4g}"
     return f"{value:.2f}" if name == "set_size" else f"{100 * value:.1f}"
+
+
+def full_line(curve: Curve) -> str:
+    """What the model reaches on full graphs, and a plain network, in a line for a terminal."""
+    full, plain = curve.full_mae, curve.plain_mae
+    if curve.task == "classification":
+        full, plain = curve.full_accuracy, curve.plain_accuracy
+
+    def shown(value: float | None) -> str:
+        return f"{value:.4g}" if curve.task == "regression" else f"{100 * (value or 0):.1f}"
+
+    told = "" if plain is None else f"; the plain network: {shown(plain)}"
+    return f"the model's classifier on full graphs: {shown(full)}{told}"

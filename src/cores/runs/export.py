@@ -51,6 +51,7 @@ def export_run(run: Path, out: Path | None = None) -> Exported:
     if any(find_spec(name) is None for name in ("onnx", "onnxscript", "onnxruntime")):
         raise UserError("exporting needs onnx: pip install 'cores-gnn[onnx]'")
     trained = TrainedModel.load(run)
+    trained.need_classes("`cores export`")
     model = tensor_model(trained)
     batches = [random_batch(trained, sizes, seed) for seed, sizes in enumerate(SIZES)]
     try:
@@ -78,6 +79,8 @@ def export_run(run: Path, out: Path | None = None) -> Exported:
 def tensor_model(trained: TrainedModel) -> TensorModel:
     """The model as a function of tensors; models that are not CORES or its GNN are refused."""
     model = trained.model
+    if isinstance(model, SparseClassifier) and model.policy.max_pieces:
+        raise UserError("a model whose kept part is connected (reward.max_pieces) is not exported")
     if isinstance(model, BlindClassifier) or not isinstance(model, Classifier | SparseClassifier):
         raise UserError(
             f"the model {trained.config.model!r} cannot be exported; "

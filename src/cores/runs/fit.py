@@ -11,22 +11,12 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
 from cores import ranks
-from cores.config import RunConfig, TrainingConfig
+from cores.config import RunConfig, SetsConfig, TrainingConfig
 from cores.data.dataset import Dataset
 from cores.data.splits import Split, split_dataset
 from cores.errors import UserError
 from cores.evaluation.explanations import ground_truth_metrics
-from cores.evaluation.metrics import (
-    accuracy,
-    average_precision,
-    balanced_accuracy,
-    f1,
-    majority_rate,
-    mcc,
-    roc_auc,
-)
 from cores.evaluation.predictions import Predictions, predict, predict_full
-from cores.evaluation.sets import coverage_and_size
 from cores.graphs.masks import RECIPE
 from cores.graphs.store import GraphStore
 from cores.models.baselines.control import RandomSubgraph
@@ -37,6 +27,7 @@ from cores.models.network import GraphModel
 from cores.models.sparse import SparseClassifier
 from cores.runs.promise import promised_model
 from cores.runs.trained import DataSchema, TrainedModel, calibrate, calibrate_dial
+from cores.tasks import TASKS, Task
 from cores.training import bilevel, supervised
 from cores.training.balance import settled
 from cores.training.bilevel import BilevelState
@@ -45,7 +36,7 @@ from cores.training.judge import Judge
 from cores.training.learner import Learner
 from cores.training.state import RandomState
 from cores.training.stopping import EarlyStopping
-from cores.training.supervised import Report, fit_scaler, no_report
+from cores.training.supervised import Report, fit_head, fit_scaler, no_report
 
 READ_ROOTS = Classifier, SparseClassifier, RandomSubgraph
 """Models that classify a node from its neighbourhood, and never remove it."""
@@ -78,6 +69,7 @@ class PreparedData:
                 f"{config.model} classifies whole graphs, {dataset.name} has nodes to classify; "
                 "take gnn, mlp, cores-node, cores-edge, cores-both or random"
             )
+        _check_task(dataset, config)
         split = split_dataset(dataset, config.split, config.parts, selection)
         graphs = dataset.graphs.placed(device)
         if config.removal not in (None, "node"):
@@ -91,6 +83,20 @@ class PreparedData:
     def names(self, name: str) -> list[str]:
         """What the data call the graphs of a part."""
         return [self.dataset.graph_name(at) for at in getattr(self.split, name).tolist()]
+
+
+def _check_task(dataset: Dataset, config: RunConfig) -> None:
+    """Refuse settings of classes where numbers are predicted."""
+    if dataset.task != "regression":
+        return
+    for asked, name in (
+        (config.training.class_weights, "training.class_weights"),
+        (config.training.balance == "always", "training.balance"),
+        (config.sets != SetsConfig(), "sets.score and sets.per_class"),
+        (config.reward.promised, "a promised `max_loss` (reward.promised)"),
+    ):
+        if asked:
+            raise UserError(f"{dataset.name} has numbers to predict; {name} is for classes")
 
 
 @dataclass(frozen=True)
@@ -156,6 +162,8 @@ def fit(
     key = "" if folder is None else f"{config.key}-{data.dataset.fingerprint}"
     asked, config = config, replace(config, training=training_settings(config, data))
     fit_scaler(model, data.dataset.graphs.subset(index), data.dataset)
+    classifier = model.classifier if isinstance(model, SparseClassifier) else model
+    fit_head(classifier, data.dataset.graphs.y[index], config.training.loss)
     if not isinstance(model, SparseClassifier):
         train, selection = data.graphs.subset(index), data.part("selection")
         return supervised.train(
@@ -255,6 +263,8 @@ def _learners(
         )
         for fold in folds
     ]
+    for referee in referees:
+        fit_head(referee.classifier, referee.train_graphs.y, config.training.loss)
     return student, referees
 
 
@@ -279,38 +289,27 @@ def measure(
     model = trained.model
     if predictions is None:
         predictions = predict(model, graphs, names)
-    probs, labels = predictions.probs, graphs.y
-    coverage, set_size = None, None
-    if len(trained.calibration):
-        sets = trained.calibration.sets(probs, alpha, trained.config.sets)
-        coverage, set_size = coverage_and_size(sets, labels)
+    probs, labels, task = predictions.probs, graphs.y, TASKS[model.task]
+    sets, pieces = trained.config.sets, None
+    if trained.config.spec.removes is not None and predictions.pieces is not None:
+        pieces = float(predictions.pieces.double().mean())
     return {
-        "accuracy": accuracy(probs, labels),
-        "balanced_accuracy": balanced_accuracy(probs, labels),
-        "majority_rate": majority_rate(labels),
-        "roc_auc": roc_auc(probs, labels),
-        "average_precision": average_precision(probs, labels),
-        "f1": f1(probs, labels),
-        "mcc": mcc(probs, labels),
+        **{name: quality(probs, labels) for name, quality in task.quality.items()},
         "node_ratio": float(predictions.node_ratio.mean()),
         "edge_ratio": float(predictions.edge_ratio.mean()),
-        "predicted_classes": len(probs.argmax(-1).unique()),
-        "full_accuracy": accuracy(predict_full(model, graphs, names), labels),
-        **(_UNJUDGED if judge is None else judge.metrics(predictions, graphs)),
-        "coverage": coverage,
-        "set_size": set_size,
+        "pieces": pieces,
+        **task.compared(probs, predict_full(model, graphs, names), labels),
+        **(_unjudged(task) if judge is None else judge.metrics(predictions, graphs)),
+        **task.set_metrics(trained.calibration, probs, labels, alpha, sets),
         "alpha": alpha,
+        **({} if trained.tolerance is None else {"tolerance": trained.tolerance}),
         **({} if trained.lam is None else {"lam": trained.lam}),
         **ground_truth_metrics(predictions, graphs),
         "test_graphs": len(labels),
     }
 
 
-_UNJUDGED = dict.fromkeys(
-    (
-        *("judge_accuracy", "judge_full_accuracy", "judge_random_accuracy"),
-        *("judge_balanced_accuracy", "judge_full_balanced_accuracy"),
-        "judge_random_balanced_accuracy",
-    )
-)
-"""For a model that removes nothing, and on graphs that no judge was trained for."""
+def _unjudged(task: Task) -> dict[str, None]:
+    """For a model that removes nothing, and on graphs that no judge was trained for."""
+    seen = ("", "full_", "random_")
+    return {f"judge_{each}{name}": None for name in task.judged for each in seen}

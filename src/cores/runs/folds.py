@@ -9,7 +9,7 @@ from typing import Any
 
 from cores import ranks
 from cores.config import RunConfig
-from cores.data.dataset import Dataset
+from cores.data.dataset import Dataset, need_classes
 from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ColumnNames
 from cores.data.splits import split_dataset
@@ -89,8 +89,13 @@ def train_folds(
         raise UserError(f"{out} holds a run of its own; choose another `out`")
     if dataset is None:
         dataset = load_dataset(
-            config.dataset, data_root, columns=columns, reach=config.network.reach
+            config.dataset,
+            data_root,
+            columns=columns,
+            task=config.task,
+            reach=config.network.reach,
         )
+    need_classes(dataset, "`folds`")
     for fold in configs:  # what is wrong with one fold is told before the first is trained
         split_dataset(dataset, fold.split, fold.parts)
     if ranks.leads():

@@ -1,5 +1,6 @@
 """New graphs for a trained model: any input, with the model's own columns and classes."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from cores.data.datasets import load_dataset
 from cores.data.encoding import encode
 from cores.data.folders import data_folder, dataset_path
 from cores.data.inputs.columns import ColumnNames
-from cores.data.inputs.labelled import OnError, class_numbers, parsed_rows
+from cores.data.inputs.labelled import OnError, class_numbers, parsed_rows, with_targets
 from cores.data.inputs.molecules import MoleculeRows
 from cores.data.inputs.sources import CHUNK, Rows, read_rows, saved_by_pyg
 from cores.data.inputs.stored import StoredRows, raw_graphs, saved_graphs, stored_rows
@@ -22,6 +23,7 @@ from cores.data.lists import plain_labels
 from cores.data.molecules import VERSION
 from cores.data.nodes import NodeGraph, labels_nodes, node_labels
 from cores.data.raw import Parsed, Rejected
+from cores.data.targets import as_targets
 from cores.errors import UserError
 from cores.graphs.store import GraphStore
 from cores.runs.trained import DataSchema
@@ -158,8 +160,15 @@ def labelled_graphs(
             raise UserError(f"{source}: {encoded.rejected[0]}")
         graphs, labels = encoded.graphs, [parsed.labels[at] for at in encoded.index]
         ids = [parsed.ids[at] for at in encoded.index]
-    numbers = class_numbers(labels, schema.class_names, name)
-    labelled = (numbers >= 0).nonzero().flatten()
+        if schema.task == "regression":
+            usable = {*with_targets(source, parsed, encoded.index, unusable, on_error)}
+            labels = [parsed.labels[at] if at in usable else math.nan for at in encoded.index]
+    if schema.task == "regression":
+        numbers = as_targets(labels)
+        labelled = numbers.isfinite().nonzero().flatten()
+    else:
+        numbers = class_numbers(labels, schema.class_names, name)
+        labelled = (numbers >= 0).nonzero().flatten()
     return Dataset(
         name,
         replace(graphs, y=numbers).subset(labelled),
@@ -170,4 +179,5 @@ def labelled_graphs(
         ids=tuple(ids[at] for at in labelled.tolist()) if ids else (),
         encoding=schema.encoding,
         unusable=unusable,
+        task=schema.task,
     )

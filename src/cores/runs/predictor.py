@@ -14,6 +14,7 @@ from cores.data.inputs.labelled import OnError
 from cores.data.inputs.sources import Rows
 from cores.data.raw import Parsed, Rejected
 from cores.errors import UserError
+from cores.evaluation.intervals import ValueCalibration
 from cores.evaluation.predictions import TOO_LARGE, Predictions, predict_any, unpredicted
 from cores.graphs.store import GraphStore
 from cores.runs.device import choose_device, tuned_cpu
@@ -26,6 +27,7 @@ from cores.runs.records import (
     failed_record,
     prediction_records,
     record_fields,
+    value_records,
 )
 from cores.runs.trained import TrainedModel
 
@@ -66,6 +68,8 @@ class Predictor:
         self.trained.model.to(self.device)
         config = self.trained.config
         self.alpha = _checked(config.alpha if options.alpha is None else options.alpha)
+        if options.score is not None or options.per_class is not None:
+            self.trained.need_classes("a choice of `score` or `per_class`")
         self.sets: SetsConfig = config.sets.changed(options.score, options.per_class)
 
     def at(self, alpha: float, lam: float | None = None) -> "Predictor":
@@ -83,7 +87,7 @@ class Predictor:
     @property
     def fields(self) -> tuple[str, ...]:
         """Of its records."""
-        return record_fields(self.reads_molecules, self.trained.lam is not None)
+        return record_fields(self.reads_molecules, self.trained.lam is not None, self.trained.task)
 
     def format_of(self, path: Path) -> RecordFormat:
         """The format in which its records are written to a file."""
@@ -139,14 +143,17 @@ class Predictor:
         lines: Sequence[int],
         labels: Sequence[Any],
         molecules: Sequence[Any] = (),
+        *,
+        parts: bool = True,
     ) -> "PredictedGraphs":
-        """What the model predicts for graphs that have its columns."""
+        """What the model predicts for graphs that have its columns.
+
+        Without ``parts`` records do not list what is kept; those of molecules always do.
+        """
         if not len(graphs):
             return PredictedGraphs(graphs, None, [], [], [], [], [])
         predictions = predict_any(self.trained.model, graphs.to(self.device)).cpu()
-        sets, p_values = self._sets(predictions)
-        names = self.trained.schema.labels
-        records = prediction_records(graphs, predictions, ids, names, sets, p_values)
+        records = self._records(graphs, predictions, ids, parts or bool(molecules))
         if molecules:
             add_molecules(records, molecules, graphs, predictions)
         if self.trained.lam is not None:
@@ -157,14 +164,18 @@ class Predictor:
             graphs, predictions, records, list(positions), list(labels), list(molecules), rejected
         )
 
-    def _sets(self, predictions: Predictions) -> tuple[torch.Tensor | None, torch.Tensor | None]:
-        calibration = self.trained.calibration
-        if not len(calibration):
-            return None, None
-        return (
-            calibration.sets(predictions.probs, self.alpha, self.sets),
-            calibration.p_values(predictions.probs, self.sets),
-        )
+    def _records(
+        self, graphs: GraphStore, predictions: Predictions, ids: Sequence[str], parts: bool
+    ) -> list[Record]:
+        calibration, sets, p_values = self.trained.calibration, None, None
+        if len(calibration):
+            sets = calibration.sets(predictions.probs, self.alpha, self.sets)
+        if isinstance(calibration, ValueCalibration):
+            return value_records(graphs, predictions, ids, sets, parts=parts)
+        if len(calibration):
+            p_values = calibration.p_values(predictions.probs, self.sets)
+        labels = self.trained.schema.labels
+        return prediction_records(graphs, predictions, ids, labels, sets, p_values, parts=parts)
 
 
 def _checked(alpha: float) -> float:

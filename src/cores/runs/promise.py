@@ -53,6 +53,7 @@ def tuned_model(trained: TrainedModel, promise: Promise) -> tuple[TrainedModel, 
     Returns:
         The model; and what is promised, with what the graphs that decided say of the setting.
     """
+    trained.need_classes("`cores tune`")
     dial = trained.dial
     if trained.lam is None or dial is None:
         raise UserError("this model was trained for one lambda; train with reward.dial")

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from cores.config.spec import TaskName
 from cores.data.inputs.molecules import needs_pyarrow
 from cores.data.molecules import input_indices, kept_smiles
 from cores.errors import UserError
@@ -24,16 +25,24 @@ from cores.graphs.store import GraphStore
 Record = dict[str, Any]
 FIELDS = (
     *("id", "prediction", "probability", "probabilities", "prediction_set", "p_values"),
-    *("kept_nodes", "kept_edges", "node_ratio", "edge_ratio", "lam", "kept_smiles", "error"),
+    *("lower", "upper"),
+    *("kept_nodes", "kept_edges", "node_ratio", "edge_ratio", "pieces"),
+    *("lam", "kept_smiles", "error"),
 )
-"""Of every record, in this order."""
+"""Of records, in this order."""
+OF_CLASSES = ("probability", "probabilities", "prediction_set", "p_values")
+OF_NUMBERS = ("lower", "upper")
+"""Fields that the records of the other task do not have; the ends of an interval."""
 DIGITS = 6
 """Of probabilities, p-values and ratios."""
 
 
-def record_fields(molecules: bool, dial: bool = False) -> tuple[str, ...]:
+def record_fields(
+    molecules: bool, dial: bool = False, task: TaskName = "classification"
+) -> tuple[str, ...]:
     """Fields of the records of molecules, or of other graphs, by a model with a dial or without."""
     left_out = {"kept_smiles": not molecules, "lam": not dial}
+    left_out |= dict.fromkeys(OF_NUMBERS if task == "classification" else OF_CLASSES, True)
     return tuple(field for field in FIELDS if not left_out.get(field))
 
 
@@ -49,6 +58,8 @@ def prediction_records(
     labels: Sequence[Any],
     sets: Tensor | None,
     p_values: Tensor | None,
+    *,
+    parts: bool = True,
 ) -> list[Record]:
     """The records of a store's graphs.
 
@@ -59,14 +70,12 @@ def prediction_records(
         labels: The labels, as they were given for training.
         sets: Prediction sets; None where the model was not calibrated.
         p_values: Of every label; None likewise.
+        parts: Whether kept nodes and edges are listed, which takes longer than all else.
     """
     probs = np.round(predictions.probs.double().numpy(), DIGITS)
     chosen = predictions.probs.argmax(dim=-1).tolist()
     names = [str(label) for label in labels]
-    node_ratio = np.round(predictions.node_ratio.double().numpy(), DIGITS).tolist()
-    edge_ratio = np.round(predictions.edge_ratio.double().numpy(), DIGITS).tolist()
-    nodes = kept_nodes(graphs, predictions)
-    edges = kept_edges(graphs, predictions)
+    kept = _kept_records(graphs, predictions, parts)
     in_sets: list[list[Any] | None] = [None] * len(ids)
     if sets is not None:
         in_sets = [
@@ -85,13 +94,64 @@ def prediction_records(
             "probabilities": dict(zip(names, row, strict=True)),
             "prediction_set": in_sets[index],
             "p_values": unusual[index],
-            "kept_nodes": nodes[index],
-            "kept_edges": edges[index],
-            "node_ratio": node_ratio[index],
-            "edge_ratio": edge_ratio[index],
-            "error": None,
+            **kept[index],
         }
         for index, (name, label, row) in enumerate(zip(ids, chosen, probs.tolist(), strict=True))
+    ]
+
+
+def value_records(
+    graphs: GraphStore,
+    predictions: Predictions,
+    ids: Sequence[str],
+    intervals: Tensor | None,
+    *,
+    parts: bool = True,
+) -> list[Record]:
+    """The records of a store's graphs where numbers are predicted.
+
+    Args:
+        graphs: The graphs, on the CPU like everything else.
+        predictions: What the model predicts for them.
+        ids: What the input calls them.
+        intervals: Lower and upper ends; None where the model was not calibrated. One without end
+            has None for both.
+        parts: Whether kept nodes and edges are listed.
+    """
+    ends: list[Any] = [(None, None)] * len(ids)
+    if intervals is not None:
+        bounded = intervals.isfinite().all(dim=-1).tolist()
+        pairs = zip(bounded, intervals.tolist(), strict=True)
+        ends = [tuple(map(_significant, pair)) if known else (None, None) for known, pair in pairs]
+    values = [_significant(value) for value in predictions.probs[:, 0].tolist()]
+    kept = _kept_records(graphs, predictions, parts)
+    return [
+        {"id": name, "prediction": value, "lower": lower, "upper": upper, **rest}
+        for name, value, (lower, upper), rest in zip(ids, values, ends, kept, strict=True)
+    ]
+
+
+def _significant(value: float) -> float:
+    """A number in the digits that single precision has."""
+    return float(f"{value:.7g}")
+
+
+def _kept_records(graphs: GraphStore, predictions: Predictions, parts: bool) -> list[Record]:
+    """What records tell of the kept parts; their nodes and edges where these are asked for."""
+    nothing = [None] * len(graphs)
+    pieces: list[int | None] = [None] * len(graphs)
+    if predictions.pieces is not None:
+        pieces = predictions.pieces.tolist()
+    columns = {
+        "kept_nodes": kept_nodes(graphs, predictions) if parts else nothing,
+        "kept_edges": kept_edges(graphs, predictions) if parts else nothing,
+        "node_ratio": np.round(predictions.node_ratio.double().numpy(), DIGITS).tolist(),
+        "edge_ratio": np.round(predictions.edge_ratio.double().numpy(), DIGITS).tolist(),
+        "pieces": pieces,
+    }
+    return [
+        dict(zip(columns, row, strict=True)) | {"error": None}
+        for row in zip(*columns.values(), strict=True)
     ]
 
 
@@ -157,7 +217,7 @@ class RecordFormat:
     """By gzip."""
     fields: tuple[str, ...]
     labels: tuple[Any, ...]
-    """The labels of the model, as they were given for training."""
+    """The labels of the model, as they were given for training; none where it predicts numbers."""
 
     @classmethod
     def of(cls, path: Path, fields: tuple[str, ...], labels: tuple[Any, ...]) -> "RecordFormat":
@@ -214,7 +274,9 @@ class RecordFormat:
     def _schema(self) -> Any:
         import pyarrow as pa
 
-        label = {bool: pa.bool_(), int: pa.int64(), str: pa.string()}[type(self.labels[0])]
+        label = pa.float64()
+        if self.labels:
+            label = {bool: pa.bool_(), int: pa.int64(), str: pa.string()}[type(self.labels[0])]
         per_label = pa.struct([(str(name), pa.float64()) for name in self.labels])
         kinds = {
             "id": pa.string(),
@@ -223,10 +285,13 @@ class RecordFormat:
             "probabilities": per_label,
             "prediction_set": pa.list_(label),
             "p_values": per_label,
+            "lower": pa.float64(),
+            "upper": pa.float64(),
             "kept_nodes": pa.list_(pa.int64()),
             "kept_edges": pa.list_(pa.list_(pa.int64())),
             "node_ratio": pa.float64(),
             "edge_ratio": pa.float64(),
+            "pieces": pa.int64(),
             "lam": pa.float64(),
             "kept_smiles": pa.string(),
             "error": pa.string(),

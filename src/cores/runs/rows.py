@@ -35,8 +35,13 @@ MEANINGS = {
     "average_precision": "area under precision and recall",
     "f1": "mean of precision and recall (harmonic)",
     "mcc": "Matthews correlation of labels and predictions",
+    "mae": "mean absolute error",
+    "rmse": "root of the mean squared error",
+    "r2": "share of the variance that is predicted",
+    "constant_mae": "mean error of the best constant",
     "node_ratio": "share of nodes kept in the subgraphs",
     "edge_ratio": "share of edges kept in the subgraphs",
+    "pieces": "mean number of connected pieces kept of a graph",
     "sampled_accuracy": "accuracy from a sample of the policy",
     "sampled_node_ratio": "share of nodes kept in that sample",
     "sampled_edge_ratio": "share of edges kept in that sample",
@@ -44,6 +49,10 @@ MEANINGS = {
     "mode_node_ratio": "share of nodes kept by that mode",
     "mode_edge_ratio": "share of edges kept by that mode",
     "full_accuracy": "the classifier on the full graphs",
+    "full_mae": "mean error on the full graphs",
+    "judge_mae": "mean error of a judge on the same subgraphs",
+    "judge_full_mae": "mean error of that judge on the full graphs",
+    "judge_random_mae": "its mean error on random subgraphs as small",
     "judge_accuracy": "an independent classifier on the same subgraphs",
     "judge_full_accuracy": "that classifier on the full graphs",
     "judge_random_accuracy": "that classifier on random subgraphs as small",
@@ -64,6 +73,8 @@ MEANINGS = {
     "run_overlap_random": "overlap of random parts as large",
     "coverage": "share of prediction sets with the true label",
     "set_size": "mean number of labels per prediction set",
+    "interval_width": "mean width of the prediction intervals",
+    "tolerance": "error that counted as none in training",
     "alpha": "error rate of the prediction sets",
     "lam": "setting of the dial: 0 keeps least, 1 most",
     "test_graphs": "number of test graphs",
@@ -257,6 +268,18 @@ def merge_rows(path: Path, new: Iterable[Row], kind: RowKind | None = None) -> l
         writer.writerows(rows)
         write_atomically(path, buffer.getvalue().encode())
     return rows
+
+
+def kept_rows(
+    path: Path, kind: RowKind, keys: Sequence[str], measure: Callable[[], list[Row]]
+) -> list[Row]:
+    """The rows of these keys from a file; if one is missing, all are measured and kept there."""
+    known = {row["key"]: row for row in read_rows(path, kind)} if path.exists() else {}
+    if all(key in known for key in keys):
+        return [known[key] for key in keys]
+    measured = measure()
+    merge_rows(path, measured, kind)
+    return measured
 
 
 def _order(row: Row) -> tuple[Any, ...]:

@@ -82,7 +82,11 @@ def train_run(
     chosen_device = choose_device(device)
     if dataset is None:
         dataset = load_dataset(
-            config.dataset, data_root, columns=columns, reach=config.network.reach
+            config.dataset,
+            data_root,
+            columns=columns,
+            task=config.task,
+            reach=config.network.reach,
         )
     if config.spec.removes is not None:
         judges.judge_parts(dataset, config)  # the judge divides the graphs in its own way
@@ -163,6 +167,12 @@ def evaluate_run(
     chosen_device = choose_device(device)
     trained = TrainedModel.load(out).at(lam).with_sets(alpha, score, per_class)
     config = trained.config
+    for asked, what in (
+        (score is not None or per_class is not None, "a choice of `score` or `per_class`"),
+        (explanations, "`explanations`"),
+    ):
+        if asked:
+            trained.need_classes(what)
     if config.removal is not None:
         sample = sample or config.ppo.predict_from == "sample"
     sampler = _with_policy(trained, "sample", out) if sample else None
@@ -174,7 +184,11 @@ def evaluate_run(
     compared = [other.at(lam) for other in compared]
     if dataset is None:
         data = load_dataset(
-            read_source(out), data_root, columns=read_columns(out), reach=config.network.reach
+            read_source(out),
+            data_root,
+            columns=read_columns(out),
+            task=trained.task,
+            reach=config.network.reach,
         )
         check_data(out, data)
     else:
@@ -186,7 +200,11 @@ def evaluate_run(
     if own:
         if dataset is not None:  # the parts may come from a column that is not named this time
             data = load_dataset(
-                dataset, data_root, columns=read_columns(out), reach=config.network.reach
+                dataset,
+                data_root,
+                columns=read_columns(out),
+                task=trained.task,
+                reach=config.network.reach,
             )
         held_out = held_out_part(trained, data)
         if not all(torch.equal(held_out_part(other, data), held_out) for other in compared):
@@ -276,6 +294,6 @@ def _check_alike(config: RunConfig, dataset: Dataset) -> None:
 
 def _metrics(out: Path) -> dict[str, Any]:
     metrics = ranks.of_first(lambda: dict(read_metrics(out / METRICS)))
-    if metrics.get("accuracy") is None:
+    if metrics.get("accuracy") is None and metrics.get("mae") is None:
         raise UserError(f"{out / METRICS} is damaged; delete it and go on with resume=True")
     return metrics

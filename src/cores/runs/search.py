@@ -12,19 +12,20 @@ from uuid import uuid4
 
 from cores.config import RewardConfig, RunConfig, merged
 from cores.config.presets import preset_config, search_space
+from cores.data.dataset import need_classes
 from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ColumnNames
 from cores.errors import UserError, failed
-from cores.evaluation.metrics import accuracy, balanced_accuracy
+from cores.evaluation.metrics import accuracy, balanced_accuracy, class_mean
 from cores.evaluation.predictions import predict
 from cores.files import escape, in_turn, is_held, locked, make_folder, unlinked, write_atomically
+from cores.reward import pieces_penalty
 from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.fit import PreparedData, training_settings
 from cores.runs.folder import read_columns
 from cores.runs.runner import has_fault, in_processes, run_folder, train_in_worker
 from cores.runs.sharing import shared_gpu
 from cores.runs.trained import TrainedModel
-from cores.training.balance import class_mean
 from cores.training.rollouts import selection_reward
 
 if TYPE_CHECKING:
@@ -83,7 +84,10 @@ def search(
     """
     # What is wrong with these would be wrong in every trial.
     choose_device(device)
-    load_dataset(base.dataset, data_root, columns=columns, reach=base.network.reach)
+    found = load_dataset(
+        base.dataset, data_root, columns=columns, task=base.task, reach=base.network.reach
+    )
+    need_classes(found, "`cores search`")
     study = _study(base, folder)
     _take_up(study, folder)
     open_trials: dict[RunConfig, Trial] = {}
@@ -159,6 +163,9 @@ def selection_score(run: Path, reward: RewardConfig, data_root: Path | None = No
         return (balanced_accuracy if balanced else accuracy)(predictions.probs, graphs.y)
     kept_ratio = predictions.kept_ratio(graphs, config.removal)
     rewards = selection_reward(predictions.probs, graphs.y, kept_ratio, reward)
+    if reward.pieces_penalty and predictions.pieces is not None:
+        most, nodes = max(1, reward.max_pieces), graphs.num_nodes
+        rewards = rewards - reward.pieces_penalty * pieces_penalty(predictions.pieces, nodes, most)
     return class_mean(rewards, graphs.y) if balanced else float(rewards.mean())
 
 

@@ -7,21 +7,23 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Num
 from torch import Tensor
 
 from cores.config import RunConfig
 from cores.config.policy import SETTINGS
+from cores.config.spec import TaskName
 from cores.data.dataset import Dataset, Dims, are_labels
 from cores.data.encoding import Encoding
 from cores.errors import UserError
 from cores.evaluation.predictions import predict, predict_full
-from cores.evaluation.sets import Calibration
 from cores.graphs.store import GraphStore
 from cores.models.build import build_model
+from cores.models.head import ValueHead
 from cores.models.network import GraphModel
 from cores.models.sparse import SparseClassifier
 from cores.runs.folder import CONFIG, MODEL, read_identity
+from cores.tasks import TASKS, AnyCalibration
 from cores.training.state import check_fits, load_state, save_state
 
 
@@ -38,6 +40,8 @@ class DataSchema:
     """Of the dataset the model was trained on."""
     encoding: Encoding
     """What the columns are made of."""
+    task: TaskName = "classification"
+    """What is predicted; numbers have no class names."""
 
     @classmethod
     def of(cls, dataset: Dataset) -> "DataSchema":
@@ -52,6 +56,7 @@ class DataSchema:
             dataset.labels,
             dataset.fingerprint,
             encoding,
+            dataset.task,
         )
 
     @classmethod
@@ -74,12 +79,9 @@ class DataSchema:
     @property
     def dims(self) -> Dims:
         """What a network must know of the graphs."""
-        return Dims(
-            len(self.feature_names),
-            len(self.class_names),
-            len(self.edge_feature_names),
-            rooted=self.encoding.reach is not None,
-        )
+        classes, edges = len(self.class_names), len(self.edge_feature_names)
+        rooted = self.encoding.reach is not None
+        return Dims(len(self.feature_names), classes, edges, self.task, rooted=rooted)
 
 
 @dataclass(frozen=True)
@@ -90,15 +92,15 @@ class DialCalibration:
     kept_ratio: Float[Tensor, "settings graphs"]
     full_probs: Float[Tensor, "graphs classes"]
     """From the full graphs."""
-    labels: Int[Tensor, " graphs"]
+    labels: Num[Tensor, " graphs"]
     chosen_by: Int[Tensor, " choosing"]
     """Graphs by which the dial was set: they calibrate nothing."""
 
-    def calibration(self, place: int) -> Calibration:
+    def calibration(self, place: int, task: TaskName = "classification") -> AnyCalibration:
         """What calibrates prediction sets at a setting."""
         others = torch.ones_like(self.labels, dtype=torch.bool)
         others[self.chosen_by] = False
-        return Calibration(self.probs[place][others], self.labels[others])
+        return TASKS[task].calibration(self.probs[place][others], self.labels[others])
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ class TrainedModel:
     config: RunConfig
     schema: DataSchema
     model: GraphModel
-    calibration: Calibration
+    calibration: AnyCalibration
     """Without graphs where there was no calibration part."""
     test: Tensor | None = None
     """Positions of the test graphs in the dataset; None in folders of before version 0.3."""
@@ -121,6 +123,24 @@ class TrainedModel:
         if not isinstance(self.model, SparseClassifier) or self.model.policy.lam is None:
             return None
         return round(float(self.model.policy.lam), _DIGITS)
+
+    @property
+    def task(self) -> TaskName:
+        """What it predicts."""
+        return self.schema.task
+
+    @property
+    def tolerance(self) -> float | None:
+        """The error that counted as none in training; None where no policy learnt from it."""
+        if not isinstance(self.model, SparseClassifier):
+            return None
+        head = self.model.classifier.head
+        return float(head.tolerance) if isinstance(head, ValueHead) else None
+
+    def need_classes(self, what: str) -> None:
+        """Refuse what is made for classes alone."""
+        if self.task != "classification":
+            raise UserError(f"{what} is for classes, and this model predicts numbers")
 
     def at(self, lam: Any) -> "TrainedModel":
         """The same model at another setting of its dial, calibrated there; None: as it is."""
@@ -136,7 +156,7 @@ class TrainedModel:
                 f"the model is calibrated at `lam` {self.lam:g} alone: an earlier version trained "
                 "it; train it again"
             )
-        calibration = self.dial.calibration(place)
+        calibration = self.dial.calibration(place, self.task)
         return replace(self, model=self.model.at(SETTINGS[place]), calibration=calibration)
 
     def with_sets(
@@ -180,8 +200,8 @@ class TrainedModel:
             model = build_model(config, schema.dims)
             check_fits(state["model"], model.state_dict())
             model.load_state_dict(state["model"])
-            calibration = _calibration(state["calibration"], len(schema.class_names))
-            dial = _dial(state["dial"], len(schema.class_names)) if "dial" in state else None
+            calibration = _calibration(state["calibration"], schema.dims)
+            dial = _dial(state["dial"], schema.dims) if "dial" in state else None
             test = _positions(state["parts"]["test"]) if "parts" in state else None
         except UserError:
             raise
@@ -197,7 +217,7 @@ class TrainedModel:
 
     def without_calibration(self) -> "TrainedModel":
         """The same model without prediction sets."""
-        return replace(self, calibration=uncalibrated(self.model.num_classes), dial=None)
+        return replace(self, calibration=uncalibrated(self.model), dial=None)
 
 
 _DIGITS = 6
@@ -212,11 +232,12 @@ def setting(lam: Any) -> int:
     return SETTINGS.index(round(float(lam), _DIGITS))
 
 
-def calibrate(model: GraphModel, graphs: GraphStore, names: Sequence[str] = ()) -> Calibration:
+def calibrate(model: GraphModel, graphs: GraphStore, names: Sequence[str] = ()) -> AnyCalibration:
     """Predict the calibration part, whose graphs may have names."""
     if not len(graphs):
-        return uncalibrated(model.num_classes)
-    return Calibration(predict(model, graphs, names).probs.cpu(), graphs.y.cpu())
+        return uncalibrated(model)
+    probs = predict(model, graphs, names).probs.cpu()
+    return TASKS[model.task].calibration(probs, graphs.y.cpu())
 
 
 def calibrate_dial(
@@ -227,7 +248,7 @@ def calibrate_dial(
         return None
     labels, nobody = graphs.y.cpu(), torch.empty(0, dtype=torch.int64)
     if not len(graphs):
-        settings, empty = len(SETTINGS), torch.empty(0, model.num_classes)
+        settings, empty = len(SETTINGS), uncalibrated(model).probs
         return DialCalibration(
             empty.expand(settings, *empty.shape), torch.empty(settings, 0), empty, labels, nobody
         )
@@ -242,34 +263,40 @@ def calibrate_dial(
     )
 
 
-def uncalibrated(num_classes: int) -> Calibration:
+def uncalibrated(model: GraphModel) -> AnyCalibration:
     """Where there is no calibration part."""
-    return Calibration(torch.empty(0, num_classes), torch.empty(0, dtype=torch.int64))
+    if model.task == "regression":
+        return TASKS[model.task].calibration(torch.empty(0, 1), torch.empty(0))
+    empty = torch.empty(0, model.num_classes)
+    return TASKS[model.task].calibration(empty, torch.empty(0, dtype=torch.int64))
 
 
-def _calibration(saved: Mapping[str, Any], num_classes: int) -> Calibration:
+def _calibration(saved: Mapping[str, Any], dims: Dims) -> AnyCalibration:
     """The calibration part of a file; raises a ``TypeError`` or ``ValueError`` where it is none."""
     probs, labels = saved["probs"], saved["labels"]
     if not (isinstance(probs, Tensor) and isinstance(labels, Tensor)):
         raise TypeError("the calibration part is not made of tensors")
-    if labels.ndim != 1 or tuple(probs.shape) != (len(labels), num_classes):
+    if labels.ndim != 1 or tuple(probs.shape) != (len(labels), dims.num_outputs):
         raise ValueError("the calibration part has another shape")
     if not (probs.is_floating_point() and probs.isfinite().all()):
         raise ValueError("the calibration part holds no probabilities")
-    if labels.dtype != torch.int64 or not ((labels >= 0) & (labels < num_classes)).all():
+    if dims.task == "regression":
+        if not (labels.is_floating_point() and labels.isfinite().all()):
+            raise ValueError("the calibration part holds no targets")
+    elif labels.dtype != torch.int64 or not ((labels >= 0) & (labels < dims.num_classes)).all():
         raise ValueError("the calibration part holds no numbers of classes")
-    return Calibration(probs, labels)
+    return TASKS[dims.task].calibration(probs, labels)
 
 
-def _dial(saved: Mapping[str, Any], num_classes: int) -> DialCalibration:
+def _dial(saved: Mapping[str, Any], dims: Dims) -> DialCalibration:
     """The calibration part of a file at every setting of the dial; raises as those above."""
     probs, kept_ratio, chosen_by = (saved[name] for name in ("probs", "kept_ratio", "chosen_by"))
-    full = _calibration({"probs": saved["full_probs"], "labels": saved["labels"]}, num_classes)
+    full = _calibration({"probs": saved["full_probs"], "labels": saved["labels"]}, dims)
     if not all(isinstance(values, Tensor) for values in (probs, kept_ratio, chosen_by)):
         raise TypeError("the calibration of the dial is not made of tensors")
     settings, graphs = len(SETTINGS), len(full.labels)
     shapes = tuple(probs.shape), tuple(kept_ratio.shape), chosen_by.ndim
-    if shapes != ((settings, graphs, num_classes), (settings, graphs), 1):
+    if shapes != ((settings, graphs, dims.num_outputs), (settings, graphs), 1):
         raise ValueError("the calibration of the dial has another shape")
     for values in (probs, kept_ratio):
         if not (values.is_floating_point() and values.isfinite().all()):
@@ -295,11 +322,13 @@ def _check_schema(schema: DataSchema) -> None:
         if not (isinstance(names, tuple) and all(isinstance(name, str) for name in names)):
             raise TypeError("a name is no text")
     labels, encoding = schema.labels, schema.encoding
+    if schema.task not in TASKS:
+        raise ValueError("the task is none of ours")
     if not (
         isinstance(labels, tuple)
-        and len(labels) == len(schema.class_names) >= 1
+        and len(labels) == len(schema.class_names)
         and not any(isinstance(label, tuple | dict) for label in labels)
-        and are_labels(labels)
+        and (are_labels(labels) if schema.task == "classification" else not labels)
     ):
         raise ValueError("there is not a label for every class")
     counts = (

@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from cores.config import RunConfig
+from cores.runs.value_verdict import value_sentences
 
 Kind = Literal[
     "one-class",
@@ -86,7 +87,9 @@ def verdicts(
 def sentences(
     metrics: Mapping[str, Any], config: RunConfig, calibration: Sequence[int]
 ) -> list[str]:
-    """The texts of :func:`verdicts`, as ``metrics.json`` holds them."""
+    """The texts of :func:`verdicts`, as ``metrics.json`` holds them; numbers have their own."""
+    if "mae" in metrics:
+        return value_sentences(metrics, config, sum(calibration))
     return [verdict.text for verdict in verdicts(metrics, config, calibration)]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int, Num
 from torch import Tensor
 from torch_geometric.data import Batch
 
@@ -21,10 +21,12 @@ MAJORITY = 0.8
 """``auto`` balances where one class has more than this share of the training part."""
 
 
-def settled(config: TrainingConfig, labels: Int[Tensor, " graphs"]) -> TrainingConfig:
+def settled(config: TrainingConfig, labels: Num[Tensor, " graphs"]) -> TrainingConfig:
     """The settings with "auto" replaced by what it means for these training graphs."""
     if config.balance != "auto":
         return config
+    if labels.is_floating_point():  # targets of a regression
+        return replace(config, balance="never")
     return replace(config, balance="always" if majority_rate(labels) > MAJORITY else "never")
 
 
@@ -74,14 +76,3 @@ def shuffled_batches(
     """The same as batches."""
     for chunk in shuffled_chunks(graphs, batch_size, generator, balanced):
         yield from cut(chunk, batch_size)
-
-
-def class_mean(values: Float[Tensor, " graphs"], labels: Int[Tensor, " graphs"]) -> float:
-    """Mean over the classes of the mean over their graphs.
-
-    >>> class_mean(torch.tensor([1.0, 1.0, 1.0, 0.0]), torch.tensor([0, 0, 0, 1]))
-    0.5
-    """
-    counts = torch.bincount(labels)
-    sums = torch.bincount(labels, weights=values.double())
-    return float((sums / counts)[counts > 0].mean())

@@ -12,14 +12,16 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch_geometric.data import Batch
 
 from cores.config import PPOConfig, RewardConfig, RunConfig
-from cores.evaluation.metrics import accuracy, balanced_accuracy
+from cores.errors import UserError
+from cores.evaluation.metrics import class_mean
 from cores.evaluation.predictions import check_predicted, evaluation_batch
 from cores.graphs.shares import of_graphs
 from cores.graphs.store import GraphStore
+from cores.models.head import ClassHead
 from cores.models.policy import Critic, Policy
 from cores.models.sparse import SparseClassifier
 from cores.ppo import RewardedRollout
-from cores.training.balance import class_mean
+from cores.tasks import TASKS, selection_score
 from cores.training.dial import at_every_setting, sparsest_setting
 from cores.training.effects import fit_effects
 from cores.training.journal import Journal, Stateful
@@ -28,10 +30,12 @@ from cores.training.optimizer import adam
 from cores.training.phases import Turns
 from cores.training.rollouts import (
     Outcome,
+    pieces_cost,
     reward_quantile,
     rewarded,
     roll_out,
     selection_reward,
+    usual_error,
 )
 from cores.training.schedule import Cosine, Schedule, plateau
 from cores.training.stacked import stacked_fit
@@ -42,6 +46,9 @@ from cores.training.updates import policy_updates
 
 FINAL_RATE = 0.1
 """Final learning rate of the policy's cosine schedule, as a share of the initial one."""
+SLACK = 1.5
+"""The tolerance in usual errors on full graphs, where no other is asked for: without slack every
+part that is removed would make all intervals too wide, and only keeping everything would pay."""
 UNSELECTABLE = 0.5
 """Fraction of the policy's epochs, the first, whose weights are never returned."""
 
@@ -56,11 +63,12 @@ def train(state: "BilevelState", journal: Journal, report: Report = no_report) -
         if state.trains_classifiers(epoch):  # lines 3-7, Eq. (6)
             metrics |= fit_classifiers(state, epoch)
         if state.trains_policy(epoch):
+            state.settle_tolerance()
             if config.ppo.effect_steps and state.policy_is_new:
                 start_policy(state)
             outcomes = state.roll_out()  # lines 8-12
-            q_hat = reward_quantile(model, student, referees, outcomes, config.reward)  # line 13
-            rollouts = rewarded(outcomes, q_hat, config.reward, state.critic)  # line 14, Eq. (7)
+            q_hat = reward_quantile(model, student, referees, outcomes, state.reward)  # line 13
+            rollouts = rewarded(outcomes, q_hat, state.reward, state.critic)  # line 14, Eq. (7)
             metrics |= rollout_metrics(rollouts, outcomes, q_hat)
             # Before the update: what a classifier did must not look like the policy's fault.
             _check_finite(state, "reward", metrics["reward"], epoch, "training")
@@ -122,6 +130,28 @@ class BilevelState:
         settings = config.training  # in turns, patience ends a turn and not the training
         patience = settings.patience if self.turns is None else settings.epochs
         self.stopping = EarlyStopping(self.selected, patience)
+
+    @property
+    def reward(self) -> RewardConfig:
+        """The settings of the reward, in a regression with the tolerance as it was settled."""
+        head = self.model.classifier.head
+        if isinstance(head, ClassHead):
+            return self.config.reward
+        return replace(self.config.reward, tolerance=float(head.tolerance))
+
+    def settle_tolerance(self) -> None:
+        """Say which error does no harm, once the referees are trained: the model keeps it."""
+        head = self.model.classifier.head
+        if isinstance(head, ClassHead) or float(head.tolerance) > 0:
+            return
+        found = self.config.reward.tolerance
+        if found == 0:
+            found = SLACK * float(usual_error(self.referees, self.config.reward.alpha))
+        if not 0 < found < math.inf:
+            raise UserError(
+                f"the referees' errors tell no tolerance ({found:g}); set reward.tolerance"
+            )
+        head.tolerance.fill_(found)
 
     @property
     def _policy_epochs(self) -> int:
@@ -192,11 +222,11 @@ class BilevelState:
             self.selected,
             # A policy that is new treats all settings alike.
             self.dial_batches if self.trains_policy(epoch) else self.selection_batches,
-            self.config.reward,
+            self.reward,
             self.config.training.balanced,
             self.config.ppo.predict_from == "sample",  # Deviation D17: by default the mode
         )
-        accuracy_now = metrics.get("selection_balanced_accuracy", metrics["selection_accuracy"])
+        accuracy_now = selection_score(metrics)
         if self.turns is None or self.trains_classifiers(epoch):
             for learner in self.learners:
                 learner.schedule.step(accuracy_now)
@@ -292,19 +322,25 @@ def selection_metrics(
     model.eval()
     choices = [model.choose(batch, sample) for batch in batches]
     logits = [of_graphs(model.classifier, choice.subgraph.batch) for choice in choices]
-    probs = torch.cat(logits).softmax(-1)
+    probs = model.outputs(torch.cat(logits))
     ratio = torch.cat([choice.elements.kept_ratio(choice.removed) for choice in choices])
     labels = torch.cat([batch.y for batch in batches])
     check_predicted(model, probs)
     lam = torch.cat([batch.lam for batch in batches]) if "lam" in batches[0] else None
-    reward = selection_reward(probs, labels, ratio, config, lam)
+    task = TASKS[model.task]
+    reward = selection_reward(probs, labels, ratio, config, lam, task)
+    if config.pieces_penalty:
+        costs = [pieces_cost(choice.elements, choice.removed, config) for choice in choices]
+        reward = reward - torch.cat(costs)
+    found = task.selection(probs, labels, balanced)
+    (name, value), *_ = found.metrics.items()  # the loss has no part in selecting a policy
     metrics = {
-        "selection_accuracy": accuracy(probs, labels),
+        name: value,
         "selection_ratio": float(ratio.mean()),
         "selection_reward": float(reward.mean()),
     }
     if balanced:
-        metrics["selection_balanced_accuracy"] = balanced_accuracy(probs, labels)
+        metrics |= found.balanced
         metrics["selection_reward"] = class_mean(reward, labels)
     return metrics
 

@@ -3,16 +3,16 @@
 from collections.abc import Iterator, Sequence
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Num
 from torch import Tensor
 from torch_geometric.data import Batch
 
 from cores.config.policy import SETTINGS
-from cores.evaluation.metrics import accuracy, balanced_accuracy
 from cores.evaluation.predictions import evaluation_batch
 from cores.graphs.store import GraphStore, GraphView
 from cores.models.classifier import Classifier
 from cores.models.sparse import SparseClassifier
+from cores.tasks import TASKS
 from cores.training.learner import Learner
 
 SELECTION_SETTINGS = 5
@@ -43,21 +43,22 @@ def sparsest_setting(
     Neither on the graphs that the referees were not trained on, nor in the model's own predictions
     of the selection part: the former are many, but the policy was trained on them; the latter are
     new to both, but few. Epochs were selected by them, though, and so this is no promise. Where
-    classes are balanced, their mean accuracy counts.
+    classes are balanced, their mean accuracy counts; in a regression, the mean error.
     """
-    measure = balanced_accuracy if balanced else accuracy
     share = -(-MOST_GRAPHS // len(referees))
+    task = TASKS[model.task]
     groups = [
         [(referee.classifier, _spread(referee.policy_graphs, share)) for referee in referees],
         [(model.classifier, selection_graphs.view())],
     ]
-    least = [measure(*_predicted(model, group, None)[:2]) - max_loss for group in groups]
+    full = [task.goodness(*_predicted(model, group, None)[:2], balanced) for group in groups]
+    least = [task.least_good(goodness, max_loss) for goodness in full]
     kept_least, chosen = 1.0, 1.0
     for lam in SETTINGS:
         found = [_predicted(model, group, lam) for group in groups]
         kept = float(torch.cat([ratio for _, _, ratio in found]).mean())
         enough = all(
-            measure(probs, labels) >= bound
+            task.goodness(probs, labels, balanced) >= bound
             for (probs, labels, _), bound in zip(found, least, strict=True)
         )
         if enough and kept < kept_least:
@@ -74,7 +75,7 @@ def _spread(graphs: GraphView, most: int) -> GraphView:
 @torch.no_grad()
 def _predicted(
     model: SparseClassifier, parts: Sequence[tuple[Classifier, GraphView]], lam: float | None
-) -> tuple[Float[Tensor, "graphs classes"], Int[Tensor, " graphs"], Float[Tensor, " graphs"]]:
+) -> tuple[Float[Tensor, "graphs classes"], Num[Tensor, " graphs"], Float[Tensor, " graphs"]]:
     """Probabilities, labels and kept ratios at a setting; of full graphs at None."""
     model.eval()
     probs, labels, kept = [], [], []
@@ -83,10 +84,10 @@ def _predicted(
             labels.append(batch.y)
             if lam is None:
                 kept.append(torch.ones_like(batch.y, dtype=torch.float))
-                probs.append(classifier(batch).softmax(dim=-1))
+                probs.append(classifier.outputs(classifier(batch)))
                 continue
             batch.lam = torch.full_like(batch.y, lam, dtype=torch.float)
             choice = model.choose(batch)
             kept.append(choice.elements.kept_ratio(choice.removed))
-            probs.append(classifier(choice.subgraph.batch).softmax(dim=-1))
+            probs.append(classifier.outputs(classifier(choice.subgraph.batch)))
     return torch.cat(probs), torch.cat(labels), torch.cat(kept)

@@ -8,7 +8,7 @@ that, by least squares and from far fewer predictions, as FastSHAP learns Shaple
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.functional import mse_loss
 from torch.nn.utils import clip_grad_norm_
@@ -31,8 +31,6 @@ LOGITS_PER_NAT = 10.0
 SPREAD = 1.5
 """Standard deviation of the logits in the end: probabilities between 0.1 and 0.6 are common then,
 and none is beyond what PPO can change."""
-LEAST_LOG_PROB = -3.0
-"""Below, a class is as good as ruled out: how far below must not decide."""
 
 
 def fit_effects(
@@ -87,13 +85,7 @@ def random_masks(elements: Elements) -> Bool[Tensor, " elements"]:
 def removal_cost(
     referee: Learner, elements: Elements, removed: Bool[Tensor, " elements"]
 ) -> Float[Tensor, " graphs"]:
-    """Log-probability that a referee's prediction from the full graph loses, in nats."""
-    full = of_graphs(referee.classifier, elements.batch).log_softmax(dim=-1)
-    part = of_graphs(referee.classifier, elements.subgraph(removed).batch).log_softmax(dim=-1)
-    return _log_prob(full, full.argmax(dim=-1)) - _log_prob(part, full.argmax(dim=-1))
-
-
-def _log_prob(
-    log_probs: Float[Tensor, "graphs classes"], labels: Int[Tensor, " graphs"]
-) -> Float[Tensor, " graphs"]:
-    return log_probs.gather(-1, labels[:, None]).squeeze(-1).clamp(min=LEAST_LOG_PROB)
+    """What a referee's prediction from the full graph loses; of classes, in nats."""
+    full = of_graphs(referee.classifier, elements.batch)
+    part = of_graphs(referee.classifier, elements.subgraph(removed).batch)
+    return referee.classifier.head.lost(full, part)

@@ -23,7 +23,6 @@ from cores.config import NetworkConfig, PartsConfig, Removal, RunConfig, to_dict
 from cores.data.dataset import Dataset
 from cores.data.splits import Split, split_dataset
 from cores.errors import UserError
-from cores.evaluation.metrics import accuracy, balanced_accuracy
 from cores.evaluation.predictions import EVALUATION_BATCH, Predictions, predict_proba
 from cores.files import cache_folder, make_folder
 from cores.graphs.masks import RECIPE, masked, masked_batches, smooth_masks
@@ -31,12 +30,13 @@ from cores.graphs.stacked import Chunk
 from cores.graphs.store import GraphStore
 from cores.graphs.subgraphs import Elements
 from cores.models.classifier import Classifier
+from cores.tasks import TASKS
 from cores.training.optimizer import adam
 from cores.training.schedule import Cosine
 from cores.training.stacked import stacked_fit
 from cores.training.state import check_fits, forked_rng, load_state, save_state
 from cores.training.step import Step
-from cores.training.supervised import Report, fit_epoch, fit_scaler, no_report
+from cores.training.supervised import Report, fit_epoch, fit_head, fit_scaler, no_report
 
 PARTS = PartsConfig()
 """The shares by which the judge of a run divides the graphs, whatever the run's preset."""
@@ -46,7 +46,6 @@ MANY_GRAPHS, FEWEST_EPOCHS = 2000, 20
 all as at this number."""
 RANDOM_MASKS = 5
 """Random masks per graph behind ``judge_random_accuracy``."""
-_MEASURES = {"accuracy": accuracy, "balanced_accuracy": balanced_accuracy}
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,8 @@ class Judge:
     def metrics(self, predictions: Predictions, graphs: GraphStore) -> dict[str, float]:
         """How well it does on the kept subgraphs, the full graphs, and random subgraphs as small.
 
-        As accuracies, and as balanced ones: with a rare class, the former say little.
+        As accuracies, and as balanced ones: with a rare class, the former say little. In a
+        regression, as mean errors.
         """
         labels = graphs.y
         chosen = predict_proba(self.classifier, predictions.subgraphs(graphs))
@@ -72,7 +72,7 @@ class Judge:
             ]
         return {
             f"judge_{seen}{name}": sum(measure(probs, labels) for probs in drawn) / len(drawn)
-            for name, measure in _MEASURES.items()
+            for name, measure in TASKS[self.classifier.task].judged.items()
             for seen, drawn in (("", [chosen]), ("full_", [full]), ("random_", random))
         }
 
@@ -228,6 +228,7 @@ def _train(judge: Judge, dataset: Dataset, index: Tensor, report: Report) -> Non
     if judge.removal != "node":
         graphs = graphs.with_pairs()
     fit_scaler(classifier, graphs, dataset)
+    fit_head(classifier, graphs.y, "squared")
     optimizer = adam(classifier.parameters(), LEARNING_RATE, WEIGHT_DECAY)
     step = Step(classifier, optimizer)
     stacked = stacked_fit([step])

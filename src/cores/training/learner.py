@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn.functional import one_hot
 from torch_geometric.data import Batch
 
 from cores.config import Removal, RunConfig
@@ -103,9 +102,9 @@ class Teachers:
     def targets(self, batch: Batch, generator: torch.Generator) -> Float[Tensor, "graphs classes"]:
         """Of a batch, by one of the teachers, which is drawn."""
         number = int(torch.randint(len(self.classifiers), (), generator=generator))
-        teacher_probs = of_graphs(self.classifiers[number], batch).softmax(dim=-1)  # [B, K]
-        labels = one_hot(batch.y, teacher_probs.size(-1))
-        return self.weight * teacher_probs + (1 - self.weight) * labels
+        teacher = self.classifiers[number]
+        predicted = teacher.outputs(of_graphs(teacher, batch))  # [B, K]
+        return self.weight * predicted + (1 - self.weight) * teacher.head.targets(batch.y)
 
     def teach(self, batches: Iterable[Batch], generator: torch.Generator) -> Iterator[Batch]:
         """The batches with targets by a teacher for each."""
@@ -122,7 +121,7 @@ class Teachers:
         batches = math.ceil(taught / chunk.size / len(self.classifiers))
         sizes = batch_sizes(taught, chunk.size * max(1, batches))
         *pieces, rest = cut(chunk.batch, [*sizes, sum(others)])
-        labels = one_hot(rest.y, self.classifiers[0].num_classes).float()
+        labels = self.classifiers[0].head.targets(rest.y)
         chunk.batch.y = torch.cat([*(self.targets(each, generator) for each in pieces), labels])
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cores.config import RunConfig
+from cores.tasks import selection_score
 
 
 class Turns:
@@ -44,7 +45,7 @@ class Turns:
         if epoch > self.last_free_epoch:
             return
         policys = self.is_policys(epoch)
-        score = self._policy_score(metrics) if policys else _accuracy(metrics)
+        score = self._policy_score(metrics) if policys else selection_score(metrics)
         if self.best is None or score > self.best:
             self.best, self.waited = score, 0
         else:
@@ -65,7 +66,3 @@ class Turns:
         """Go on where the state was taken."""
         self.ended, self.waited = int(state["ended"]), int(state["waited"])
         self.best = None if state["best"] is None else float(state["best"])
-
-
-def _accuracy(metrics: Mapping[str, float]) -> float:
-    return metrics.get("selection_balanced_accuracy", metrics["selection_accuracy"])

@@ -4,40 +4,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor
-from torch.nn.functional import one_hot
 from torch_geometric.data import Batch
 
 from cores import ppo
 from cores.config import PPOConfig, RewardConfig
 from cores.config.policy import Target
-from cores.conformal import (
-    aps_scores,
-    conformal_quantile,
-    lac_scores,
-    predicted_and_below,
-    prediction_sets,
-)
-from cores.evaluation.predictions import EVALUATION_BATCH, true_scores
+from cores.conformal import conformal_quantile, residual_scores
+from cores.evaluation.predictions import EVALUATION_BATCH
 from cores.graphs.batches import cut
+from cores.graphs.components import count_pieces
 from cores.graphs.shares import of_graphs
 from cores.graphs.store import GraphView
 from cores.graphs.subgraphs import Elements
 from cores.models.policy import Critic
 from cores.models.sparse import SparseClassifier
 from cores.ppo import RewardedRollout, Rollout
-from cores.reward import (
-    conformal_reward,
-    performance_reward,
-    sparsity_reward,
-    squared_sparsity_reward,
-)
+from cores.reward import pieces_penalty, sparsity_reward, squared_sparsity_reward
+from cores.tasks import CLASSIFICATION, TASKS, Task
 from cores.training.balance import balanced_order
 from cores.training.learner import Learner
 from cores.training.state import RandomState
-
-SCORES = {"lac": lac_scores, "aps": aps_scores}
 
 
 @dataclass(frozen=True)
@@ -45,17 +33,19 @@ class Outcome:
     """What referees predict from the subgraphs of a rollout."""
 
     rollout: Rollout
-    labels: Int[Tensor, " graphs"]
+    labels: Num[Tensor, " graphs"]
     """What a subgraph is to be predicted as."""
     probs: Float[Tensor, "samples graphs classes"]
     kept_ratio: Float[Tensor, "samples graphs"]
     restored: Bool[Tensor, "samples graphs"]
     """Graphs that had lost everything."""
+    task: Task = CLASSIFICATION
 
     @property
     def all_or_nothing(self) -> Bool[Tensor, "samples graphs"]:
         """Graphs that had lost everything, or nothing though there was something to lose."""
-        return (self.kept_ratio == 1) & (self.rollout.elements.count > 0)  # restored ones included
+        whole = (self.kept_ratio == 1) | self.restored  # of which some pieces may be left
+        return whole & (self.rollout.elements.count > 0)
 
 
 @torch.no_grad()
@@ -108,6 +98,7 @@ def _outcome(
     rollout = ppo.collect(model.policy, batch, samples)
     elements, removal = rollout.elements, model.policy.removal
     removed, restored = elements.restored(rollout.removed)
+    removed = model.policy.connected(elements, removed, rollout.log_probs[0].exp())
     pieces = [
         Elements.of(piece, removal)
         for piece in cut(elements.batch, [len(index) for _, index in parts])
@@ -119,7 +110,8 @@ def _outcome(
         copies = Elements.of(store.batch(index.repeat(samples)), removal)
         subgraph = copies.subgraph(piece.flattened(gone))
         logits = of_graphs(referee.classifier, subgraph.batch)  # [S * B, K]
-        probs.append(logits.softmax(dim=-1).unflatten(0, (samples, len(index))))
+        outputs = referee.classifier.outputs(logits)
+        probs.append(outputs.unflatten(0, (samples, len(index))))
         labels.append(_labels(referee, piece.batch, target))
     return Outcome(
         rollout,
@@ -127,10 +119,11 @@ def _outcome(
         torch.cat(probs, dim=1),
         elements.kept_ratio(removed),
         restored,
+        TASKS[model.task],
     )
 
 
-def _labels(referee: Learner, batch: Batch, target: Target) -> Int[Tensor, " graphs"]:
+def _labels(referee: Learner, batch: Batch, target: Target) -> Num[Tensor, " graphs"]:
     """What the subgraphs of these graphs are to be predicted as.
 
     Deviation D18: as the referee predicts the full graph, whatever the label. A policy that is
@@ -139,7 +132,7 @@ def _labels(referee: Learner, batch: Batch, target: Target) -> Int[Tensor, " gra
     """
     if target == "label":
         return batch.y
-    return of_graphs(referee.classifier, batch).argmax(dim=-1)
+    return referee.classifier.head.predicted(of_graphs(referee.classifier, batch))
 
 
 @torch.no_grad()
@@ -156,20 +149,20 @@ def reward_quantile(
     from the graphs that are rewarded, which the referees were not trained on: scores of training
     graphs are too good, and nearly every other graph would count as wrong.
     """
-    scores_of = SCORES[config.score]
     if student in referees:
         pairs = [
             (
-                of_graphs(
-                    student.classifier, model.choose(batch, sample=True).subgraph.batch
-                ).softmax(-1),
+                model.outputs(
+                    of_graphs(student.classifier, model.choose(batch, sample=True).subgraph.batch)
+                ),
                 batch.y,
             )
             for batch in student.train_graphs.batches(EVALUATION_BATCH)
         ]
     else:
         pairs = [(probs, outcome.labels) for outcome in outcomes for probs in outcome.probs]
-    scores = [true_scores(scores_of(probs), labels) for probs, labels in pairs]
+    scores_of = TASKS[model.task].conformal_scores
+    scores = [scores_of(probs, labels, config) for probs, labels in pairs]
     return conformal_quantile(torch.cat(scores), config.alpha)
 
 
@@ -179,24 +172,31 @@ def rollout_reward(
 ) -> Float[Tensor, "samples graphs"]:
     """Eq. (7) of every sample, less the penalty where everything had been removed.
 
-    With ``penalise_full`` also where nothing had been.
+    With ``penalise_full`` also where nothing had been; with ``pieces_penalty`` less what the pieces
+    of the kept part cost.
     """
     samples, graphs = outcome.kept_ratio.shape
     probs = outcome.probs.flatten(0, 1)  # [S * B, K]
     batch = outcome.rollout.elements.batch
     labels = outcome.labels.repeat(samples)
     lam = batch.lam.repeat(samples) if "lam" in batch else config.lam
-    sets = reward_sets(probs, q_hat, config)
-    reward = conformal_reward(
-        performance_reward(probs, labels),
-        _sparsity(outcome.kept_ratio.flatten(), config),
-        sets,
-        labels,
-        lam,
-        config.scale,
-    )
+    sparsity = _sparsity(outcome.kept_ratio.flatten(), config)
+    reward = outcome.task.reward(probs, labels, sparsity, q_hat, lam, config)
     penalised = outcome.all_or_nothing if config.penalise_full else outcome.restored
-    return reward.view(samples, graphs) - config.penalty_size * penalised
+    reward = reward.view(samples, graphs) - config.penalty_size * penalised
+    if not config.pieces_penalty:
+        return reward
+    # Of the action itself: what ``max_pieces`` takes away must not look as if nobody had kept it.
+    elements = outcome.rollout.elements
+    return reward - pieces_cost(elements, elements.restored(outcome.rollout.removed)[0], config)
+
+
+def pieces_cost(
+    elements: Elements, removed: Bool[Tensor, "*samples elements"], config: RewardConfig
+) -> Float[Tensor, "*samples graphs"]:
+    """What the pieces of a kept part cost (Deviation D21)."""
+    pieces, num_nodes = count_pieces(elements, removed), elements.batch.ptr.diff()
+    return config.pieces_penalty * pieces_penalty(pieces, num_nodes, max(1, config.max_pieces))
 
 
 def _sparsity(
@@ -225,43 +225,29 @@ def rewarded(
     ]
 
 
-def reward_sets(
-    probs: Float[Tensor, "graphs classes"], q_hat: Float[Tensor, ""], config: RewardConfig
-) -> Bool[Tensor, "graphs classes"]:
-    """Prediction sets of the reward, Eq. (3), and what stands in for one without labels.
-
-    Deviation D7: the predicted label stands in. When a classifier errs less often than alpha, its
-    least sure graphs get empty sets, right or not; Eq. (7) as written punishes them, and since
-    q-hat follows the policy, it would punish every subgraph that is less sure than the rest: only
-    keeping everything is safe then.
-    """
-    scores = SCORES[config.score](probs)
-    if config.sets == "below-or-predicted":
-        return predicted_and_below(probs, scores, q_hat)
-    sets = prediction_sets(scores, q_hat)
-    empty = ~sets.any(dim=-1, keepdim=True)
-    if config.empty_set == "predicted":
-        return sets | (empty & one_hot(probs.argmax(dim=-1), probs.size(-1)).bool())
-    return sets | empty if config.empty_set == "unsure" else sets
-
-
 def selection_reward(
     probs: Float[Tensor, "graphs classes"],
     labels: Tensor,
     kept_ratio: Float[Tensor, " graphs"],
     config: RewardConfig,
     lam: Float[Tensor, " graphs"] | None = None,
+    task: Task = CLASSIFICATION,
 ) -> Float[Tensor, " graphs"]:
     """Eq. (7) with the predicted label alone as the prediction set: what epochs are selected by.
 
     It weighs accuracy, confidence and sparsity by the run's lambda, d and scale, and needs no
     quantile, so that epochs can be compared.
     """
-    return conformal_reward(
-        performance_reward(probs, labels),
-        _sparsity(kept_ratio, config),
-        one_hot(probs.argmax(-1), probs.size(-1)).bool(),
-        labels,
-        config.lam if lam is None else lam,
-        config.scale,
-    )
+    weight = config.lam if lam is None else lam
+    return task.reward(probs, labels, _sparsity(kept_ratio, config), None, weight, config)
+
+
+@torch.no_grad()
+def usual_error(referees: Sequence[Learner], alpha: float) -> Float[Tensor, ""]:
+    """The error that referees exceed on a share alpha of full graphs they were not trained on."""
+    residuals = [
+        residual_scores(of_graphs(referee.classifier, batch)[:, 0], batch.y)
+        for referee in referees
+        for batch in referee.policy_graphs.batches(EVALUATION_BATCH)
+    ]
+    return conformal_quantile(torch.cat(residuals), alpha)

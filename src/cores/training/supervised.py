@@ -6,20 +6,21 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 from torch.optim import Optimizer
 from torch_geometric.data import Batch
 
 from cores.config import TrainingConfig
 from cores.data.dataset import Dataset
 from cores.errors import UserError
-from cores.evaluation.metrics import accuracy, balanced_accuracy
 from cores.evaluation.predictions import EVALUATION_BATCH, predict_proba
 from cores.graphs.stacked import Chunk
 from cores.graphs.store import GraphStore
+from cores.models.classifier import Classifier
+from cores.models.head import ValueHead
 from cores.models.network import GraphModel, Network
 from cores.models.scaler import FeatureScaler
-from cores.training.balance import class_mean, shuffled_batches, shuffled_chunks
+from cores.tasks import TASKS
+from cores.training.balance import shuffled_batches, shuffled_chunks
 from cores.training.journal import Journal, Stateful
 from cores.training.optimizer import adam, rates, set_rate
 from cores.training.schedule import Schedule, plateau
@@ -51,6 +52,12 @@ def fit_scaler(model: Network, graphs: GraphStore, dataset: Dataset) -> None:
     if isinstance(model.scaler, FeatureScaler):
         _check_spread(graphs, dataset)
         model.scaler.fit(graphs.x, dataset.continuous, dataset.clipped)
+
+
+def fit_head(classifier: GraphModel, targets: Tensor, loss: str) -> None:
+    """Fit the scale of a head that predicts numbers to the targets of its training graphs."""
+    if isinstance(classifier, Classifier) and isinstance(classifier.head, ValueHead):
+        classifier.head.fit(targets, loss)
 
 
 def _check_spread(graphs: GraphStore, dataset: Dataset) -> None:
@@ -99,7 +106,7 @@ def train(
     """Train until patience runs out, then restore the selected weights.
 
     An epoch is better than another by selection accuracy, then by a lower selection loss; where
-    classes are balanced, by their means over the classes.
+    classes are balanced, by their means over the classes; in a regression, by a lower mean error.
     With a folder, the run is recorded there and resumes from where it was killed; ``key`` tells
     its checkpoints from those of other runs.
     """
@@ -119,6 +126,7 @@ def train(
         weights = inverse_frequencies(train_graphs.y, model.num_classes)
     step = Step(model, optimizer, weights)
     stacked = stacked_fit([step])
+    task = TASKS[model.task]
     selection_batches = list(selection_graphs.batches(EVALUATION_BATCH))
 
     for epoch in journal.epochs(config.epochs):
@@ -138,26 +146,12 @@ def train(
             said = f"the loss is {loss}"
             raise diverged(said, epoch, model, [train_graphs], "training.learning_rate")
         probs = predict_proba(model, selection_batches)
-        selection_accuracy = accuracy(probs, selection_graphs.y)
-        log_probs = probs.clamp_min(1e-12).log()
-        selection_loss = float(F.nll_loss(log_probs, selection_graphs.y))
-        metrics = {
-            "loss": loss,
-            "selection_accuracy": selection_accuracy,
-            "selection_loss": selection_loss,
-            "learning_rate": rates(optimizer)[0],
-        }
-        score = (selection_accuracy, -selection_loss)
-        if config.balanced:
-            losses = F.nll_loss(log_probs, selection_graphs.y, reduction="none")
-            score = (
-                balanced_accuracy(probs, selection_graphs.y),
-                -class_mean(losses, selection_graphs.y),
-            )
-            metrics["selection_balanced_accuracy"] = score[0]
-        schedule.step(score[0])
+        found = task.selection(probs, selection_graphs.y, config.balanced)
+        rate = {"learning_rate": rates(optimizer)[0]}
+        metrics = {"loss": loss} | found.metrics | rate | found.balanced
+        schedule.step(found.score[0])
         if model.selectable:
-            stopping.step(score, epoch)
+            stopping.step(found.score, epoch)
         journal.record(**metrics)
         report(epoch, metrics)
 

@@ -8,12 +8,15 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from cores.config.run import AskedTask
+from cores.config.spec import TaskName
 from cores.data.dataset import Dataset, is_writable
 from cores.data.encoding import Encoding, encode
 from cores.data.inputs.columns import ColumnNames
 from cores.data.inputs.sources import GRAPHS, Rows, partitions, read_rows, suffix_of
 from cores.data.lists import continuous_columns, numbered_classes
 from cores.data.raw import BYTES_OF_NODE, Layout, Parsed, Rejected, Unusable
+from cores.data.targets import as_targets, found_task, target_problem
 from cores.errors import UserError
 from cores.files.limits import Allowance
 
@@ -26,14 +29,23 @@ def holds_molecules(path: Path) -> bool:
     return suffix_of(files[0]) not in GRAPHS
 
 
-def read_dataset(path: Path, names: ColumnNames, on_error: OnError = "skip") -> Dataset:
+def read_dataset(
+    path: Path, names: ColumnNames, on_error: OnError = "skip", task: AskedTask = "auto"
+) -> Dataset:
     """Read a file of rows whole; a row without a label is as unusable as one that is no graph."""
     parsed, unusable = parsed_rows(str(path), read_rows(path, names), on_error)
     encoding = Encoding.of_molecules() if holds_molecules(path) else Encoding.of(parsed.graphs)
     feature_names, edge_names = encoding.feature_names, encoding.edge_feature_names
     graphs, _ = encode(parsed.graphs, encoding, feature_names, edge_names)
     known = [number for number, label in enumerate(parsed.labels) if _problem(label) is None]
-    classes, numbers = numbered_classes(whole_numbers([parsed.labels[i] for i in known]))
+    classes: tuple[Any, ...] = ()
+    found = found_task([parsed.labels[at] for at in known], task)
+    if found == "regression":
+        known = with_targets(str(path), parsed, known, unusable, on_error)
+        y = as_targets([parsed.labels[at] for at in known])
+    else:
+        classes, numbers = numbered_classes(whole_numbers([parsed.labels[at] for at in known]))
+        y = torch.tensor(numbers)
     dataset = Dataset(
         str(path),
         graphs,
@@ -47,8 +59,27 @@ def read_dataset(path: Path, names: ColumnNames, on_error: OnError = "skip") -> 
         given_parts=tuple(parsed.parts) if names.split is not None else (),
         encoding=encoding,
         unusable=unusable,
+        task=found,
     )[known]
-    return replace(dataset, graphs=replace(dataset.graphs, y=torch.tensor(numbers)))
+    return replace(dataset, graphs=replace(dataset.graphs, y=y))
+
+
+def with_targets(
+    source: str, parsed: Parsed, rows: Sequence[int], unusable: Unusable, on_error: OnError
+) -> list[int]:
+    """Those of some rows whose label is a target; others with a label are counted as unusable."""
+    labelled = [at for at in rows if _problem(parsed.labels[at]) is None]
+    reasons = {at: target_problem(parsed.labels[at]) for at in labelled}
+    rejected = [
+        Rejected(parsed.positions[at], parsed.lines[at], parsed.ids[at], reason)
+        for at, reason in reasons.items()
+        if reason is not None
+    ]
+    if rejected and (on_error == "fail" or len(rejected) == len(reasons)):
+        mend = "" if len(rejected) == len(reasons) else '; mend it, or set on_error="skip"'
+        raise UserError(f"{source}: {rejected[0]}{mend}")
+    unusable.add(rejected)
+    return [at for at, reason in reasons.items() if reason is None]
 
 
 def parsed_rows(
@@ -126,7 +157,7 @@ def whole_numbers(labels: Sequence[Any]) -> list[Any]:
     if refused:
         raise UserError(
             f"the labels hold numbers such as {refused[0]:g}; they must be classes: whole numbers "
-            "or text"
+            'or text; numbers are predicted with task="regression"'
         )
     return [int(number) for number in numbers]
 
@@ -143,6 +174,18 @@ def class_numbers(labels: Sequence[Any], class_names: Sequence[str], source: str
             )
         numbers.append(-1 if name is None else known[name])
     return torch.tensor(numbers)
+
+
+def label_text(label: Any, class_names: Container[str], task: TaskName) -> str | None:
+    """A label for people: its class, or its number; None where it is none.
+
+    >>> label_text("0.123456", (), "regression"), label_text("inf", (), "regression")
+    ('0.1235', None)
+    """
+    if task == "classification":
+        return class_name(label, class_names)
+    usable = _problem(label) is None and target_problem(label) is None
+    return f"{float(label):.4g}" if usable else None
 
 
 def class_name(label: Any, known: Container[str]) -> str | None:

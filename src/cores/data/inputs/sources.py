@@ -128,6 +128,10 @@ def _stored(path: Path) -> tuple[RawGraphs, Sequence[Any]]:
     if (saved := saved_by_pyg(path)) is not None:
         graphs = saved_graphs(saved)
         labelled = all(graph.get("y") is not None for graph in graphs)
+        labels = plain_labels(graphs) if labelled else []
+        if any(isinstance(label, float) for label in labels):  # targets, or of another model
+            unlabelled = from_graphs(graphs, [0] * len(graphs), finite=False)
+            return raw_graphs(unlabelled.graphs), labels
         dataset = from_graphs(graphs, None if labelled else [0] * len(graphs), finite=False)
         return raw_graphs(dataset.graphs), plain_labels(dataset) if labelled else ()
     records = read_tu(path, labelled=False)

@@ -1,0 +1,124 @@
+"""The last layer of a network, by task: how large it is, its loss, and what it predicts."""
+
+import torch
+from jaxtyping import Float, Int, Num
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from cores.config.spec import TaskName
+from cores.data.dataset import Dims
+
+LEAST_LOG_PROB = -3.0
+"""Below, a class is as good as ruled out: how far below must not decide what was lost."""
+
+
+class ClassHead(nn.Linear):
+    """Logits of classes; starts as the paper's classifiers do.
+
+    Args:
+        width: Of what a graph is read out as.
+        dims: Of the graphs.
+    """
+
+    def __init__(self, width: int, dims: Dims) -> None:
+        super().__init__(width, dims.num_classes)
+        nn.init.xavier_uniform_(self.weight)
+        nn.init.zeros_(self.bias)
+
+    def outputs(self, logits: Float[Tensor, "graphs classes"]) -> Float[Tensor, "graphs classes"]:
+        """Probabilities."""
+        return logits.softmax(dim=-1)
+
+    def predicted(self, logits: Float[Tensor, "graphs classes"]) -> Int[Tensor, " graphs"]:
+        """The number of the likeliest class."""
+        return logits.argmax(dim=-1)
+
+    def lost(
+        self, full: Float[Tensor, "graphs classes"], part: Float[Tensor, "graphs classes"]
+    ) -> Float[Tensor, " graphs"]:
+        """Log-probability that the prediction from a full graph loses in a part, in nats."""
+        predicted = self.predicted(full)[:, None]
+        log_probs = [logits.log_softmax(dim=-1).gather(-1, predicted) for logits in (full, part)]
+        before, after = (each.squeeze(-1).clamp(min=LEAST_LOG_PROB) for each in log_probs)
+        return before - after
+
+    def targets(self, labels: Int[Tensor, " graphs"]) -> Float[Tensor, "graphs classes"]:
+        """Labels as what the loss may also be taken against: distributions."""
+        return F.one_hot(labels, self.out_features).float()
+
+    def loss(
+        self, logits: Float[Tensor, "graphs classes"], y: Tensor, class_weights: Tensor | None
+    ) -> Float[Tensor, ""]:
+        """The cross-entropy, Eq. (6), against labels or distributions."""
+        return F.cross_entropy(logits, y, weight=class_weights)
+
+
+class ValueHead(nn.Linear):
+    """A number, in the unit of the targets.
+
+    Inside, it is counted in deviations from the mean of the training targets; the weights start at
+    zero, so that the mean is predicted at first.
+
+    Args:
+        width: Of what a graph is read out as.
+        dims: Of the graphs.
+    """
+
+    mean: Float[Tensor, ""]
+    std: Float[Tensor, ""]
+    tolerance: Float[Tensor, ""]
+    """The error that does no harm; 0 until it is known."""
+
+    def __init__(self, width: int, dims: Dims) -> None:
+        super().__init__(width, 1)
+        nn.init.zeros_(self.weight)
+        nn.init.zeros_(self.bias)
+        self.register_buffer("mean", torch.zeros(()))
+        self.register_buffer("std", torch.ones(()))
+        self.register_buffer("tolerance", torch.zeros(()))
+        self.absolute = False
+        """Whether the loss is absolute; else it is squared."""
+
+    def fit(self, targets: Float[Tensor, " graphs"], loss: str) -> None:
+        """Learn mean and deviation of the targets; the loss is squared or absolute."""
+        deviation, mean = torch.std_mean(targets.cpu().double(), correction=0)
+        self.mean.fill_(mean)
+        self.std.fill_(deviation if deviation > 0 else 1.0)
+        self.absolute = loss == "absolute"
+
+    def forward(self, h: Float[Tensor, "graphs pooled"]) -> Float[Tensor, "graphs 1"]:
+        """Predicted numbers."""
+        return super().forward(h) * self.std + self.mean
+
+    def outputs(self, values: Float[Tensor, "graphs 1"]) -> Float[Tensor, "graphs 1"]:
+        """The numbers as they are."""
+        return values
+
+    def predicted(self, values: Float[Tensor, "graphs 1"]) -> Float[Tensor, " graphs"]:
+        """The numbers, one of each graph."""
+        return values[:, 0]
+
+    def lost(
+        self, full: Float[Tensor, "graphs 1"], part: Float[Tensor, "graphs 1"]
+    ) -> Float[Tensor, " graphs"]:
+        """How far the number from a part is from that of the full graph, in deviations."""
+        return ((full - part)[:, 0] / self.std).abs().clamp(max=-LEAST_LOG_PROB)
+
+    def targets(self, labels: Float[Tensor, " graphs"]) -> Float[Tensor, "graphs 1"]:
+        """Targets in the shape of the outputs."""
+        return labels[:, None]
+
+    def loss(
+        self, values: Float[Tensor, "graphs 1"], y: Num[Tensor, "..."], class_weights: Tensor | None
+    ) -> Float[Tensor, ""]:
+        """Mean squared or absolute error, in deviations: Eq. (6) for numbers."""
+        error = (values - y.view_as(values)) / self.std
+        return error.abs().mean() if self.absolute else error.square().mean()
+
+
+Head = ClassHead | ValueHead
+HEADS: dict[TaskName, type[ClassHead] | type[ValueHead]] = {
+    "classification": ClassHead,
+    "regression": ValueHead,
+}
+"""The last layer, by task."""
