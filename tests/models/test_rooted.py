@@ -5,12 +5,16 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch_geometric.data import Batch, Data
+from torch_geometric.utils import k_hop_subgraph
 
 from cores.config import Reach, Removal, RunConfig
 from cores.data.dataset import Dataset
-from cores.data.nodes import from_nodes
+from cores.data.nodes import NodeGraph, from_nodes
 from cores.graphs.batches import copies, cut
+from cores.graphs.components import subgraph_pieces
 from cores.graphs.masks import random_ratios, smooth_masks
 from cores.graphs.subgraphs import Elements, roots_of
 from cores.models.build import build_model
@@ -35,10 +39,14 @@ def dataset() -> Dataset:
     )
 
 
-def network(dataset: Dataset, removal: Removal) -> SparseClassifier:
+def network(dataset: Dataset, removal: Removal, max_pieces: int = 0) -> SparseClassifier:
     torch.manual_seed(0)
     config = RunConfig.from_settings(
-        {"model": f"cores-{removal}", "network": {"hidden_dim": 8, "num_layers": 2}}
+        {
+            "model": f"cores-{removal}",
+            "network": {"hidden_dim": 8, "num_layers": 2},
+            "reward": {"max_pieces": max_pieces},
+        }
     )
     model = build_model(config, dataset.dims)
     assert isinstance(model, SparseClassifier)
@@ -134,3 +142,82 @@ def test_decisions_that_are_none_have_no_part_in_the_objective(dataset: Dataset)
     roots = roots_of(batch)
     assert bool((rollout.log_probs[:, roots] == 0).all())
     assert bool((rollout.log_probs[:, ~roots] < 0).all())
+
+
+def random_graph(seed: int) -> Data:
+    """Any graph: with loops, repeated edges, and edges that have one direction."""
+    random = torch.Generator().manual_seed(seed)
+    nodes = 25
+    ends = torch.randint(nodes, (2, 40), generator=random)
+    edge_index = torch.cat([ends, ends[:, ::2].flip(0)], dim=1)
+    return Data(
+        x=torch.randn(nodes, 3, generator=random),
+        edge_index=edge_index,
+        edge_attr=torch.randn(edge_index.size(1), 2, generator=random),
+        y=torch.arange(nodes) % 2,
+    )
+
+
+@pytest.mark.parametrize("removal", REMOVALS)
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 2**31), st.integers(0, 24))
+def test_nothing_outside_of_the_neighbourhood_changes_a_prediction(
+    removal: Removal, seed: int, root: int
+) -> None:
+    data, reach = random_graph(seed), Reach(2, 0)
+    inside, _, _, near = k_hop_subgraph(root, 2, data.edge_index, num_nodes=data.num_nodes)
+    far = torch.ones(data.num_nodes, dtype=torch.bool)
+    far[inside] = False
+    other = copy(data)  # what is far has other features, and none of its edges
+    other.x = torch.where(far[:, None], 1e6, data.x)
+    other.edge_index, other.edge_attr = data.edge_index[:, near], data.edge_attr[near]
+    other.y = torch.zeros_like(data.y)
+    model = network(from_nodes(data, reach=reach), removal)
+    found = [
+        model.predict(
+            NodeGraph(each).neighbourhoods(torch.tensor([root]), reach).batch(torch.tensor([0]))
+        )
+        for each in (data, other)
+    ]
+    assert torch.equal(found[0].probs, found[1].probs)
+    assert torch.equal(found[0].subgraph.removed_edges, found[1].subgraph.removed_edges)
+
+
+@pytest.mark.parametrize("removal", REMOVALS)
+@settings(max_examples=8, deadline=None)
+@given(st.integers(0, 2**31), st.integers(0, 24))
+def test_a_prediction_is_that_of_a_graph_without_what_was_removed(
+    removal: Removal, seed: int, root: int
+) -> None:
+    """The classifier is given a graph that is put together from what is kept, and nothing else."""
+    data, reach = random_graph(seed), Reach(2, 0)
+    dataset = from_nodes(data, reach=reach)
+    model = network(dataset, removal)
+    graph = dataset[root]
+    seen = model.predict(graph)
+    nodes = graph.node_id[~seen.subgraph.removed_nodes].sort().values
+    ends = graph.node_id[graph.edge_index[:, ~seen.subgraph.removed_edges]]
+    rebuilt = Data(
+        x=torch.cat([data.x[nodes], (nodes == root)[:, None].float()], dim=1),
+        edge_index=torch.searchsorted(nodes, ends),
+        edge_attr=graph.edge_attr[~seen.subgraph.removed_edges],
+    )
+    probs = model.classifier(rebuilt).softmax(dim=-1)
+    torch.testing.assert_close(probs, seen.probs, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("removal", REMOVALS)
+def test_a_limit_on_pieces_leaves_one_that_has_the_root(removal: Removal) -> None:
+    """A path whose root, at one end, is cut off from a longer piece with better scores."""
+    ends = torch.stack([torch.arange(6), torch.arange(1, 7)])
+    path = Data(torch.ones(7, 1), torch.cat([ends, ends.flip(0)], dim=1), y=torch.arange(7) % 2)
+    dataset = from_nodes(path, reach=Reach(6, 0))
+    model = network(dataset, removal, max_pieces=1)
+    elements = Elements.of(dataset.graphs.batch(torch.tensor([0])), removal)
+    removed = torch.zeros(len(elements.owner), dtype=torch.bool)
+    removed[2] = True  # the third node, or the third edge
+    left = elements.subgraph(model.policy.connected(elements, removed, torch.ones(len(removed))))
+    assert int(roots_of(left.batch).sum()) == 1
+    assert left.batch.edge_index.min() == 0
+    assert subgraph_pieces(left.batch, removal).tolist() == [1]
+    assert left.batch.edge_index.size(1) == (4 if removal == "edge" else 2)
