@@ -1,7 +1,9 @@
 """Nodes of one graph, from training to records and explanations."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 
 import pytest
 import torch
@@ -11,9 +13,14 @@ from cores import Cores, UserError
 from cores.config import RunConfig
 from cores.explain.run import explain_run
 from cores.explain.survey import Choice
+from cores.runs.compare import compare
+from cores.runs.curve import dial_curve
 from cores.runs.predict import predict_records
 from cores.runs.predictor import PredictOptions
 from cores.runs.run import evaluate_run, train_run
+from cores.runs.runner import Outcome
+from cores.serve.explorer import Explorer
+from cores.serve.limits import Deadline
 
 SMALL = {
     "network": {"hidden_dim": 8, "num_layers": 2},
@@ -73,12 +80,10 @@ def test_there_is_a_record_for_every_node(run: Path, graph_file: Path) -> None:
     assert {record["prediction"] for record in records} <= {0, 1}
 
 
+@pytest.mark.usefixtures("short_judge")
 def test_the_run_is_measured_again(run: Path, graph_file: Path) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cores.training.judge.EPOCHS", 2)
-        patch.setattr("cores.training.judge.FEWEST_EPOCHS", 2)
-        metrics = evaluate_run(run, device="cpu", explanations=True)
-        named = evaluate_run(run, dataset=str(graph_file), device="cpu")
+    metrics = evaluate_run(run, device="cpu", explanations=True)
+    named = evaluate_run(run, dataset=str(graph_file), device="cpu")
     saved = json.loads((run / "metrics.json").read_text())
     assert metrics["accuracy"] == named["accuracy"] == saved["accuracy"]
     assert named["test_graphs"] == 6  # not those that it was trained on
@@ -103,6 +108,67 @@ def test_another_graph_is_predicted_alike_where_neighbourhoods_are_alike(run: Pa
     torch.testing.assert_close(torch.tensor(new[5:]), torch.tensor(known), atol=1e-6, rtol=0)
     with pytest.raises(UserError, match="the model classifies nodes; give one graph"):
         model.predict([here])
+
+
+@pytest.fixture
+def short_judge() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cores.training.judge.EPOCHS", 2)
+        patch.setattr("cores.training.judge.FEWEST_EPOCHS", 2)
+        yield
+
+
+@pytest.mark.usefixtures("short_judge")
+def test_a_dial_is_measured_on_the_nodes_of_the_test_part(run: Path) -> None:
+    curve = dial_curve(run, points=3, device="cpu")
+    saved = json.loads((run / "metrics.json").read_text())
+    own = next(point for point in curve.points if point["lam"] == saved["lam"])
+    assert own["accuracy"] == saved["accuracy"]
+    assert {0.0, 0.5, 1.0} <= {point["lam"] for point in curve.points}
+    assert curve.test_graphs == 6
+
+
+@pytest.mark.usefixtures("short_judge")
+def test_models_are_compared_on_nodes_and_those_of_whole_graphs_fail_with_a_line(
+    graph_file: Path, tmp_path: Path
+) -> None:
+    ended: list[Outcome] = []
+    models = ("gnn", "mlp", "random", "cores-both", "sagpool")
+    rows = compare(
+        str(graph_file),
+        models,
+        tmp_path,
+        splits=(1,),
+        settings=SMALL,
+        device="cpu",
+        done=ended.append,
+    )
+    assert [row["model"] for row in rows] == ["gnn", "mlp", "random", "cores-both"]
+    assert {row["test_graphs"] for row in rows} == {"6"}
+    (failed,) = [outcome.failure for outcome in ended if outcome.failure is not None]
+    assert "sagpool classifies whole graphs" in str(failed)
+
+
+def test_a_page_shows_the_nodes_of_the_test_part_and_takes_no_files(
+    run: Path, tmp_path: Path
+) -> None:
+    explorer = Explorer(run, PredictOptions(), "cpu")
+    found = explorer.of_test_part(0, 3, alpha=0.1)
+    assert found.total == 6
+    assert len(found.graphs) == 3
+    for record in found.records:
+        assert int(record["id"]) in record["kept_nodes"]
+    (tmp_path / "graph.jsonl").write_text('{"nodes": [[1.0], [1.0]], "edges": [[0, 1]]}\n')
+    with pytest.raises(UserError, match="the model classifies nodes of one graph, these are whole"):
+        explorer.of_file(tmp_path / "graph.jsonl", 0.1, Deadline(Event()))
+
+
+def test_numbers_of_nodes_are_not_predicted(tmp_path: Path) -> None:
+    torch.save(ladder(), tmp_path / "graph.pt")
+    told = 'nodes are classified; leave task="regression" out'
+    for source in (ladder(), tmp_path / "graph.pt"):
+        with pytest.raises(UserError, match=told):
+            Cores(task="regression", device="cpu", progress=False).fit(source)
 
 
 def test_models_of_whole_graphs_refuse_nodes(graph_file: Path, tmp_path: Path) -> None:
