@@ -7,8 +7,9 @@ often than others, and three of four from its own subject, which is its class. E
 label, and 32 features of which some hint at it. Measured are, each size in a process of its own:
 building the neighbourhoods of all nodes (a dataset in memory), an epoch of the classifier on
 randomly masked neighbourhoods, and predicting every node by policy and classifier, a chunk of
-neighbourhoods at a time. Memory is the most that the process held up to then. Prints a line per
-size, with the time per thousand nodes behind each time.
+neighbourhoods at a time. Seconds are of a CPU core, however busy the machine is; memory is the most
+that the process held up to then. Prints a line per size, with the seconds per thousand nodes
+behind each time.
 """
 
 import argparse
@@ -69,24 +70,24 @@ def measured(config: RunConfig, nodes: int) -> list[float]:
     """Nodes of all neighbourhoods; then seconds and memory of building, training, predicting."""
     data, reach = citations(nodes), config.network.reach
     with tuned_cpu():
-        begin = time.perf_counter()
+        begin = time.process_time()
         dataset = from_nodes(data, reach=reach)
-        found = [float(len(dataset.graphs.x)), time.perf_counter() - begin, peak()]
+        found = [float(len(dataset.graphs.x)), time.process_time() - begin, peak()]
         model = build_model(config, dataset.dims)
         assert isinstance(model, SparseClassifier)
         fit_scaler(model, dataset.graphs, dataset)
         graphs = dataset.graphs.with_pairs()
         learner = Learner(model.classifier, graphs.view(), graphs.view(), config)
         size, random = config.training.batch_size, RandomState(0, graphs.device)
-        begin = time.perf_counter()
+        begin = time.process_time()
         chunks = masked_chunks([learner], size, "edge", random)
         fit_epoch(learner.step, (each for chunk in chunks for each in cut(chunk.batch, size)))
-        found += [time.perf_counter() - begin, peak()]
+        found += [time.process_time() - begin, peak()]
         graph = NodeGraph(data)
-        begin = time.perf_counter()
+        begin = time.process_time()
         for roots in torch.arange(nodes).split(CHUNK):
             predict(model, graph.neighbourhoods(roots, reach))
-        return [*found, time.perf_counter() - begin, peak()]
+        return [*found, time.process_time() - begin, peak()]
 
 
 def main() -> None:
