@@ -11,7 +11,7 @@ from typing import Any, cast, get_args
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 
 from cores.config import RunConfig, merged
 from cores.config.models import MODELS
@@ -29,6 +29,7 @@ from cores.data.lists import (
     plain_labels,
     read_graphs,
 )
+from cores.data.nodes import NodeGraph, from_nodes, given_parts, node_labels
 from cores.data.raw import Parsed
 from cores.data.targets import as_targets, target_problem
 from cores.errors import UserError
@@ -161,16 +162,24 @@ class Cores:
         weights unless ``validation`` is given. Nothing is written to disk.
 
         Args:
-            graphs: PyG ``Data``, networkx graphs, SMILES strings, a dataset, or a path.
-            y: A label per graph; if not given, each graph's own.
+            graphs: PyG ``Data``, networkx graphs, SMILES strings, a dataset, or a path. A single
+                ``Data`` is one graph whose nodes are classified; its ``train_mask``, ``val_mask``
+                and ``test_mask`` divide them where they are there.
+            y: A label per graph, or per node; if not given, each graph's own.
             validation: Labelled graphs, or graphs and their labels, by which weights are selected.
         """
         if isinstance(graphs, str | Path):
-            graphs = load_dataset(graphs, task=self._asked_task)
+            reach = self._config(1).network.reach
+            graphs = load_dataset(graphs, task=self._asked_task, reach=reach)
             if graphs.unusable is not None and graphs.unusable.count:
                 count = graphs.unusable.count
                 message = f"{count} rows could not be used: {graphs.unusable}"
                 warnings.warn(message, stacklevel=2)
+        if _is_node_graph(graphs):
+            if validation is not None:
+                raise UserError("`val_mask` names the nodes of validation; leave `validation` out")
+            reach = self._config(1).network.reach
+            graphs, y = from_nodes(graphs, y, reach=reach, task=self._asked_task), None
         dataset, selection = _with_validation(graphs, y, validation, self._asked_task)
         if _is_one_way(dataset.graphs):
             warnings.warn(
@@ -316,7 +325,12 @@ class Cores:
         return list(explanations(store, predictions, self._labels, sets))
 
     def score(self, graphs: Graphs, y: Labels = None, lam: Setting | None = None) -> float:
-        """Accuracy on labelled graphs; where numbers are predicted, R2."""
+        """Accuracy on labelled graphs; where numbers are predicted, R2.
+
+        Of a graph whose nodes are classified, those of its ``test_mask`` count, where it has one.
+        """
+        if _is_node_graph(graphs) and self._trained.schema.encoding.reach is not None:
+            return self._score_nodes(graphs, y, lam)
         if isinstance(graphs, str | Path):
             graphs = labelled_graphs(str(graphs), self._trained.schema, ColumnNames())
         elif not isinstance(graphs, Dataset):
@@ -336,6 +350,19 @@ class Cores:
                 known = ", ".join(map(repr, self._labels))
                 raise UserError(f"`y` has the label {label!r}, the model knows {known}")
         return float(np.mean([a == b for a, b in zip(predicted, labels, strict=True)]))
+
+    def _score_nodes(self, graph: Data, y: Labels, lam: Setting | None) -> float:
+        labels = node_labels(NodeGraph(graph), y)
+        parts = given_parts(graph, len(labels))
+        chosen = [
+            node
+            for node, label in enumerate(labels)
+            if label is not None and (not parts or parts[node] == "test")
+        ]
+        if not chosen:
+            raise UserError("no node has a label; set y")
+        predicted = self.predict(graph, lam)
+        return float(np.mean([predicted[node] == labels[node] for node in chosen]))
 
     def save(self, folder: str | Path) -> None:
         """Write the model into a new folder, which ``Cores.load`` reads, with a model card."""
@@ -607,9 +634,18 @@ def _is_graph(item: Any) -> bool:
     return isinstance(item, Data | str | Path) or hasattr(item, "adj")
 
 
+def _is_node_graph(graphs: Graphs) -> bool:
+    """Whether it is a single graph: its nodes are classified."""
+    return isinstance(graphs, Data) and not isinstance(graphs, Batch)
+
+
 def _unlabelled(graphs: Graphs, trained: TrainedModel) -> GraphStore:
     """The graphs with a model's columns, whatever their labels are."""
     schema = trained.schema
+    if (reach := schema.encoding.reach) is not None and _is_node_graph(graphs):
+        graph = NodeGraph(graphs)
+        graph.check_finite()
+        return _checked(graph.neighbourhoods(torch.arange(len(graph)), reach), trained)
     if isinstance(graphs, str | Path):
         layout = schema.encoding.layout
         chunks = [rows.parse(layout) for rows in model_rows(str(graphs), schema, ColumnNames())]
@@ -649,6 +685,9 @@ def _check_names(dataset: Dataset, schema: DataSchema) -> None:
 def _checked(store: GraphStore, trained: TrainedModel) -> GraphStore:
     """Graphs that have as many columns as the model was fitted on, and reads."""
     dims = trained.schema.dims
+    if store.rooted != dims.rooted:
+        what = "nodes; give one graph" if dims.rooted else "whole graphs; give a list of them"
+        raise UserError(f"the model classifies {what}")
     if not store.edge_index.numel():  # no edge, so no feature of one is missing
         store = replace(store, edge_attr=torch.empty(0, dims.num_edge_features))
     for found, fitted, what in (

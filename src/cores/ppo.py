@@ -148,8 +148,8 @@ def collect(policy: Policy, batch: Batch, samples: int) -> Rollout:
     elements = replace(elements, batch=with_sums(elements.batch))
     logits = of_elements(policy, elements)  # [M]
     uniform = torch.rand(samples, len(logits), device=logits.device)
-    removed = uniform < policy.probabilities(logits)  # [S, M]
-    return Rollout(elements, removed, policy.log_probs(logits))
+    removed = elements.removable(uniform < policy.probabilities(logits))  # [S, M]
+    return Rollout(elements, removed, elements.of_spared(policy.log_probs(logits), 0.0))
 
 
 def ppo_loss(
@@ -176,8 +176,9 @@ def policy_loss(
     """The objective and the entropy bonus, to be minimised, and the KL divergence."""
     elements = experience.elements
     logits = policy(elements.batch)  # [M]
-    log_probs = policy.log_probs(logits)  # [2, M]
-    bonus = entropy_coef * elements.mean_over_graphs(policy.entropy(logits))
+    log_probs = elements.of_spared(policy.log_probs(logits), 0.0)  # [2, M]
+    entropy = elements.of_spared(policy.entropy(logits), 0.0)
+    bonus = entropy_coef * elements.mean_over_graphs(entropy)
     with torch.no_grad():
         change = log_probs - experience.log_probs
         estimate = change.exp() - 1 - change  # [2, M], Schulman's

@@ -8,6 +8,7 @@ from jsonargparse import Namespace
 from cores.cli import display
 from cores.cli.command import CommandParser, add_data_root, add_import
 from cores.cli.sets import add_lam, add_sets
+from cores.config import Reach
 from cores.config.presets import own_data_settings
 from cores.config.run import AskedTask
 from cores.data.catalogue import DATASETS, REGISTERED
@@ -141,8 +142,13 @@ def is_named(dataset: str) -> bool:
     return dataset in (*DATASETS, *REGISTERED)
 
 
-def own_file(name: str, options: Namespace, task: AskedTask = "auto") -> OwnFile | None:
-    """The file that a dataset is; None for one that is known by name."""
+def own_file(
+    name: str, options: Namespace, task: AskedTask = "auto", reach: Reach | None = None
+) -> OwnFile | None:
+    """The file that a dataset is; None for one that is known by name.
+
+    ``reach`` is that of the neighbourhoods, where it holds a graph whose nodes are classified.
+    """
     columns = column_names(options)
     if is_named(name):
         if columns != ColumnNames():
@@ -150,5 +156,5 @@ def own_file(name: str, options: Namespace, task: AskedTask = "auto") -> OwnFile
         return None
     from cores.data.datasets import load_dataset
 
-    found = load_dataset(name, columns=columns, on_error=options.on_error, task=task)
+    found = load_dataset(name, columns=columns, on_error=options.on_error, task=task, reach=reach)
     return OwnFile(found, columns)

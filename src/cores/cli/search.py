@@ -56,7 +56,7 @@ def _search(options: Namespace) -> dict[str, Any]:
         raise UserError(f"--trials must be positive, got {options.trials}")
     check_workers(options.workers)
     base = run_config(options)
-    if (own := own_file(base.dataset, options)) is not None:
+    if (own := own_file(base.dataset, options, base.task, base.network.reach)) is not None:
         base = run_config(options, own.settings)
         own.note_unusable()
     dataset = Path(base.dataset).stem

@@ -103,7 +103,7 @@ def _train(options: Namespace) -> dict[str, Any]:
 def _configured(options: Namespace) -> tuple[RunConfig, OwnFile | None]:
     """The settings of a run; for a file of the user's, with defaults by its size."""
     config = run_config(options)
-    own = own_file(config.dataset, options, config.task)
+    own = own_file(config.dataset, options, config.task, config.network.reach)
     return (config if own is None else run_config(options, own.settings)), own
 
 

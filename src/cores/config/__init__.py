@@ -10,6 +10,7 @@ from cores.config.classifier import (
     TEST_SHARE,
     NetworkConfig,
     PartsConfig,
+    Reach,
     SetsConfig,
     TrainingConfig,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "PartsConfig",
     "PhasesConfig",
     "PoolConfig",
+    "Reach",
     "Removal",
     "RewardConfig",
     "RunConfig",

@@ -52,6 +52,16 @@ class PartsConfig:
 
 
 @dataclass(frozen=True)
+class Reach:
+    """What belongs to the neighbourhood from which a node is classified."""
+
+    hops: int = 3
+    """Edges between its nodes and the node in question, at most."""
+    fan_out: int = 10
+    """Neighbours of a node that count; 0: all."""
+
+
+@dataclass(frozen=True)
 class NetworkConfig:
     """Shape of the graph neural network (Eq. 2, readout, classifier)."""
 
@@ -74,11 +84,16 @@ class NetworkConfig:
     edge_features: bool = True
     """Let messages see edge features (bond types), where the dataset has them; the paper's do
     not."""
+    fan_out: int = 10
+    """Where nodes are classified: neighbours of a node that count, at every hop; 0: all."""
 
     def __post_init__(self) -> None:
         for name, most in (("hidden_dim", 65536), ("num_layers", 1000), ("gat_heads", 1024)):
             value = getattr(self, name)
             require(1 <= value <= most, f"network.{name} must lie in [1, {most}], got {value}")
+        require(
+            0 <= self.fan_out < 2**31, f"network.fan_out must not be negative, got {self.fan_out}"
+        )
         require(bool(self.pooling), "network.pooling needs at least one of mean, add")
         require(
             len(set(self.pooling)) == len(self.pooling),
@@ -92,6 +107,11 @@ class NetworkConfig:
             abs(self.gin_eps) <= 1000,
             f"network.gin_eps must lie in -1000 to 1000, got {self.gin_eps}",
         )
+
+    @property
+    def reach(self) -> Reach:
+        """The neighbourhood of a node that is classified: as far as messages come from."""
+        return Reach(self.num_layers, self.fan_out)
 
 
 @dataclass(frozen=True)

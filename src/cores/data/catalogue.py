@@ -25,9 +25,15 @@ class DatasetSpec:
     cleaned: bool = False
     """The variant without isomorphic duplicates."""
     source: str = "tu"
-    """Its kind: text files in TU format, npz (flat arrays), or code; see data/datasets.py."""
+    """Its kind: text files in TU format, npz (flat arrays), or made by code: code, or nodes where
+    those of one graph are classified; see data/datasets.py."""
     edge_truth: str = ""
     """File that marks the edges of the ground truth, line by line of the adjacency file."""
+
+    @property
+    def is_made(self) -> bool:
+        """Whether it is made by code, and has no file."""
+        return self.source in ("code", "nodes")
 
     @property
     def stem(self) -> str:
@@ -50,6 +56,8 @@ _ROWS = (
     DatasetSpec("Benzene", source="npz"),
     DatasetSpec("Mutagenicity", edge_truth="Mutagenicity_edge_gt.npz"),
     DatasetSpec("motifs", source="code"),
+    DatasetSpec("BA_Shapes", source="nodes"),
+    DatasetSpec("Tree_Cycles", source="nodes"),
 )
 DATASETS = {spec.name: spec for spec in _ROWS}
 """Every dataset that comes with the package, by name."""

@@ -31,6 +31,8 @@ class Dims:
     """0 where numbers are predicted."""
     num_edge_features: int = 0
     task: TaskName = "classification"
+    rooted: bool = False
+    """Whether the graphs are neighbourhoods of nodes, which are classified."""
 
     @property
     def num_outputs(self) -> int:
@@ -157,7 +159,8 @@ class Dataset:
     @property
     def dims(self) -> Dims:
         """What a network must know of the graphs."""
-        return Dims(self.num_features, self.num_classes, self.num_edge_features, self.task)
+        sizes = self.num_features, self.num_classes, self.num_edge_features
+        return Dims(*sizes, self.task, rooted=self.graphs.rooted)
 
     @property
     def strata(self) -> Int[Tensor, " graphs"]:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from cores.config import Reach
 from cores.config.run import AskedTask
 from cores.data.arrays import from_npz, with_edge_truth
 from cores.data.catalogue import DATASETS, REGISTERED, DatasetSpec, canonical_name
@@ -15,8 +16,9 @@ from cores.data.inputs.labelled import OnError, read_dataset
 from cores.data.inputs.sources import holds_rows, saved_by_pyg
 from cores.data.inputs.stored import saved_graphs
 from cores.data.lists import continuous_columns, from_graphs
+from cores.data.nodes import MotifTruth, from_nodes, labels_nodes
 from cores.data.raw import Rejected, Unusable
-from cores.data.synthetic import ba_motifs
+from cores.data.synthetic import NODE_GRAPHS, ba_motifs
 from cores.data.tu import read_tu
 from cores.errors import UserError
 from cores.files import cache_folder
@@ -30,6 +32,7 @@ def load_dataset(
     columns: ColumnNames | None = None,
     on_error: OnError = "skip",
     task: AskedTask = "auto",
+    reach: Reach | None = None,
 ) -> Dataset:
     """Load a dataset by name (any case), or any file or folder of labelled graphs by path.
 
@@ -47,19 +50,25 @@ def load_dataset(
             dataset's ``unusable``, ``"fail"`` raises at the first.
         task: What is to be predicted, ``"classification"`` or ``"regression"``; by default numbers
             where the labels are more than 20 different ones that are not whole.
+        reach: Of the neighbourhoods, where the nodes of one graph are classified.
 
     >>> load_dataset("motifs").class_names
     ('cycle', 'house')
     """
     name = canonical_name(str(dataset))
     if name in REGISTERED:
-        return checked(replace(from_graphs(REGISTERED[name](), task=task), name=name))
+        found = REGISTERED[name]()
+        if labels_nodes(found):
+            return checked(from_nodes(found, reach=reach, name=name, task=task))
+        return checked(replace(from_graphs(found, task=task), name=name))
     if name in DATASETS:
         spec = DATASETS[name]
         if task == "regression":
             raise UserError(f'{name} has classes; leave task="regression" out')
+        if spec.source == "nodes":
+            return checked(_nodes(spec, reach))
         return checked(READERS[spec.source](spec, data_folder(data_root)))
-    return checked(_from_path(Path(name), columns or ColumnNames(), on_error, task))
+    return checked(_from_path(Path(name), columns or ColumnNames(), on_error, task, reach))
 
 
 def _tu(spec: DatasetSpec, root: Path | None) -> Dataset:
@@ -80,6 +89,14 @@ def _generated(spec: DatasetSpec, root: Path | None) -> Dataset:
     return Dataset(spec.name, graphs, ("cycle", "house"), numbered(graphs.num_features))
 
 
+def _nodes(spec: DatasetSpec, reach: Reach | None) -> Dataset:
+    graph = NODE_GRAPHS[spec.name]()
+    truth = MotifTruth(graph.motif_of_node, graph.in_motif)
+    return from_nodes(
+        graph.data, reach=reach, name=spec.name, class_names=graph.class_names, truth=truth
+    )
+
+
 READERS: dict[str, Callable[[DatasetSpec, Path | None], Dataset]] = {
     "tu": _tu,
     "npz": _npz,
@@ -88,7 +105,9 @@ READERS: dict[str, Callable[[DatasetSpec, Path | None], Dataset]] = {
 """How a named dataset is read, by its kind."""
 
 
-def _from_path(path: Path, columns: ColumnNames, on_error: OnError, task: AskedTask) -> Dataset:
+def _from_path(
+    path: Path, columns: ColumnNames, on_error: OnError, task: AskedTask, reach: Reach | None
+) -> Dataset:
     if not path.exists():
         raise UserError(f"dataset path {path} does not exist")
     if not path.is_dir():
@@ -97,8 +116,11 @@ def _from_path(path: Path, columns: ColumnNames, on_error: OnError, task: AskedT
         found = _usable(from_npz(str(path), path), on_error)
         return replace(found, continuous=continuous_columns(found.graphs.x))
     if (saved := saved_by_pyg(path)) is not None:
-        graphs = from_graphs(saved_graphs(saved), finite=False, task=task)
-        found = _usable(replace(graphs, name=str(path)), on_error)
+        graphs = saved_graphs(saved)
+        if len(graphs) == 1 and labels_nodes(graphs[0]):
+            return from_nodes(graphs[0], reach=reach, name=str(path), task=task)
+        listed = from_graphs(graphs, finite=False, task=task)
+        found = _usable(replace(listed, name=str(path)), on_error)
         return replace(found, continuous=continuous_columns(found.graphs.x))
     if holds_rows(path):
         return read_dataset(path, columns, on_error, task)

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from cores.config import Reach
 from cores.data import molecules
 from cores.data.raw import Columns, Layout, RawGraphs
 from cores.errors import UserError
@@ -18,6 +19,8 @@ from cores.graphs.store import GraphStore
 Value = int | str
 CONSTANT = "constant"
 """The one column of graphs without any feature."""
+ROOT = "the node itself"
+"""The column that marks the node whose neighbourhood a graph is; always the last."""
 _ONE_HOT = re.compile(r"(?:node|edge) label (\d+) = (.*)", re.DOTALL)
 _NUMBER = re.compile(r"(?:attribute|feature) (\d+)")
 
@@ -35,6 +38,14 @@ class Encoding:
     node_values: tuple[tuple[Value, ...], ...] = ()
     """Known values of every kind of node label."""
     edge_values: tuple[tuple[Value, ...], ...] = ()
+    hops: int = 0
+    """Where nodes are classified, how far their neighbourhoods reach; 0: graphs are."""
+    fan_out: int = 0
+
+    @property
+    def reach(self) -> Reach | None:
+        """Of the neighbourhoods of nodes; None where graphs are classified."""
+        return Reach(self.hops, self.fan_out) if self.hops else None
 
     @classmethod
     def of_molecules(cls) -> "Encoding":
@@ -43,9 +54,17 @@ class Encoding:
         return cls("molecules", molecules.VERSION, *numbers)
 
     @classmethod
-    def of_columns(cls, num_features: int, num_edge_features: int) -> "Encoding":
-        """Of graphs whose columns are numbers."""
-        return cls(node_numbers=num_features, edge_numbers=num_edge_features)
+    def of_columns(
+        cls, num_features: int, num_edge_features: int, reach: Reach | None = None
+    ) -> "Encoding":
+        """Of graphs whose columns are numbers; with a reach, of neighbourhoods."""
+        reach = reach or Reach(0, 0)
+        return cls(
+            node_numbers=num_features,
+            edge_numbers=num_edge_features,
+            hops=reach.hops,
+            fan_out=reach.fan_out,
+        )
 
     @classmethod
     def of_names(cls, names: Sequence[str], edge_names: Sequence[str]) -> "Encoding":
@@ -80,7 +99,8 @@ class Encoding:
         """All columns that nodes can have."""
         if self.kind == "molecules":
             return molecules.ATOM_COLUMNS
-        return _names("node", self.node_numbers, self.node_values) or (CONSTANT,)
+        names = _names("node", self.node_numbers, self.node_values) or (CONSTANT,)
+        return (*names, ROOT) if self.hops else names
 
     @property
     def edge_feature_names(self) -> tuple[str, ...]:
@@ -123,6 +143,8 @@ def encode(
         x, edge_attr = raw.node_numbers, raw.edge_numbers
     else:
         x = _matrix(raw.node_numbers, raw.node_values, names, encoding.node_values)
+        if encoding.hops:
+            x[raw.node_ptr[:-1], -1] = 1
         edge_attr = _matrix(raw.edge_numbers, raw.edge_values, edge_names, encoding.edge_values)
     store = GraphStore(
         x=torch.from_numpy(np.ascontiguousarray(x)),
@@ -131,6 +153,7 @@ def encode(
         node_ptr=torch.from_numpy(raw.node_ptr),
         edge_ptr=torch.from_numpy(raw.edge_ptr),
         edge_attr=torch.from_numpy(np.ascontiguousarray(edge_attr)) if edge_names else None,
+        node_id=None if raw.node_ids is None else torch.from_numpy(raw.node_ids),
     )
     return store, [first[graph] for graph in sorted(first)]
 
@@ -211,7 +234,7 @@ def _matrix(
             by_kind.setdefault(int(one_hot[1]), {})[one_hot[2]] = column
         elif number := _NUMBER.fullmatch(name):
             columns[:, column] = numbers[:, int(number[1])] if len(columns) else 0
-        else:
+        elif name != ROOT:
             columns[:, column] = 1  # the constant
     for kind, places in by_kind.items() if len(columns) else ():
         distinct, which = _distinct(values[:, kind])

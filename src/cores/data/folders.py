@@ -53,7 +53,7 @@ def dataset_path(spec: DatasetSpec, root: Path | None) -> Path:
 def _places(spec: DatasetSpec, root: Path | None) -> list[Path]:
     """Where the files of a dataset may be."""
     folder = root or cache_folder()
-    if spec.source == "code":
+    if spec.is_made:
         return []
     if spec.source == "npz":
         return [folder / "other" / f"{spec.stem}.npz"]

@@ -178,7 +178,7 @@ def _record(graph: Any, number: int) -> Data:
         graph = _from_networkx(graph, number)
     if graph.get("adj_t") is not None and graph.edge_index is None:
         raise UserError(f"graph {number} has an adj_t and no edge_index; leave ToSparseTensor out")
-    for name in ("x", "edge_index", "edge_attr", "node_truth", "edge_truth"):
+    for name in ("x", "edge_index", "edge_attr", "node_truth", "edge_truth", "node_id"):
         if graph.get(name) is not None:
             _check_plain(graph[name], name, number)
     record = Data(num_nodes=_count_nodes(graph, number))
@@ -200,6 +200,8 @@ def _record(graph: Any, number: int) -> Data:
     for name in ("node_truth", "edge_truth"):
         if graph.get(name) is not None:
             record[name] = graph[name].bool().cpu()
+    if graph.get("node_id") is not None:
+        record.node_id = graph.node_id.long().cpu()
     if graph.get("y") is not None:
         record.y = graph.y
     return record
@@ -332,24 +334,26 @@ def _plain(label: Any) -> Any:
     return label
 
 
-def numbered_classes(given: Sequence[Any]) -> tuple[tuple[Any, ...], list[int]]:
-    """The labels in order, and the number of each graph's."""
+def numbered_classes(
+    given: Sequence[Any], what: str = "graph"
+) -> tuple[tuple[Any, ...], list[int]]:
+    """The labels in order, and the number of each one's."""
     for number, label in enumerate(given):
         if isinstance(label, float):
             raise UserError(
-                f"graph {number} has the label {label}, a float; classes are whole numbers or "
+                f"{what} {number} has the label {label}, a float; classes are whole numbers or "
                 'text (y.long() turns 1.0 into 1), and any number is for task="regression"'
             )
         if not isinstance(label, int | str):
             raise UserError(
-                f"graph {number} has the label {label!r}; a graph has one label, a whole number "
+                f"{what} {number} has the label {label!r}; a {what} has one label, a whole number "
                 "or text"
             )
     for number, label in enumerate(given):
         if isinstance(label, str) != isinstance(given[0], str):
             kinds = ("text", "a number") if isinstance(label, str) else ("a number", "text")
             raise UserError(
-                f"the label of graph {number} is {kinds[0]}, that of graph 0 is {kinds[1]}; "
+                f"the label of {what} {number} is {kinds[0]}, that of {what} 0 is {kinds[1]}; "
                 "make them all alike"
             )
     labels = tuple(sorted(set(given)))

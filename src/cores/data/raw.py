@@ -47,6 +47,8 @@ class RawGraphs:
     node_values: NDArray[Any]
     """[nodes, kinds]: labels of nodes, whole numbers or text; atom types, say."""
     edge_values: NDArray[Any]
+    node_ids: NDArray[np.int64] | None = None
+    """Numbers of the nodes in the graph that these are neighbourhoods of, each root first."""
 
     def __len__(self) -> int:
         return len(self.node_ptr) - 1
@@ -54,7 +56,8 @@ class RawGraphs:
     @property
     def size(self) -> int:
         """Bytes that the arrays take."""
-        return sum(getattr(self, spec.name).nbytes for spec in fields(self))
+        arrays = (getattr(self, spec.name) for spec in fields(self))
+        return sum(array.nbytes for array in arrays if array is not None)
 
     @property
     def layout(self) -> Layout:
@@ -86,6 +89,7 @@ class RawGraphs:
             edge_numbers=rows("edge_numbers"),
             node_values=rows("node_values"),
             edge_values=rows("edge_values"),
+            node_ids=None if parts[0].node_ids is None else rows("node_ids"),
         )
 
 

@@ -1,12 +1,22 @@
-"""BA-2Motifs by code: random trees with a motif attached, and which nodes and edges it is (Fig. 1).
+"""Graphs by code, with ground truth: BA-2Motifs (Fig. 1), and BA-Shapes and Tree-Cycles.
 
-The motif alone decides the class, so a good subgraph is known exactly.
+The motif alone decides the class, so a good subgraph is known exactly. In the last two it is the
+class of nodes, in one graph that PyG generates.
 """
 
-from collections.abc import Sequence
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.datasets import ExplainerDataset
+from torch_geometric.datasets.graph_generator import BAGraph, GraphGenerator, TreeGraph
+from torch_geometric.datasets.motif_generator import CycleMotif, HouseMotif, MotifGenerator
 
 from cores.errors import UserError, nearest
 from cores.graphs.segments import owners, place_within, pointers
@@ -83,3 +93,59 @@ def ba_motifs(
         node_truth=place >= base_size,
         edge_truth=torch.from_numpy(np.concatenate(truths)),
     )
+
+
+@dataclass(frozen=True)
+class MotifGraph:
+    """One graph with motifs attached to it; the place in a motif is the class of a node."""
+
+    data: Data
+    class_names: tuple[str, ...]
+    motif_of_node: Int[Tensor, " nodes"]
+    """-1 for a node of none."""
+    in_motif: Bool[Tensor, " edges"]
+
+
+def motif_graph(
+    base: Callable[[], GraphGenerator],
+    motif: Callable[[], MotifGenerator],
+    class_names: tuple[str, ...],
+    motifs: int = 80,
+    seed: int = 0,
+) -> MotifGraph:
+    """A graph of PyG's ``ExplainerDataset``, whose nodes have one constant feature.
+
+    >>> graph = motif_graph(partial(BAGraph, 30, 1), HouseMotif, ("a", "b", "c", "d"), motifs=2)
+    >>> graph.data.num_nodes, graph.motif_of_node[-6:].tolist()
+    (40, [0, 1, 1, 1, 1, 1])
+    """
+    state = random.getstate(), np.random.get_state()  # PyG draws by all three
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        random.seed(seed)
+        np.random.seed(seed)
+        found = ExplainerDataset(base(), motif(), num_motifs=motifs)[0]
+    random.setstate(state[0])
+    np.random.set_state(state[1])
+    added = (found.node_mask > 0).cumsum(0) - 1
+    size = int(found.node_mask.sum()) // motifs
+    return MotifGraph(
+        Data(torch.ones(found.num_nodes, 1), found.edge_index, y=found.y),
+        class_names,
+        torch.where(found.node_mask > 0, added // size, -1),
+        found.edge_mask > 0,
+    )
+
+
+NODE_GRAPHS: dict[str, Callable[[], MotifGraph]] = {
+    "BA_Shapes": partial(
+        motif_graph, partial(BAGraph, 300, 5), HouseMotif, ("base", "middle", "bottom", "top")
+    ),
+    "Tree_Cycles": partial(
+        motif_graph,
+        partial(TreeGraph, depth=8, undirected=True),
+        partial(CycleMotif, 6),
+        ("tree", "cycle"),
+    ),
+}
+"""Graphs whose nodes are classified, by the name of the dataset."""

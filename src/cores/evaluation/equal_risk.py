@@ -126,7 +126,8 @@ def ordered_cuts(
     predicted, ratios = [], []
     for index in torch.arange(len(graphs)).split(EVALUATION_BATCH):
         elements = Elements.of(graphs.batch(index), removal)
-        removed = ~rule(elements, element_values(scores, graphs, index, elements))
+        values = elements.of_spared(element_values(scores, graphs, index, elements), torch.inf)
+        removed = ~rule(elements, values)
         ratios.append(elements.kept_ratio(removed).T)
         parts = (elements.subgraph(setting).batch for setting in removed)
         predicted.append(torch.stack([classifier.logits(part).argmax(-1) for part in parts], 1))

@@ -62,7 +62,7 @@ class EqualShare:
         for index in torch.arange(len(graphs)).split(EVALUATION_BATCH):
             elements = Elements.of(graphs.batch(index), self.removal)
             removed = self.removed(elements, element_values(scores, graphs, index, elements), index)
-            yield elements.subgraph(~removed if rest else removed).batch
+            yield elements.subgraph(elements.removable(~removed) if rest else removed).batch
 
     def removed(
         self, elements: Elements, values: Float[Tensor, " elements"], index: Tensor
@@ -73,6 +73,7 @@ class EqualShare:
         """
         ratio = self.ratio[index.to(self.ratio.device)]
         ties = scattered(place_within(elements.owner, len(index)))
+        values = elements.of_spared(values, torch.inf)
         return ~largest(values, elements.owner, rounded_up(ratio * elements.count), ties)
 
 

@@ -10,11 +10,11 @@ from torch_geometric.data import Batch
 
 from cores.config import Removal
 from cores.evaluation.predictions import Predictions
-from cores.graphs.batches import new_batch, with_pairs
+from cores.graphs.batches import marks, new_batch, with_pairs
 from cores.graphs.masks import largest
 from cores.graphs.segments import owners
 from cores.graphs.store import GraphStore
-from cores.graphs.subgraphs import Subgraph, remove_edges, remove_nodes
+from cores.graphs.subgraphs import Elements, Subgraph, remove_edges, remove_nodes
 from cores.models.sparse import SparseClassifier
 
 SEED = 0
@@ -85,7 +85,7 @@ def rest_of(batch: Batch, kept: Subgraph, removal: Removal) -> Batch:
     """What is left of the graphs without the kept parts; all nodes where only edges are removed."""
     if removal == "edge":
         return remove_edges(batch, ~kept.removed_edges)
-    return remove_nodes(batch, ~kept.removed_nodes)
+    return remove_nodes(batch, Elements.of(batch, "node").removable(~kept.removed_nodes))
 
 
 def _permutation_stability(
@@ -138,6 +138,7 @@ def permuted(batch: Batch, order: Int[Tensor, " nodes"]) -> Batch:
         batch=batch.batch,
         ptr=batch.ptr,
         y=batch.y,
+        **marks(batch),
         **features,
     )
 

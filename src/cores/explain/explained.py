@@ -151,6 +151,8 @@ def explained_graphs(
         elif molecule is not None:
             names = [atom.GetSymbol() for atom in molecule.GetAtoms()]
             numbers = input_indices(molecule)
+        if store.node_id is not None:
+            numbers = store.node_id[nodes].tolist()
         yield ExplainedGraph(
             position=position,
             record=record,

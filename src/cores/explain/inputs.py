@@ -26,7 +26,8 @@ def input_graphs(
 ) -> Iterator[PredictedGraphs]:
     """The graphs of an input, predicted chunk by chunk, as `cores predict` does."""
     schema = predictor.trained.schema
-    for rows in input_rows(source, run_columns(run, options), data_root, CHUNK):
+    reach = schema.encoding.reach
+    for rows in input_rows(source, run_columns(run, options), data_root, CHUNK, reach):
         check_kind(rows, schema)
         parsed = rows.parse(schema.encoding.layout)
         predictor.failed(parsed.rejected)
@@ -42,7 +43,9 @@ def held_out_graphs(
     """The test graphs of a run, predicted chunk by chunk and counted from 0."""
     trained = predictor.trained
     source, columns = read_source(run), read_columns(run)
-    dataset = load_dataset(source, data_root, columns=columns, task=trained.task)
+    dataset = load_dataset(
+        source, data_root, columns=columns, task=trained.task, reach=trained.config.network.reach
+    )
     check_data(run, dataset)
     test = trained.test
     if test is None:

@@ -25,7 +25,9 @@ def explain_test_graphs(
     trained = TrainedModel.load(out)
     config = trained.config
     trained.need_classes("a picture of test graphs")
-    dataset = load_dataset(read_source(out), data_root, columns=read_columns(out))
+    dataset = load_dataset(
+        read_source(out), data_root, columns=read_columns(out), reach=config.network.reach
+    )
     check_data(out, dataset)
     test = split_dataset(dataset, config.split, config.parts).test
     graphs = dataset.graphs.subset(test[:count])

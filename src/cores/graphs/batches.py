@@ -112,12 +112,24 @@ def copies(batch: Batch, number: int) -> Batch:
     firsts = batch.ptr[:-1] + numbers[:, None] * nodes  # [S, B]
     features = {"edge_attr": batch.edge_attr.repeat(number, 1)} if "edge_attr" in batch else {}
     return new_batch(
+        **marks(batch),
         x=batch.x.repeat(number, 1),
         edge_index=ends.flatten(1),
         batch=(batch.batch + numbers[:, None] * graphs).flatten(),
         ptr=torch.cat([firsts.flatten(), batch.ptr[-1:] * number]),
         **features,
     )
+
+
+def marks(batch: Batch) -> dict[str, Any]:
+    """What is true of a whole batch, and of every batch that is made from it.
+
+    ``rooted``: each graph is the neighbourhood of a node, whose last feature is 1, all others' 0.
+
+    >>> marks(new_batch(x=torch.ones(3, 1))), marks(new_batch(rooted=True))
+    ({}, {'rooted': True})
+    """
+    return {"rooted": True} if batch.get("rooted") else {}
 
 
 _OF_NODES, _OF_EDGES, _OF_GRAPHS = ("x", "node_truth"), ("edge_attr", "edge_truth"), ("y", "lam")
@@ -155,7 +167,7 @@ def cut(batch: Batch, size: int | Sequence[int]) -> Iterator[Batch]:
     parts = {name: values.split(counts[name], dim) for name, (values, _, dim) in whole.items()}
     for end, graphs, *chosen in zip(accumulate(sizes), sizes, *parts.values(), strict=True):
         ptr = batch.ptr[end - graphs : end + 1]
-        yield new_batch(ptr=ptr - ptr[0], **dict(zip(parts, chosen, strict=True)))
+        yield new_batch(ptr=ptr - ptr[0], **marks(batch), **dict(zip(parts, chosen, strict=True)))
 
 
 def batch_sizes(graphs: int, size: int) -> list[int]:

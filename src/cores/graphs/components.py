@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from cores.config import Removal
-from cores.graphs.subgraphs import Elements
+from cores.graphs.subgraphs import Elements, roots_of
 
 _DIGITS = 4
 """Of the scores by which pieces are ranked: of pieces that are alike, sums on a GPU differ in the
@@ -89,13 +89,16 @@ def best_pieces(
         elements: What is decided on.
         removed: What is removed already.
         scores: A piece is as good as the sum of these over its elements; of equal ones, that with
-            the smallest node comes first.
+            the smallest node comes first. The one with the node that a graph is the neighbourhood
+            of is the best.
         most: Pieces that a graph may have.
     """
     labels, inside = _pieces(elements, removed)
     piece = labels[..., _any_node(elements)]  # [S, M], the smallest node of an element's piece
     counted = scores.expand_as(piece).where(_present(elements, removed), 0.0)
     total = scores.new_zeros(labels.shape).scatter_add(-1, piece, counted)  # [S, N]
+    if elements.batch.get("rooted"):  # a piece without the root tells the classifier nothing of it
+        total = total.scatter(-1, labels[..., roots_of(elements.batch)], torch.inf)
     rank = _rank(elements, total, _roots(labels) & inside)
     return removed | (rank.gather(-1, piece) >= most)
 

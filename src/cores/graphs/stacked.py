@@ -9,7 +9,7 @@ from jaxtyping import Int
 from torch import Tensor
 from torch_geometric.data import Batch
 
-from cores.graphs.batches import Cuts, batch_sizes, new_batch
+from cores.graphs.batches import Cuts, batch_sizes, marks, new_batch
 
 SPARE = 64
 """Nodes at least that are no graph's: edges that are none lie between them, each at another."""
@@ -75,6 +75,7 @@ class StackedBatches:
 
     def __init__(self, rows: int, places: int, capacity: Capacity, like: Batch) -> None:
         self.rows, self.places, self.capacity = rows, places, capacity
+        self._marks = marks(like)
         self._room = {
             "x": capacity.nodes,
             NODE_VALUES: capacity.nodes,
@@ -163,6 +164,7 @@ class StackedBatches:
             name: ends.index_select(2, place).flatten(1) for name, ends in self._ends.items()
         }
         return new_batch(
+            **self._marks,
             batch=self._owner.index_select(1, place).flatten(),
             ptr=self._ptr,
             unpadded_nodes=self._unpadded_nodes.index_select(1, place).view(-1, 1),

@@ -44,6 +44,9 @@ class GraphStore:
     node_truth: Bool[Tensor, " nodes"] | None = None
     """Nodes of the ground-truth explanation."""
     edge_truth: Bool[Tensor, " edges"] | None = None
+    node_id: Int[Tensor, " nodes"] | None = None
+    """The number of each node in a larger graph, where these are neighbourhoods of its nodes. The
+    last column of ``x`` is 1 for the root then, the node that is classified, and 0 for others."""
     paired: bool = False
     """Whether batches come with their undirected edges; see :meth:`with_pairs`."""
     streams_to: torch.device | None = None
@@ -80,6 +83,7 @@ class GraphStore:
             edge_attr=joined("edge_attr"),
             node_truth=joined("node_truth"),
             edge_truth=joined("edge_truth"),
+            node_id=joined("node_id"),
         )
 
     def to_graphs(self) -> list[Data]:
@@ -93,6 +97,11 @@ class GraphStore:
     def device(self) -> torch.device:
         """Of batches and labels."""
         return self.y.device if self.streams_to is None else self.streams_to
+
+    @property
+    def rooted(self) -> bool:
+        """Whether each graph is the neighbourhood of a node."""
+        return self.node_id is not None
 
     @property
     def num_features(self) -> int:
@@ -189,6 +198,8 @@ class GraphStore:
             picked["node_truth"] = node_truth
         if (edge_truth := _chosen(self.edge_truth, edges)) is not None:
             picked["edge_truth"] = edge_truth
+        if self.rooted:
+            return new_batch(batch=graph_of_node, ptr=node_ptr, rooted=True, **picked)
         return new_batch(batch=graph_of_node, ptr=node_ptr, **picked)
 
     def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
@@ -234,6 +245,7 @@ class GraphStore:
             edge_attr=None if self.edge_attr is None else self.edge_attr[edges],
             node_truth=_chosen(self.node_truth, nodes),
             edge_truth=_chosen(self.edge_truth, edges),
+            node_id=_chosen(self.node_id, nodes),
         )
 
     def graph(self, index: int) -> Data:
@@ -244,6 +256,7 @@ class GraphStore:
             "edge_attr": None if self.edge_attr is None else self.edge_attr[edges],
             "node_truth": None if self.node_truth is None else self.node_truth[nodes],
             "edge_truth": None if self.edge_truth is None else self.edge_truth[edges],
+            "node_id": None if self.node_id is None else self.node_id[nodes],
         }
         return Data(
             x=self.x[nodes],
@@ -287,15 +300,17 @@ class GraphView:
         return self.index[_order(len(self), generator)]
 
 
-def _sent(values: Tensor, device: torch.device) -> Tensor:
+def _sent(values: Any, device: torch.device) -> Any:
+    if not isinstance(values, Tensor):
+        return values
     if device.type == "cuda" and not values.is_cuda:
         values = values.pin_memory()  # else the host waits for the copy
     return values.to(device, non_blocking=True)
 
 
-def _chosen(truth: Tensor | None, items: Int[Tensor, " items"]) -> Tensor | None:
-    """Of some nodes or edges; the truth may lie on another device than these."""
-    return None if truth is None else truth[items.to(truth.device)]
+def _chosen(values: Tensor | None, items: Int[Tensor, " items"]) -> Tensor | None:
+    """Of some nodes or edges; the values may lie on another device than these."""
+    return None if values is None else values[items.to(values.device)]
 
 
 def _order(number: int, generator: torch.Generator | None) -> Int[Tensor, " items"]:

@@ -54,6 +54,11 @@ def remove_edges(batch: Batch, removed: Bool[Tensor, " edges"]) -> Batch:
     return _filtered(batch, None, kept, edge_index=batch.edge_index.index_select(1, kept))
 
 
+def roots_of(batch: Batch) -> Bool[Tensor, " nodes"]:
+    """The nodes whose neighbourhoods the graphs of a batch are; their last feature says so."""
+    return batch.x[:, -1] > 0
+
+
 def node_ratio(batch: Batch, removed: Bool[Tensor, " nodes"]) -> Float[Tensor, " graphs"]:
     """Share of each graph's nodes that is kept; 1 for a graph without nodes."""
     return _kept_share(removed, batch.batch, batch.num_graphs)
@@ -100,6 +105,31 @@ class Elements:
         return means.mean() if real is None else (means * real).sum() / real.sum()
 
     @cached_property
+    def spared(self) -> Bool[Tensor, " elements"] | None:
+        """Elements that are never removed: a node whose neighbourhood a graph is; None: none.
+
+        Deviation D22: the paper removes from graphs that are classified as a whole.
+        """
+        if not self.batch.get("rooted") or self.removal == "edge":
+            return None
+        roots = roots_of(self.batch)
+        if self.removal == "node":
+            return roots
+        return torch.cat([roots, roots.new_zeros(self.batch.pair_index.size(1))])
+
+    def removable(
+        self, removed: Bool[Tensor, "*samples elements"]
+    ) -> Bool[Tensor, "*samples elements"]:
+        """What was asked to be removed, without what is never removed."""
+        return removed if self.spared is None else removed & ~self.spared
+
+    def of_spared(
+        self, values: Float[Tensor, "*some elements"], value: float
+    ) -> Float[Tensor, "*some elements"]:
+        """The values of elements, with another one for those that are never removed."""
+        return values if self.spared is None else values.masked_fill(self.spared, value)
+
+    @cached_property
     def count(self) -> Int[Tensor, " graphs"]:
         """Elements of each graph."""
         return self.sum(torch.ones_like(self.owner))
@@ -134,6 +164,7 @@ class Elements:
         The node of a graph with the smallest logit is kept whatever its probability, or its edge
         where only edges are removed; elements with the same logit share their fate.
         """
+        logits = self.of_spared(logits, -torch.inf)
         count = logits.size(0) if self.removal == "edge" else self.batch.x.size(0)
         none = logits.new_full((self.batch.num_graphs,), torch.inf)
         least = none.scatter_reduce(0, self.owner[:count], logits[:count], "amin")

@@ -9,7 +9,7 @@ from cores.config.models import NO_MESSAGES
 from cores.data.dataset import Dims
 from cores.models.encoder import Encoder
 from cores.models.head import HEADS, Head
-from cores.models.network import GraphModel, pooled
+from cores.models.network import GraphModel, of_roots, pooled
 
 
 class Classifier(GraphModel):
@@ -25,12 +25,16 @@ class Classifier(GraphModel):
         super().__init__(dims)
         self.encoder = Encoder(dims, config, conv)
         self.pooling = config.pooling
-        width = len(config.pooling) * config.hidden_dim
-        self.head: Head = HEADS[dims.task](width, dims)
+        self.rooted = dims.rooted
+        """Whether graphs are neighbourhoods of nodes: the readout is the node's embedding then."""
+        readouts = 1 if dims.rooted else len(config.pooling)
+        self.head: Head = HEADS[dims.task](readouts * config.hidden_dim, dims)
 
     def logits(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
         """Class logits; a graph that lost all its nodes gets the bias alone."""
         h = self.embed(self.encoder, batch)  # [N, H]
+        if self.rooted:
+            return self.head(of_roots(h, batch))  # [B, K]
         return self.head(pooled(h, batch.batch, batch.num_graphs, self.pooling))  # [B, K]
 
     def outputs(self, logits: Float[Tensor, "graphs classes"]) -> Float[Tensor, "graphs classes"]:

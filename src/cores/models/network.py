@@ -11,7 +11,7 @@ from torch_geometric.data import Batch
 
 from cores.data.dataset import Dims
 from cores.graphs.batches import as_batch
-from cores.graphs.subgraphs import Subgraph
+from cores.graphs.subgraphs import Subgraph, roots_of
 from cores.models.scaler import FeatureScaler
 
 
@@ -129,6 +129,12 @@ def pooled(
     """The readouts over each graph's nodes, concatenated; zeros for a graph without nodes."""
     total = h.new_zeros(num_graphs, h.size(1)).index_add(0, owner, h)  # once for all readouts
     return torch.cat([READOUTS[name](total, owner) for name in pooling], dim=-1)
+
+
+def of_roots(h: Float[Tensor, "nodes hidden"], batch: Batch) -> Float[Tensor, "graphs hidden"]:
+    """The embedding of the node whose neighbourhood a graph is; zeros for a graph without it."""
+    marked = h * roots_of(batch)[:, None]
+    return h.new_zeros(batch.num_graphs, h.size(1)).index_add(0, batch.batch, marked)
 
 
 def _mean(total: Tensor, owner: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """A classifier that sees only the subgraph its policy chose."""
 
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import dataclass
 
 import torch
@@ -9,6 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from cores.data.dataset import Dims
+from cores.graphs.batches import marks
 from cores.graphs.shares import of_elements
 from cores.graphs.subgraphs import Elements, Subgraph
 from cores.models.classifier import Classifier
@@ -53,19 +54,26 @@ class SparseClassifier(GraphModel):
 
         Or a sample, in which a graph that lost everything is restored.
         """
-        elements = Elements.of(batch, self.policy.removal)
+        elements = self._elements(batch)
         logits = of_elements(self.policy, elements)  # [M]
         probability = self.policy.probabilities(logits)  # [M]
         if sample:
-            removed, _ = elements.restored(probability > torch.rand_like(probability))
+            drawn = elements.removable(probability > torch.rand_like(probability))
+            removed, _ = elements.restored(drawn)
             removed = self.policy.connected(elements, removed, 1 - probability)
         else:
             removed = self.policy.mode(elements, logits)
-        return Choice(elements, removed, 1 - probability, elements.subgraph(removed))
+        keep = elements.of_spared(1 - probability, 1.0)
+        return Choice(elements, removed, keep, elements.subgraph(removed))
+
+    def _elements(self, batch: Batch) -> Elements:
+        if self.classifier.rooted and not marks(batch):  # whoever gave tensors did not say so
+            batch = copy(batch).update({"rooted": True})
+        return Elements.of(batch, self.policy.removal)
 
     def logits(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
         """Class logits from the mode's subgraphs."""
-        elements = Elements.of(batch, self.policy.removal)
+        elements = self._elements(batch)
         removed = self.policy.mode(elements, self.policy(elements.batch))
         return self.classifier.logits(elements.subgraph(removed).batch)
 

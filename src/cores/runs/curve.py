@@ -102,7 +102,13 @@ def dial_curve(
     lams = settings_of(trained, points)
     if score is not None or per_class is not None:
         trained.need_classes("a choice of `score` or `per_class`")
-    data = load_dataset(read_source(run), data_root, columns=read_columns(run), task=trained.task)
+    data = load_dataset(
+        read_source(run),
+        data_root,
+        columns=read_columns(run),
+        task=trained.task,
+        reach=config.network.reach,
+    )
     check_data(run, data)
     held_out = held_out_part(trained, data)
     check_held_out(run, held_out, data)

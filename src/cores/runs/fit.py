@@ -19,6 +19,7 @@ from cores.evaluation.explanations import ground_truth_metrics
 from cores.evaluation.predictions import Predictions, predict, predict_full
 from cores.graphs.masks import RECIPE
 from cores.graphs.store import GraphStore
+from cores.models.baselines.control import RandomSubgraph
 from cores.models.build import build_classifier, build_critic, build_model
 from cores.models.classifier import BlindClassifier, Classifier
 from cores.models.encoder import NodeNorm
@@ -36,6 +37,9 @@ from cores.training.learner import Learner
 from cores.training.state import RandomState
 from cores.training.stopping import EarlyStopping
 from cores.training.supervised import Report, fit_head, fit_scaler, no_report
+
+READ_ROOTS = Classifier, SparseClassifier, RandomSubgraph
+"""Models that classify a node from its neighbourhood, and never remove it."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,11 @@ class PreparedData:
             raise UserError(
                 f"no graph of {dataset.name} has an edge to remove; remove nodes instead "
                 '(model="cores-node")'
+            )
+        if dataset.graphs.rooted and not issubclass(config.spec.network_class(), READ_ROOTS):
+            raise UserError(
+                f"{config.model} classifies whole graphs, {dataset.name} has nodes to classify; "
+                "take gnn, mlp, cores-node, cores-edge, cores-both or random"
             )
         _check_task(dataset, config)
         split = split_dataset(dataset, config.split, config.parts, selection)

@@ -88,7 +88,13 @@ def train_folds(
     if (out / CONFIG).exists():
         raise UserError(f"{out} holds a run of its own; choose another `out`")
     if dataset is None:
-        dataset = load_dataset(config.dataset, data_root, columns=columns, task=config.task)
+        dataset = load_dataset(
+            config.dataset,
+            data_root,
+            columns=columns,
+            task=config.task,
+            reach=config.network.reach,
+        )
     need_classes(dataset, "`folds`")
     for fold in configs:  # what is wrong with one fold is told before the first is trained
         split_dataset(dataset, fold.split, fold.parts)

@@ -8,6 +8,7 @@ from typing import Literal
 
 import torch
 
+from cores.config import Reach
 from cores.data.catalogue import DATASETS, REGISTERED, canonical_name
 from cores.data.dataset import Dataset, unusable_graphs
 from cores.data.datasets import load_dataset
@@ -16,10 +17,11 @@ from cores.data.folders import data_folder, dataset_path
 from cores.data.inputs.columns import ColumnNames
 from cores.data.inputs.labelled import OnError, class_numbers, parsed_rows, with_targets
 from cores.data.inputs.molecules import MoleculeRows
-from cores.data.inputs.sources import CHUNK, Rows, read_rows
-from cores.data.inputs.stored import dataset_graphs, stored_rows
+from cores.data.inputs.sources import CHUNK, Rows, read_rows, saved_by_pyg
+from cores.data.inputs.stored import StoredRows, raw_graphs, saved_graphs, stored_rows
 from cores.data.lists import plain_labels
 from cores.data.molecules import VERSION
+from cores.data.nodes import NodeGraph, labels_nodes, node_labels
 from cores.data.raw import Parsed, Rejected
 from cores.data.targets import as_targets
 from cores.errors import UserError
@@ -31,24 +33,48 @@ OnUnknown = Literal["error", "ignore"]
 
 
 def input_rows(
-    source: str, columns: ColumnNames, data_root: Path | None = None, size: int = CHUNK
+    source: str,
+    columns: ColumnNames,
+    data_root: Path | None = None,
+    size: int = CHUNK,
+    reach: Reach | None = None,
 ) -> Iterator[Rows]:
-    """The rows of a path or of a known dataset, in chunks."""
+    """The rows of a path or of a known dataset, in chunks.
+
+    With a reach, a row is the neighbourhood of a node: the file holds one graph.
+    """
     name = canonical_name(source)
-    if name in REGISTERED or (name in DATASETS and DATASETS[name].source == "code"):
-        dataset = load_dataset(name, data_root)
-        return stored_rows(dataset_graphs(dataset), plain_labels(dataset), size)
+    if name in REGISTERED or (name in DATASETS and DATASETS[name].is_made):
+        dataset = load_dataset(name, data_root, reach=reach)
+        return stored_rows(raw_graphs(dataset.graphs), plain_labels(dataset), size)
     path = Path(name)
+    if reach is not None and name not in DATASETS:
+        return node_rows(path, reach, size)
     if name in DATASETS:
         path = dataset_path(DATASETS[name], data_folder(data_root))
     return read_rows(path, columns, size)
+
+
+def node_rows(path: Path, reach: Reach, size: int) -> Iterator[Rows]:
+    """The neighbourhoods of all nodes of the graph in a file, in chunks."""
+    if not path.exists():
+        raise UserError(f"{path} does not exist")
+    saved = saved_by_pyg(path)
+    if saved is None:
+        raise UserError(f"the model classifies nodes; give one graph in a .pt file, not {path}")
+    graphs = saved_graphs(saved)
+    if len(graphs) != 1:
+        raise UserError(f"the model classifies the nodes of one graph, {path} holds {len(graphs)}")
+    graph = NodeGraph(graphs[0])
+    labels = node_labels(graph) if labels_nodes(graphs[0]) else ()
+    return graph.rows(labels, reach, size)
 
 
 def model_rows(
     source: str, schema: DataSchema, columns: ColumnNames, data_root: Path | None = None
 ) -> Iterator[Rows]:
     """The rows of an input, which must be of the kind that a model was trained on."""
-    for rows in input_rows(source, columns, data_root):
+    for rows in input_rows(source, columns, data_root, reach=schema.encoding.reach):
         check_kind(rows, schema)
         yield rows
 
@@ -59,6 +85,11 @@ def check_kind(rows: Rows, schema: DataSchema) -> None:
     found = "molecules" if isinstance(rows, MoleculeRows) else "graphs"
     if found != encoding.kind:
         raise UserError(f"the model was trained on {encoding.kind}, these are {found}")
+    nodes = isinstance(rows, StoredRows) and rows.graphs.node_ids is not None
+    if nodes != (encoding.reach is not None):
+        kinds = ("nodes of one graph", "whole graphs")
+        mine, theirs = kinds if encoding.reach is not None else reversed(kinds)
+        raise UserError(f"the model classifies {mine}, these are {theirs}")
     if found == "molecules" and encoding.version != VERSION:
         raise UserError(
             f"the model reads version {encoding.version} of the columns of molecules, this program "
@@ -113,7 +144,9 @@ def labelled_graphs(
 ) -> Dataset:
     """The graphs of an input with a model's columns and its own numbers of the classes."""
     name = canonical_name(source)
-    named = load_dataset(name, data_root) if name in (*DATASETS, *REGISTERED) else None
+    named, reach = None, schema.encoding.reach
+    if name in (*DATASETS, *REGISTERED) or (reach is not None and saved_by_pyg(Path(name))):
+        named = load_dataset(name, data_root, reach=reach)  # of a graph, the nodes of its masks
     if named is not None and named.feature_names == schema.feature_names:
         # Read as it is: it may know its ground truth.
         graphs, labels, unusable = named.graphs, plain_labels(named), None

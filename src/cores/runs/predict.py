@@ -51,7 +51,8 @@ def predict_records(
 ) -> Iterator[tuple[list[Record], tuple[str, ...]]]:
     """The records of an input, chunk by chunk, and the fields of each."""
     predictor = Predictor(run, options, device)
-    for rows in input_rows(source, run_columns(run, options), data_root, CHUNK):
+    columns, reach = run_columns(run, options), predictor.trained.schema.encoding.reach
+    for rows in input_rows(source, columns, data_root, CHUNK, reach):
         yield predictor.records(rows), predictor.fields
 
 
@@ -82,7 +83,8 @@ def predict_file(
         check_job(pieces, _job(run, source, options, kind))
         job = partial(_predict_piece, run.absolute(), options, device, pieces.absolute(), kind)
         try:
-            chunks = enumerate(input_rows(source, run_columns(run, options), data_root, CHUNK))
+            columns, reach = run_columns(run, options), predictor.trained.schema.encoding.reach
+            chunks = enumerate(input_rows(source, columns, data_root, CHUNK, reach))
             with shared_gpu(device, workers):
                 _predict_pieces(pieces, chunks, job, workers, advance)
             summary = pieces_summary(pieces)

@@ -156,18 +156,24 @@ def _kept_records(graphs: GraphStore, predictions: Predictions, parts: bool) -> 
 
 
 def kept_nodes(graphs: GraphStore, predictions: Predictions) -> list[list[int]]:
-    """Numbers of every graph's kept nodes."""
+    """Numbers of every graph's kept nodes; of a neighbourhood, those in the larger graph."""
     ptr = graphs.node_ptr.numpy()
     kept = np.flatnonzero(~predictions.removed_nodes.numpy())
     owner = np.searchsorted(ptr, kept, side="right") - 1
-    return _split(kept - ptr[owner], owner, len(graphs))
+    if graphs.node_id is None:
+        return _split(kept - ptr[owner], owner, len(graphs))
+    numbers = graphs.node_id.numpy()[kept]
+    return _split(numbers[np.lexsort((numbers, owner))], owner, len(graphs))
 
 
 def kept_edges(graphs: GraphStore, predictions: Predictions) -> list[list[list[int]]]:
     """Every graph's kept edges by their ends, each undirected edge once, the smaller end first."""
     kept = np.flatnonzero(~predictions.removed_edges.numpy())
     owner = np.searchsorted(graphs.edge_ptr.numpy(), kept, side="right") - 1
-    ends = np.sort(graphs.edge_index.numpy()[:, kept], axis=0)
+    ends = graphs.edge_index.numpy()[:, kept]
+    if graphs.node_id is not None:
+        ends = graphs.node_id.numpy()[ends + graphs.node_ptr.numpy()[owner]]
+    ends = np.sort(ends, axis=0)
     width = int(ends.max(initial=0)) + 1
     names = np.unique((owner * width + ends[0]) * width + ends[1])  # sorted by graph and ends
     pairs = np.stack([names // width % width, names % width], axis=1)

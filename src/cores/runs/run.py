@@ -81,7 +81,13 @@ def train_run(
         return _metrics(out)
     chosen_device = choose_device(device)
     if dataset is None:
-        dataset = load_dataset(config.dataset, data_root, columns=columns, task=config.task)
+        dataset = load_dataset(
+            config.dataset,
+            data_root,
+            columns=columns,
+            task=config.task,
+            reach=config.network.reach,
+        )
     if config.spec.removes is not None:
         judges.judge_parts(dataset, config)  # the judge divides the graphs in its own way
         if judges.is_kept(dataset, config, chosen_device):
@@ -178,7 +184,11 @@ def evaluate_run(
     compared = [other.at(lam) for other in compared]
     if dataset is None:
         data = load_dataset(
-            read_source(out), data_root, columns=read_columns(out), task=trained.task
+            read_source(out),
+            data_root,
+            columns=read_columns(out),
+            task=trained.task,
+            reach=config.network.reach,
         )
         check_data(out, data)
     else:
@@ -189,7 +199,13 @@ def evaluate_run(
     own = data.fingerprint == trained.schema.fingerprint  # then only its test part was held out
     if own:
         if dataset is not None:  # the parts may come from a column that is not named this time
-            data = load_dataset(dataset, data_root, columns=read_columns(out), task=trained.task)
+            data = load_dataset(
+                dataset,
+                data_root,
+                columns=read_columns(out),
+                task=trained.task,
+                reach=config.network.reach,
+            )
         held_out = held_out_part(trained, data)
         if not all(torch.equal(held_out_part(other, data), held_out) for other in compared):
             raise UserError("`other` names a run with another test part; compare runs of one split")

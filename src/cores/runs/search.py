@@ -84,7 +84,9 @@ def search(
     """
     # What is wrong with these would be wrong in every trial.
     choose_device(device)
-    found = load_dataset(base.dataset, data_root, columns=columns, task=base.task)
+    found = load_dataset(
+        base.dataset, data_root, columns=columns, task=base.task, reach=base.network.reach
+    )
     need_classes(found, "`cores search`")
     study = _study(base, folder)
     _take_up(study, folder)
@@ -150,7 +152,9 @@ def selection_score(run: Path, reward: RewardConfig, data_root: Path | None = No
     """
     trained = TrainedModel.load(run)
     config = trained.config
-    dataset = load_dataset(config.dataset, data_root, columns=read_columns(run))
+    dataset = load_dataset(
+        config.dataset, data_root, columns=read_columns(run), reach=config.network.reach
+    )
     data = PreparedData.of(dataset, config, choose_device("cpu"))
     balanced = training_settings(config, data).balanced
     graphs = data.part("selection")

@@ -75,7 +75,10 @@ class Series:
             changes: Settings of single models, by model.
         """
         chosen = choose_device(self.device)
-        data = load_dataset(canonical_name(self.dataset), self.data_root, columns=self.columns)
+        reach = self.config(models[0], {}).network.reach
+        data = load_dataset(
+            canonical_name(self.dataset), self.data_root, columns=self.columns, reach=reach
+        )
         need_classes(data, "a comparison of what models keep")
         own = changes or {}
         configs = [

@@ -80,7 +80,8 @@ class DataSchema:
     def dims(self) -> Dims:
         """What a network must know of the graphs."""
         classes, edges = len(self.class_names), len(self.edge_feature_names)
-        return Dims(len(self.feature_names), classes, edges, self.task)
+        rooted = self.encoding.reach is not None
+        return Dims(len(self.feature_names), classes, edges, self.task, rooted=rooted)
 
 
 @dataclass(frozen=True)
@@ -330,7 +331,10 @@ def _check_schema(schema: DataSchema) -> None:
         and (are_labels(labels) if schema.task == "classification" else not labels)
     ):
         raise ValueError("there is not a label for every class")
-    counts = encoding.version, encoding.node_numbers, encoding.edge_numbers
+    counts = (
+        *(encoding.version, encoding.node_numbers, encoding.edge_numbers),
+        *(encoding.hops, encoding.fan_out),
+    )
     if encoding.kind not in ("graphs", "molecules") or any(
         type(count) is not int or count < 0 for count in counts
     ):

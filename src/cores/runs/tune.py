@@ -108,7 +108,9 @@ def _measured(
     report: Report,
 ) -> dict[str, Any]:
     """The metrics of a run's test graphs at the new setting."""
-    data = load_dataset(read_source(out), data_root, columns=read_columns(out))
+    data = load_dataset(
+        read_source(out), data_root, columns=read_columns(out), reach=tuned.config.network.reach
+    )
     check_data(out, data)
     held_out = held_out_part(tuned, data)
     check_held_out(out, held_out, data)

@@ -76,7 +76,7 @@ def random_masks(elements: Elements) -> Bool[Tensor, " elements"]:
     graphs, device = elements.batch.num_graphs, elements.owner.device
     kept = torch.rand(graphs, device=device)
     chance = torch.rand(len(elements.owner), device=device)
-    alone, _ = elements.restored(chance > kept[elements.owner])
+    alone, _ = elements.restored(elements.removable(chance > kept[elements.owner]))
     smooth = (torch.arange(graphs, device=device) % 2 == 0)[elements.owner]
     return torch.where(smooth, smooth_masks(elements, kept), alone)
 

@@ -9,7 +9,7 @@ from cores.data.features import tu_graphs
 from cores.data.inputs.columns import ColumnNames
 from cores.data.inputs.json_lines import json_rows
 from cores.data.inputs.molecules import needs_pyarrow, parquet_rows, sdf_rows, smi_rows, table_rows
-from cores.data.inputs.stored import dataset_graphs, saved_graphs, stored_rows
+from cores.data.inputs.stored import raw_graphs, saved_graphs, stored_rows
 from cores.data.lists import from_graphs, plain_labels
 from cores.data.raw import Layout, Parsed, RawGraphs
 from cores.data.tu import read_tu
@@ -124,15 +124,16 @@ def _stored(path: Path) -> tuple[RawGraphs, Sequence[Any]]:
     """The graphs and labels of a file that is read at once."""
     if path.suffix.lower() == ".npz":
         arrays = from_npz(path.name, path, labelled=False)
-        return dataset_graphs(arrays), arrays.graphs.y.tolist() if arrays.class_names else ()
+        return raw_graphs(arrays.graphs), arrays.graphs.y.tolist() if arrays.class_names else ()
     if (saved := saved_by_pyg(path)) is not None:
         graphs = saved_graphs(saved)
         labelled = all(graph.get("y") is not None for graph in graphs)
         labels = plain_labels(graphs) if labelled else []
         if any(isinstance(label, float) for label in labels):  # targets, or of another model
-            return dataset_graphs(from_graphs(graphs, [0] * len(graphs), finite=False)), labels
+            unlabelled = from_graphs(graphs, [0] * len(graphs), finite=False)
+            return raw_graphs(unlabelled.graphs), labels
         dataset = from_graphs(graphs, None if labelled else [0] * len(graphs), finite=False)
-        return dataset_graphs(dataset), plain_labels(dataset) if labelled else ()
+        return raw_graphs(dataset.graphs), plain_labels(dataset) if labelled else ()
     records = read_tu(path, labelled=False)
     return tu_graphs(records), records.graph_labels.tolist()
 

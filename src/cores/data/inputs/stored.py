@@ -14,10 +14,10 @@ from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.separate import separate
 from torch_geometric.data.storage import EdgeStorage, GlobalStorage, NodeStorage
 
-from cores.data.dataset import Dataset
 from cores.data.raw import Layout, Parsed, RawGraphs
 from cores.errors import UserError
 from cores.files.limits import Allowance, check_regular
+from cores.graphs.store import GraphStore
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,22 +67,23 @@ def _part(graphs: RawGraphs, first: int, last: int) -> RawGraphs:
         edge_numbers=graphs.edge_numbers[edges],
         node_values=graphs.node_values[nodes],
         edge_values=graphs.edge_values[edges],
+        node_ids=None if graphs.node_ids is None else graphs.node_ids[nodes],
     )
 
 
-def dataset_graphs(dataset: Dataset) -> RawGraphs:
-    """The columns of a dataset as plain numbers."""
-    store = dataset.graphs
+def raw_graphs(store: GraphStore) -> RawGraphs:
+    """The columns of graphs as plain numbers; that which marks roots is made anew."""
     nodes, edges = len(store.x), store.edge_index.size(1)
     no_features = np.empty((edges, 0), dtype=np.float32)
     return RawGraphs(
         node_ptr=store.node_ptr.numpy(),
         edge_ptr=store.edge_ptr.numpy(),
         edge_index=store.edge_index.numpy(),
-        node_numbers=store.x.numpy(),
+        node_numbers=(store.x[:, :-1] if store.rooted else store.x).numpy(),
         edge_numbers=no_features if store.edge_attr is None else store.edge_attr.numpy(),
         node_values=_empty(nodes),
         edge_values=_empty(edges),
+        node_ids=None if store.node_id is None else store.node_id.numpy(),
     )
 
 

@@ -1,0 +1,54 @@
+"""Are the motifs found that decide the class of a node? Runs on BA_Shapes and Tree_Cycles.
+
+    cores train --dataset Tree_Cycles --model cores-edge --out runs/cycles
+    python benchmarks/node_motifs.py runs/cycles … [--part selection] [--lams 0.5,0.9]
+
+Prints a line per run and setting of its dial: the accuracy on the nodes of a part, from what is
+kept and from full neighbourhoods; the share of edges that is kept; the ROC-AUC of the keep
+probabilities of the edges, and of the nodes, against the motif of the node in question, over nodes
+that have one; and how well the kept edges are those of the motif (IoU). Settings are compared on
+the selection part; the test part is for figures that are reported.
+"""
+
+import argparse
+from pathlib import Path
+
+from cores.data.datasets import load_dataset
+from cores.data.splits import split_dataset
+from cores.runs.device import tuned_cpu
+from cores.runs.fit import measure
+from cores.runs.folder import read_source
+from cores.runs.table import Table
+from cores.runs.trained import TrainedModel
+
+METRICS = ("accuracy", "full_accuracy", "edge_ratio", "edge_auc", "node_auc", "edge_iou")
+
+
+def measured(run: Path, part: str, lam: float | None) -> list[str]:
+    """The cells of a run; None takes the setting that was chosen when it was trained."""
+    trained = TrainedModel.load(run).at(lam)
+    config = trained.config
+    data = load_dataset(read_source(run), reach=config.network.reach)
+    split = split_dataset(data, config.split, config.parts)
+    found = measure(trained, data.graphs.subset(getattr(split, part)), config.alpha)
+    cells = [found.get(name) for name in METRICS]
+    setting = "–" if trained.lam is None else f"{trained.lam:g}"
+    names = [config.dataset, config.model, str(config.split), setting]
+    return [*names, *("–" if cell is None else f"{cell:.3f}" for cell in cells)]
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN")
+    parser.add_argument("--part", choices=["selection", "test"], default="test")
+    parser.add_argument("--lams", default=None, help="settings of the dial; default: the run's")
+    options = parser.parse_args()
+    lams = [None] if options.lams is None else [float(lam) for lam in options.lams.split(",")]
+    with tuned_cpu():
+        lines = [measured(run, options.part, lam) for run in options.runs for lam in lams]
+    print(Table(["dataset", "model", "split", "lam", *METRICS], lines).markdown())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,216 @@
+"""One graph whose nodes are classified, each from its neighbourhood, as a dataset or as rows."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+from torch_geometric.data import Data
+
+from cores.config import Reach
+from cores.config.run import AskedTask
+from cores.data.dataset import Dataset, numbered
+from cores.data.encoding import ROOT, Encoding
+from cores.data.inputs.stored import StoredRows, raw_graphs
+from cores.data.lists import continuous_columns, given_labels, numbered_classes, read_graphs
+from cores.errors import UserError
+from cores.files.limits import MEMORY, told_size
+from cores.graphs.neighbourhoods import CHUNK, LargeGraph, Neighbourhoods
+from cores.graphs.store import GraphStore
+
+MASKS = {"train_mask": "train", "val_mask": "val", "test_mask": "test"}
+"""Attributes of a graph that divide its nodes, and the part that each is."""
+
+
+def labels_nodes(graph: Any) -> bool:
+    """Whether a graph has a label per node, and not one for itself."""
+    if not isinstance(graph, Data) or not isinstance(graph.get("y"), Tensor):
+        return False
+    nodes = graph.num_nodes
+    return graph.y.numel() == nodes and (nodes or 0) > 1
+
+
+@dataclass(frozen=True)
+class MotifTruth:
+    """The ground truth where what decides a node's class is the motif that it belongs to."""
+
+    motif_of_node: Int[Tensor, " nodes"]
+    """-1 for a node of none."""
+    in_motif: Bool[Tensor, " edges"]
+    """Whether an edge lies within a motif."""
+
+    def of(self, found: Neighbourhoods, source: Int[Tensor, " edges"]) -> dict[str, Tensor]:
+        """The nodes and edges of each root's own motif; ``source`` is of the found edges."""
+        own = self.motif_of_node[found.node[found.node_ptr[:-1]]]  # [B]
+        node_motif = own.repeat_interleave(found.node_ptr.diff())
+        edge_motif = own.repeat_interleave(found.edge_ptr.diff())
+        same = self.motif_of_node[source] == edge_motif
+        return {
+            "node_truth": (self.motif_of_node[found.node] == node_motif) & (node_motif >= 0),
+            "edge_truth": self.in_motif[found.edge] & same & (edge_motif >= 0),
+        }
+
+
+class NodeGraph:
+    """A graph whose nodes are classified.
+
+    Args:
+        data: Node features ``x``, ``edge_index`` and, maybe, ``edge_attr``.
+        truth: What decides the classes, where that is known.
+    """
+
+    def __init__(self, data: Any, truth: MotifTruth | None = None) -> None:
+        if not isinstance(data, Data):
+            raise UserError(
+                f"nodes are classified in one PyG Data, got a {type(data).__name__}; the model "
+                "was fitted on nodes"
+            )
+        (self.record,) = read_graphs([data], finite=False)
+        self.truth = truth
+        self.large = LargeGraph(self.record.edge_index, len(self.record.x))
+
+    def __len__(self) -> int:
+        return len(self.record.x)
+
+    def check_finite(self) -> None:
+        """Refuse features that are NaN or infinite."""
+        for name, what in (("x", "node"), ("edge_attr", "edge")):
+            values = self.record.get(name)
+            strange = None if values is None else ~values.isfinite().all(dim=1)
+            if strange is not None and bool(strange.any()):
+                at = int(strange.nonzero()[0])
+                raise UserError(f"{what} {at} has NaN or infinite features; clean it")
+
+    @property
+    def num_edge_features(self) -> int:
+        """Columns of the edge features."""
+        return 0 if self.record.get("edge_attr") is None else self.record.edge_attr.size(1)
+
+    def store(self, found: Neighbourhoods, y: Int[Tensor, " roots"]) -> GraphStore:
+        """Neighbourhoods with their features; the last column of a node says if it is the root."""
+        edge_attr, columns = self.record.get("edge_attr"), self.record.x.size(1) + 1
+        size = 4 * len(found.node) * columns
+        told = f"{len(found.node)} nodes with {columns} columns need {told_size(size)}"
+        MEMORY.check(
+            size, f"the neighbourhoods, lower network.fan_out to make them smaller: {told}"
+        )
+        source = self.record.edge_index[0][found.edge]
+        truth = {} if self.truth is None else self.truth.of(found, source)
+        return GraphStore(
+            x=torch.cat([self.record.x[found.node], found.is_root[:, None].float()], dim=1),
+            edge_index=found.edge_index,
+            y=y,
+            node_ptr=found.node_ptr,
+            edge_ptr=found.edge_ptr,
+            edge_attr=None if edge_attr is None else edge_attr[found.edge],
+            node_truth=truth.get("node_truth"),
+            edge_truth=truth.get("edge_truth"),
+            node_id=found.node,
+        )
+
+    def neighbourhoods(self, roots: Int[Tensor, " roots"], reach: Reach) -> GraphStore:
+        """Those of some nodes; all of class 0."""
+        return self.store(self.large.neighbourhoods(roots, reach), torch.zeros_like(roots))
+
+    def rows(self, labels: Sequence[Any], reach: Reach, size: int = CHUNK) -> Iterator[StoredRows]:
+        """The neighbourhoods of all nodes in chunks; ``labels`` may be empty."""
+        for roots, found in self.large.in_chunks(torch.arange(len(self)), reach, size):
+            first = int(roots[0])
+            known = labels[first : first + len(roots)] if labels else [None] * len(roots)
+            yield StoredRows(first, raw_graphs(self.store(found, torch.zeros_like(roots))), known)
+
+
+def from_nodes(
+    data: Any,
+    y: Any = None,
+    *,
+    reach: Reach | None = None,
+    name: str = "nodes",
+    class_names: Sequence[str] | None = None,
+    truth: MotifTruth | None = None,
+    task: AskedTask = "auto",
+) -> Dataset:
+    """A dataset of the neighbourhoods of a graph's labelled nodes.
+
+    Args:
+        data: A PyG ``Data``. Where it has ``train_mask`` and ``test_mask`` (and ``val_mask``), they
+            divide the nodes; a node outside of all of them, or without a label, is context only.
+        y: A label per node; if not given, the graph's own ``y``. None, or a negative number, is
+            none.
+        reach: What belongs to a neighbourhood.
+        name: Of the dataset.
+        class_names: Of the classes, where their numbers say little.
+        truth: What decides the classes, where that is known.
+        task: Nodes have classes; ``"regression"`` is refused.
+    """
+    if task == "regression":
+        raise UserError(f'{name}: nodes are classified; leave task="regression" out')
+    reach = reach or Reach()
+    graph = NodeGraph(data, truth)
+    given = node_labels(graph, y)
+    parts = given_parts(data, len(graph))
+    graph.check_finite()
+    chosen = [
+        node for node, label in enumerate(given) if label is not None and (not parts or parts[node])
+    ]
+    if not chosen:
+        where = " that a mask chooses" if parts else ""
+        raise UserError(f"{name}: no node{where} has a label; set y")
+    labels, classes = numbered_classes([given[node] for node in chosen], "node")
+    found = graph.large.neighbourhoods(torch.tensor(chosen), reach)
+    store = graph.store(found, torch.tensor(classes))
+    features = graph.record.x.size(1)
+    return Dataset(
+        name,
+        store,
+        class_names=tuple(class_names or map(str, labels)),
+        feature_names=(*numbered(features), ROOT),
+        edge_feature_names=numbered(graph.num_edge_features),
+        continuous=continuous_columns(graph.record.x),
+        labels=labels if class_names is None else tuple(class_names),
+        ids=tuple(map(str, chosen)),
+        given_parts=tuple(parts[node] for node in chosen) if parts else (),
+        encoding=Encoding.of_columns(features, graph.num_edge_features, reach),
+    )
+
+
+def node_labels(graph: NodeGraph, y: Any = None) -> list[Any]:
+    """The label of every node as a plain Python value, None where it has none."""
+    own = graph.record.get("y") if y is None else y
+    if own is None:
+        raise UserError("the nodes have no labels; set y, a whole number per node")
+    if isinstance(own, Tensor) and own.is_floating_point():
+        raise UserError("y holds floats; classes are whole numbers (y.long() turns 1.0 into 1)")
+    given = given_labels(own)
+    if len(given) != len(graph):
+        raise UserError(f"`y` has {len(given)} labels for {len(graph)} nodes")
+    return [None if _is_none(label) else label for label in given]
+
+
+def _is_none(label: Any) -> bool:
+    return label is None or (isinstance(label, int) and not isinstance(label, bool) and label < 0)
+
+
+def given_parts(data: Data, nodes: int) -> list[str]:
+    """The part that masks put each node into, "" for none; empty without masks."""
+    masks = {part: data[name] for name, part in MASKS.items() if data.get(name) is not None}
+    if not masks:
+        return []
+    parts = [""] * nodes
+    for part, mask in masks.items():
+        if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != (nodes,):
+            kind = f"{mask.dtype} of shape {tuple(mask.shape)}" if isinstance(mask, Tensor) else ""
+            raise UserError(
+                f"{part}_mask must hold a truth value for each of {nodes} nodes, got "
+                f"{kind or type(mask).__name__}"
+            )
+        for node in mask.nonzero().flatten().tolist():
+            if parts[node]:
+                raise UserError(f"node {node} is in {parts[node]}_mask and in {part}_mask")
+            parts[node] = part
+    for part in ("train", "test"):
+        if part not in parts:
+            raise UserError(f"{part}_mask is missing or chooses no node; set it, or set no mask")
+    return parts
