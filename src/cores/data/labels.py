@@ -104,7 +104,9 @@ def _column(values: Sequence[Any], name: str) -> tuple[Pair, list[float]]:
     plain = _plain_values(known, name)
     pair = _pair(sorted({*plain}), name)
     numbers = iter(plain)
-    return pair, [math.nan if is_missing(value) else pair.index(next(numbers)) for value in values]
+    return pair, [
+        math.nan if is_missing(value) else float(pair.index(next(numbers))) for value in values
+    ]
 
 
 def _pair(distinct: list[Any], name: str) -> Pair:
