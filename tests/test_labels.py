@@ -22,6 +22,7 @@ from cores.models.classifier import Classifier
 from cores.models.head import ClassHead, LabelHead
 from cores.models.stack import stackable
 from cores.tasks import CLASSIFICATION, MULTILABEL, TASKS, selection_score
+from cores.training.step import Step
 
 NAN = math.nan
 DIMS = Dims(num_features=1, num_classes=3, task="multilabel")
@@ -116,6 +117,20 @@ def test_what_a_part_loses_is_the_mean_of_what_two_classes_lose() -> None:
     each = [two.lost(classes(full[:, at]), classes(part[:, at])) for at in range(3)]
     assert head.lost(full, part) == pytest.approx(torch.stack(each).mean(dim=0), abs=1e-6)
     assert torch.equal(head.predicted(full), (full > 0).float())
+
+
+def test_shares_of_a_batch_count_by_their_known_labels() -> None:
+    model, batch = classifier(), batch_of([[1.0, 0.0, NAN], [NAN, NAN, NAN], [0.0, NAN, 1.0]])
+    step = Step(model, torch.optim.SGD(model.parameters(), lr=0.1))
+    parts = [batch_of([[1.0, 0.0, NAN], [NAN, NAN, NAN]]), batch_of([[0.0, NAN, 1.0]])]
+    weights = [float(step._weight(part.y)) for part in parts]
+    assert weights == [2.0, 2.0]
+    logits = model.logits(batch).split([2, 1])
+    losses = [
+        model.head.loss(*pair, None) for pair in zip(logits, (p.y for p in parts), strict=True)
+    ]
+    whole = (weights[0] * losses[0] + weights[1] * losses[1]) / sum(weights)
+    assert float(model.loss(batch).detach()) == pytest.approx(float(whole.detach()))
 
 
 def test_a_teacher_teaches_no_label_that_is_not_known() -> None:
