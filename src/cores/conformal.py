@@ -66,6 +66,15 @@ def raps_scores(
     return aps_scores(probs) + penalty * (ranks - free_rank).clamp(min=0)
 
 
+def value_probs(probs: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape 2"]:
+    """Probabilities of both values of a label, from that of the second: those of two classes.
+
+    >>> value_probs(torch.tensor([0.25]))
+    tensor([[0.7500, 0.2500]])
+    """
+    return torch.stack([1 - probs, probs], dim=-1)
+
+
 def conformal_quantile(scores: Float[Tensor, " graphs"], alpha: float) -> Float[Tensor, ""]:
     """q-hat: the k-th smallest calibration score, k = ceil((n + 1)(1 - alpha)); +inf when k > n.
 

@@ -18,9 +18,11 @@ from cores.config.models import MODELS
 from cores.config.names import with_current_names
 from cores.config.presets import own_data_settings
 from cores.config.run import AskedTask
+from cores.config.spec import TaskName
 from cores.data.dataset import Dataset, checked, numbered
 from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ColumnNames
+from cores.data.inputs.labelled import label_numbers
 from cores.data.lists import (
     are_smiles,
     from_graphs,
@@ -33,9 +35,9 @@ from cores.data.nodes import NodeGraph, from_nodes, given_parts, node_labels
 from cores.data.raw import Parsed
 from cores.data.targets import as_targets, target_problem
 from cores.errors import UserError
-from cores.evaluation.metrics import r2
+from cores.evaluation.metrics import label_accuracy, r2
 from cores.evaluation.predictions import Predictions, predict
-from cores.explain.explanation import Explanation, explanations
+from cores.explain.explanation import Explanation, explanations, labels_in_sets
 from cores.files import locked, make_folder, write_json
 from cores.graphs.store import GraphStore
 from cores.models.classifier import Classifier
@@ -108,11 +110,14 @@ class Cores:
             ``tune``; where the calibration graphs are too few, ``fit`` warns and the dial stands
             where it stands without this argument: where it seemed best in training, without a
             promise.
-        task: ``"classification"``, ``"regression"`` for numbers, or ``"auto"``, which takes more
-            than 20 different labels that are not whole for numbers.
+        task: ``"classification"``, ``"regression"`` for numbers, ``"multilabel"`` for several
+            labels per graph, or ``"auto"``, which takes more than 20 different labels that are not
+            whole for numbers.
 
     Attributes:
-        classes_: The labels, as they were given; numbers have none.
+        classes_: The labels, as they were given; numbers have none. Where graphs have several
+            labels, a list with the two values of each.
+        label_names_: What each of several labels is called.
         metrics_: What was measured on the test part that ``fit`` sets aside, and what that says, in
             sentences (``"verdicts"``).
         network_: The trained PyTorch module; it takes PyG graphs with unscaled features.
@@ -165,7 +170,8 @@ class Cores:
             graphs: PyG ``Data``, networkx graphs, SMILES strings, a dataset, or a path. A single
                 ``Data`` is one graph whose nodes are classified; its ``train_mask``, ``val_mask``
                 and ``test_mask`` divide them where they are there.
-            y: A label per graph, or per node; if not given, each graph's own.
+            y: A label per graph, or per node; if not given, each graph's own. For several labels a
+                row of values per graph, NaN or None where one is not known.
             validation: Labelled graphs, or graphs and their labels, by which weights are selected.
         """
         if isinstance(graphs, str | Path):
@@ -242,7 +248,7 @@ class Cores:
         return self._take(tuned)
 
     def predict(self, graphs: Graphs, lam: Setting | None = None) -> NDArray[Any]:
-        """The predicted label of every graph, or the number.
+        """The predicted label of every graph, or the number; of several labels, [graphs, labels].
 
         Args:
             graphs: The graphs to predict.
@@ -251,12 +257,17 @@ class Cores:
         """
         if self._trained.task == "regression":
             return _predictions(self._trained.at(lam), graphs)[1].probs[:, 0].numpy()
-        chosen = self.predict_proba(graphs, lam).argmax(axis=1)
-        return self.classes_[chosen]
+        probs = self.predict_proba(graphs, lam)
+        if self._trained.task == "multilabel":
+            return _values((probs > 0.5).astype(int), self._labels)
+        return self.classes_[probs.argmax(axis=1)]
 
     def predict_proba(self, graphs: Graphs, lam: Setting | None = None) -> NDArray[np.float32]:
-        """Probability of every class, in the order of ``classes_``; [graphs, classes]."""
-        self._trained.need_classes("predict_proba")
+        """Probability of every class, in the order of ``classes_``; [graphs, classes].
+
+        Where graphs have several labels, that each has the second of its values; [graphs, labels].
+        """
+        self._trained.need_sets("predict_proba")
         return _predictions(self._trained.at(lam), graphs)[1].probs.numpy()
 
     def predict_set(
@@ -270,7 +281,8 @@ class Cores:
         """A set of labels per graph that misses the true one at most a share ``alpha`` of the time.
 
         The promise holds on average over draws of calibration and new graphs. A set may be empty,
-        or hold every label where there were too few calibration graphs for ``alpha``.
+        or hold every label where there were too few calibration graphs for ``alpha``. Where graphs
+        have several labels, each has a set of its values, and the promise holds for each label.
 
         Args:
             graphs: The graphs to predict.
@@ -280,11 +292,13 @@ class Cores:
             lam: Setting of a model with a dial; the promise holds at every one.
         """
         trained = self._trained.at(lam)
-        trained.need_classes("predict_set (numbers have predict_interval)")
+        trained.need_sets("predict_set (numbers have predict_interval)")
         _, predictions = _predictions(trained, graphs)
         sets = _sets(trained, predictions, alpha, score, per_class)
         if sets is None:
             raise UserError(_UNCALIBRATED)
+        if trained.task == "multilabel":
+            return [labels_in_sets(self._labels, held) for held in sets]
         return [
             [label for label, inside in zip(self._labels, row, strict=True) if inside]
             for row in sets.tolist()
@@ -327,7 +341,8 @@ class Cores:
     def score(self, graphs: Graphs, y: Labels = None, lam: Setting | None = None) -> float:
         """Accuracy on labelled graphs; where numbers are predicted, R2.
 
-        Of a graph whose nodes are classified, those of its ``test_mask`` count, where it has one.
+        Of several labels, the share of the known values that is predicted. Of a graph whose nodes
+        are classified, those of its ``test_mask`` count, where it has one.
         """
         if _is_node_graph(graphs) and self._trained.schema.encoding.reach is not None:
             return self._score_nodes(graphs, y, lam)
@@ -336,6 +351,12 @@ class Cores:
         elif not isinstance(graphs, Dataset):
             graphs = listed(graphs)  # they are read twice
         labels = plain_labels(graphs) if y is None else given_labels(y)
+        if self._trained.task == "multilabel":
+            names = self._trained.schema.class_names
+            probs = torch.from_numpy(self.predict_proba(graphs, lam))
+            if len(labels) != len(probs):
+                raise UserError(f"`y` has {len(labels)} rows for {len(probs)} graphs")
+            return label_accuracy(probs, label_numbers(labels, names, self._labels, "`y`"))
         predicted = self.predict(graphs, lam).tolist()
         if len(labels) != len(predicted):
             raise UserError(f"`y` has {len(labels)} labels for {len(predicted)} graphs")
@@ -451,11 +472,11 @@ class Cores:
         """What scikit-learn must know of this estimator; only scikit-learn asks."""
         from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags
 
-        numbers = self._predicts_numbers
+        numbers, several = self._predicts("regression"), self._predicts("multilabel")
         return Tags(
             estimator_type="regressor" if numbers else "classifier",
-            target_tags=TargetTags(required=False),
-            classifier_tags=None if numbers else ClassifierTags(),
+            target_tags=TargetTags(required=False, multi_output=several),
+            classifier_tags=None if numbers else ClassifierTags(multi_label=several),
             regressor_tags=RegressorTags() if numbers else None,
             input_tags=InputTags(two_d_array=False),
         )
@@ -496,8 +517,12 @@ class Cores:
     def _take(self, trained: TrainedModel) -> "Cores":
         self._fitted = trained
         self.network_ = trained.model
+        self.classes_: Any
         if trained.task == "classification":
             self.classes_ = np.array(trained.schema.labels)
+        if trained.task == "multilabel":
+            self.classes_ = [np.array(pair) for pair in trained.schema.labels]
+            self.label_names_ = trained.schema.class_names
         self.n_features_in_ = trained.schema.dims.num_features
         return self
 
@@ -514,10 +539,9 @@ class Cores:
             raise UserError(f"`task` is one of {known}, got {self.task!r}")
         return cast(AskedTask, self.task)
 
-    @property
-    def _predicts_numbers(self) -> bool:
+    def _predicts(self, task: TaskName) -> bool:
         fitted = getattr(self, "_fitted", None)
-        return self.task == "regression" if fitted is None else fitted.task == "regression"
+        return (self.task if fitted is None else fitted.task) == task
 
     @property
     def _labels(self) -> tuple[Any, ...]:
@@ -547,6 +571,15 @@ def _sets(
         return None
     sets = trained.config.sets.changed(score, per_class)
     return trained.calibration.sets(predictions.probs, alpha, sets)
+
+
+def _values(chosen: NDArray[np.int64], pairs: tuple[Any, ...]) -> NDArray[Any]:
+    """The predicted values of several labels; of one kind, or objects where they differ in that."""
+    kinds = {type(value) for pair in pairs for value in pair}
+    columns = [np.array(pair)[chosen[:, at]] for at, pair in enumerate(pairs)]
+    if len(kinds) > 1:
+        columns = [column.astype(object) for column in columns]
+    return np.stack(columns, axis=1)
 
 
 def _python_number(value: Any) -> Any:

@@ -21,20 +21,24 @@ from cores.conformal import (
     predicted_and_below,
     prediction_sets,
     residual_scores,
+    value_probs,
 )
 from cores.evaluation import metrics as measures
 from cores.evaluation.intervals import ValueCalibration, coverage_and_width
+from cores.evaluation.label_sets import LabelCalibration, label_coverage_and_size
 from cores.evaluation.predictions import true_scores
 from cores.evaluation.sets import Calibration, coverage_and_size
 from cores.reward import conformal_reward, interval_reward, performance_reward
 
 Outputs = Float[Tensor, "graphs outputs"]
-"""Probabilities of classes, or predicted numbers."""
-Labels = Num[Tensor, " graphs"]
-"""Numbers of classes, or targets."""
+"""Probabilities of classes or labels, or predicted numbers."""
+Labels = Num[Tensor, "graphs *labels"]
+"""Numbers of classes, or targets; of several labels 0 or 1, NaN where one is not known."""
 PerGraph = Float[Tensor, " graphs"]
 Measured = dict[str, Any]
-AnyCalibration = Calibration | ValueCalibration
+Metric = float | list[float | None] | None
+"""One number, or one of every label."""
+AnyCalibration = Calibration | ValueCalibration | LabelCalibration
 
 
 @dataclass(frozen=True)
@@ -53,8 +57,8 @@ class Task:
     """A row of the table."""
 
     name: TaskName
-    conformal_scores: Callable[[Outputs, Labels, RewardConfig], PerGraph]
-    """Of the truth; the reward's q-hat is their quantile."""
+    conformal_scores: Callable[[Outputs, Labels, RewardConfig], Float[Tensor, " scores"]]
+    """Of the truth, one of every graph or known label; the reward's q-hat is their quantile."""
     reward: Callable[..., PerGraph]
     """Eq. (7), of outputs, labels, sparsity, q-hat, lambda and the settings; None for q-hat: the
     prediction alone is the set."""
@@ -64,13 +68,13 @@ class Task:
     """Of outputs, in one number; whether classes are balanced."""
     least_good: Callable[[float, float], float]
     """The goodness that is left of a first one when so much is lost, as ``max_loss`` counts it."""
-    quality: Mapping[str, Callable[[Outputs, Labels], float | None]]
+    quality: Mapping[str, Callable[[Outputs, Labels], Metric]]
     """Metrics of predictions, by name."""
     compared: Callable[[Outputs, Outputs, Labels], Measured]
     """Metrics that also need the predictions from full graphs, which come second."""
     judged: Mapping[str, Callable[[Outputs, Labels], float]]
     """Metrics of the judge, by name."""
-    calibration: type[Calibration] | type[ValueCalibration]
+    calibration: type[Calibration] | type[ValueCalibration] | type[LabelCalibration]
     """What gives a user sets of labels, or intervals."""
     set_metrics: Callable[[AnyCalibration, Outputs, Labels, float, SetsConfig], Measured]
     """How good those are; None each without a calibration part."""
@@ -239,7 +243,95 @@ REGRESSION = Task(
     calibration=ValueCalibration,
     set_metrics=_value_set_metrics,
 )
-TASKS: dict[TaskName, Task] = {row.name: row for row in (CLASSIFICATION, REGRESSION)}
+
+
+def _label_scores(probs: Outputs, labels: Labels, config: RewardConfig) -> Float[Tensor, " scores"]:
+    """Of the known labels of all graphs together: some have too few for a quantile of their own."""
+    known = ~labels.isnan()
+    return _class_scores(value_probs(probs[known]), labels[known].long(), config)
+
+
+def _label_reward(
+    probs: Outputs,
+    labels: Labels,
+    sparsity: PerGraph,
+    q_hat: Float[Tensor, ""] | None,
+    lam: float | PerGraph,
+    config: RewardConfig,
+) -> PerGraph:
+    """Deviation D24: the mean of Eq. (7) over the known labels, each with two classes.
+
+    A graph of which no label is known has none.
+    """
+    known, number = ~labels.isnan(), labels.size(1)
+    values = labels.nan_to_num().long().flatten()  # [B * L]
+    weights = lam.repeat_interleave(number) if isinstance(lam, Tensor) else lam
+    sparse = sparsity.repeat_interleave(number)
+    pairs = value_probs(probs.flatten())  # [B * L, 2]
+    rewards = _class_reward(pairs, values, sparse, q_hat, weights, config).view_as(labels)
+    return (rewards * known).sum(dim=-1) / known.sum(dim=-1).clamp(min=1)
+
+
+CHANCE = 0.5
+"""The ROC-AUC of guessing; also of graphs that leave it undefined, where epochs are compared."""
+
+
+def _label_goodness(probs: Outputs, labels: Labels, balanced: bool = False) -> float:
+    found = measures.mean_label_roc_auc(probs, labels)
+    return CHANCE if found is None else found
+
+
+def _label_selection(probs: Outputs, labels: Labels, balanced: bool) -> Selection:
+    known = ~labels.isnan()
+    of_truth = value_probs(probs[known]).gather(-1, labels[known].long()[:, None])
+    loss = -float(of_truth.clamp_min(1e-12).log().mean()) if len(of_truth) else 0.0
+    ranked = _label_goodness(probs, labels)
+    return Selection({"selection_roc_auc": ranked, "selection_loss": loss}, (ranked, -loss), {})
+
+
+def _label_compared(probs: Outputs, full: Outputs, labels: Labels) -> Measured:
+    return {
+        "full_roc_auc": measures.mean_label_roc_auc(full, labels),
+        "full_accuracy": measures.label_accuracy(full, labels),
+    }
+
+
+def _label_set_metrics(
+    calibration: Any, probs: Outputs, labels: Labels, alpha: float, config: SetsConfig
+) -> Measured:
+    if not len(calibration):
+        return {"coverage": None, "set_size": None, "label_coverage": None}
+    covered, size = label_coverage_and_size(calibration.sets(probs, alpha, config), labels)
+    known = [share for share in covered if share is not None]
+    mean = sum(known) / len(known) if known else None
+    return {"coverage": mean, "set_size": size, "label_coverage": covered}
+
+
+MULTILABEL = Task(
+    name="multilabel",
+    conformal_scores=_label_scores,
+    reward=_label_reward,
+    selection=_label_selection,
+    goodness=_label_goodness,
+    least_good=lambda full, lost: full - lost,
+    quality={
+        "roc_auc": measures.mean_label_roc_auc,
+        "average_precision": measures.mean_label_average_precision,
+        "accuracy": measures.label_accuracy,
+        "balanced_accuracy": measures.label_balanced_accuracy,
+        "majority_rate": lambda probs, labels: measures.label_majority_rate(labels),
+        "label_roc_auc": measures.label_roc_auc,
+    },
+    compared=_label_compared,
+    judged={
+        "roc_auc": _label_goodness,
+        "accuracy": measures.label_accuracy,
+        "balanced_accuracy": measures.label_balanced_accuracy,
+    },
+    calibration=LabelCalibration,
+    set_metrics=_label_set_metrics,
+)
+TASKS: dict[TaskName, Task] = {row.name: row for row in (CLASSIFICATION, REGRESSION, MULTILABEL)}
 """Every task by name."""
 
 
@@ -251,4 +343,6 @@ def selection_score(found: Mapping[str, float]) -> float:
     """
     if "selection_mae" in found:
         return -found["selection_mae"]
+    if "selection_roc_auc" in found:
+        return found["selection_roc_auc"]
     return found.get("selection_balanced_accuracy", found["selection_accuracy"])

@@ -108,14 +108,15 @@ def test_ratios_are_shares_per_graph_and_1_where_there_is_nothing() -> None:
     assert edge_ratio(lonely, torch.zeros(0, dtype=torch.bool)).tolist() == [1.0]
 
 
+@pytest.mark.parametrize("dims", [Dims(1, 2), Dims(1, 3, task="multilabel")])
 @given(st.integers(0, 1000), st.lists(st.booleans(), min_size=8, max_size=8))
 @settings(max_examples=25, deadline=None)
 def test_the_classifier_ignores_everything_outside_the_subgraph(
-    seed: int, removed: list[bool]
+    dims: Dims, seed: int, removed: list[bool]
 ) -> None:
     """With the mask held fixed, features and edges of removed nodes never reach the output."""
     torch.manual_seed(seed)
-    classifier = Classifier(Dims(1, 2), NetworkConfig(hidden_dim=8, num_layers=2), "gin").eval()
+    classifier = Classifier(dims, NetworkConfig(hidden_dim=8, num_layers=2), "gin").eval()
     mask = torch.tensor(removed)
     batch, changed = two_graphs(), two_graphs()
     changed.x = torch.where(mask[:, None], torch.randn(8, 1), changed.x)

@@ -72,7 +72,7 @@ def add_columns(parser: CommandParser, *, split: bool = False, hidden: bool = Fa
     group = parser.add_argument_group("files of molecules and graphs")
     options = {
         "smiles": "Column of the SMILES (default: found by name).",
-        "label": "Column or property of the labels (default: by name).",
+        "label": "Column of the labels, or a,b,c (default: by name).",
         "id": "Column of the identifiers (default: found by name).",
     }
     if split:

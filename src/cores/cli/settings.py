@@ -48,7 +48,7 @@ FLAGS = {
 BRIEF = {
     "dataset": "Name (`cores datasets`), or a csv, tsv, parquet, sdf, jsonl, npz, pt or TU file",
     "preset": "Our settings, or published ones",
-    "task": "Classes, or numbers",
+    "task": "One class, a number, or labels",
     "split": "Number of the split, from 1",
     "seed": "Random seed",
     "alpha": "Error rate of the prediction sets",

@@ -15,7 +15,7 @@ from cores.config.policy import ClassifierDataConfig, PhasesConfig, PPOConfig, R
 from cores.config.spec import ModelSpec, Removal
 
 Preset = Literal["default", "paper", "authors"]
-AskedTask = Literal["auto", "classification", "regression"]
+AskedTask = Literal["auto", "classification", "regression", "multilabel"]
 
 POLICY_GROUPS = ("classifier_data", "phases", "reward", "ppo")
 """Groups of settings that models with a policy use."""
@@ -38,8 +38,9 @@ class RunConfig:
     """default: one setting for all datasets; paper: the published one per dataset and conv, in
     Algorithm 1; authors: the published one in the schedule of the authors' program."""
     task: AskedTask = "auto"
-    """What is predicted of a graph: one of several classes, or a number (regression); auto: a
-    number where the labels are more than 20 different numbers that are not whole."""
+    """What is predicted of a graph: one of several classes, a number (regression), or several
+    labels of two values each (multilabel); auto: a number where the labels are more than 20
+    different numbers that are not whole, several labels where several columns are named."""
     split: int = 1
     """Number of the split, 1 or more; decides who may look at which graphs."""
     seed: int = 0

@@ -6,8 +6,8 @@ from importlib import import_module
 from typing import Any, Literal
 
 Removal = Literal["node", "edge", "both"]
-TaskName = Literal["classification", "regression"]
-"""What is predicted of a graph: a class, or a number."""
+TaskName = Literal["classification", "regression", "multilabel"]
+"""What is predicted of a graph: a class, a number, or several labels that are true or not."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ class Dims:
     num_features: int
     """Columns of the node features."""
     num_classes: int
-    """0 where numbers are predicted."""
+    """Of labels, where graphs have several; 0 where numbers are predicted."""
     num_edge_features: int = 0
     task: TaskName = "classification"
     rooted: bool = False
@@ -36,8 +36,8 @@ class Dims:
 
     @property
     def num_outputs(self) -> int:
-        """Numbers that a network predicts of a graph: one per class, or the one."""
-        return self.num_classes if self.task == "classification" else 1
+        """Numbers that a network predicts of a graph: one per class or label, or the one."""
+        return 1 if self.task == "regression" else self.num_classes
 
 
 def are_labels(values: Sequence[Any]) -> bool:
@@ -75,7 +75,8 @@ class Dataset:
     name: str
     graphs: GraphStore
     class_names: tuple[str, ...]
-    """The labels as text, by class; none where they are numbers to predict."""
+    """The labels as text, by class; none where they are numbers to predict. Where graphs have
+    several labels, what each is called."""
     feature_names: tuple[str, ...]
     """What each column of the node features is; a model reads only data with the same columns."""
     edge_feature_names: tuple[str, ...] = ()
@@ -84,7 +85,8 @@ class Dataset:
     clipped: tuple[int, ...] = ()
     """Columns that it clips to their 0.1 % and 99.9 % quantiles first."""
     labels: tuple[Any, ...] = ()
-    """The labels as they were given, by class; the class names if not given."""
+    """The labels as they were given, by class; the class names if not given. Of several labels, the
+    two values of each."""
     ids: tuple[str, ...] = ()
     """What the file calls each graph; empty where it has no names for them."""
     smiles: tuple[str, ...] = ()
@@ -114,6 +116,10 @@ class Dataset:
     @property
     def told_labels(self) -> str:
         """What kind of labels there are, in words."""
+        if self.task == "multilabel":
+            missing = float(self.graphs.y.isnan().double().mean())
+            told = f"{self.num_classes} label{'s' * (self.num_classes != 1)}"
+            return f"{told} each ({100 * missing:.0f} % of the values missing)" if missing else told
         return "numbers" if self.task == "regression" else f"{self.num_classes} classes"
 
     def __len__(self) -> int:
@@ -166,7 +172,7 @@ class Dataset:
     def strata(self) -> Int[Tensor, " graphs"]:
         """Groups of graphs that every part must have in proportion: the classes, if there are."""
         y = self.graphs.y
-        return y if self.task == "classification" else torch.zeros_like(y, dtype=torch.int64)
+        return y if self.task == "classification" else y.new_zeros(len(y), dtype=torch.int64)
 
     @property
     def stratum_names(self) -> tuple[str, ...]:
@@ -235,8 +241,9 @@ def unusable_graphs(graphs: GraphStore) -> dict[int, str]:
 def checked(dataset: Dataset) -> Dataset:
     """Refuse what no model can be trained on."""
     graphs = dataset.graphs
-    if dataset.task == "regression":
-        _check_targets(dataset)
+    if dataset.task != "classification":
+        _check_count(dataset)
+        (_check_targets if dataset.task == "regression" else _check_labels)(dataset)
     elif graphs.y.min() != 0 or graphs.y.max() != dataset.num_classes - 1:
         raise UserError(f"{dataset.name}: the classes must be numbered 0, 1, ... without a gap")
     owner = owners(graphs.num_edges)
@@ -255,19 +262,42 @@ def checked(dataset: Dataset) -> Dataset:
 def need_classes(dataset: Dataset, what: str) -> None:
     """Refuse what is made for classes alone."""
     if dataset.task != "classification":
-        raise UserError(f"{what} is for classes, and {dataset.name} has numbers to predict")
+        raise UserError(f"{what} is for classes, and {dataset.name} has {PREDICTED[dataset.task]}")
 
 
-FEWEST_TARGETS = 10
-"""With fewer graphs, a part would be empty."""
+PREDICTED: dict[TaskName, str] = {
+    "classification": "classes",
+    "regression": "numbers to predict",
+    "multilabel": "several labels per graph",
+}
+"""What a dataset has, by its task, in messages."""
+FEWEST_GRAPHS = 10
+"""Where they are not divided by class: with fewer, a part would be empty."""
+
+
+def _check_count(dataset: Dataset) -> None:
+    if len(dataset) < FEWEST_GRAPHS:
+        needs = "a regression" if dataset.task == "regression" else "a multilabel task"
+        raise UserError(
+            f"{dataset.name} has {len(dataset)} graphs; {needs} needs at least {FEWEST_GRAPHS}"
+        )
+
+
+def _check_labels(dataset: Dataset) -> None:
+    """Refuse labels of which there is nothing to learn."""
+    for name, values, column in zip(
+        dataset.class_names, dataset.labels, dataset.graphs.y.T, strict=True
+    ):
+        found = column[~column.isnan()].unique().long().tolist()
+        if len(found) < 2:
+            told = f"is always {values[found[0]]}" if found else "is never known"
+            raise UserError(
+                f"{dataset.name}: the label {name} {told}; there is nothing to learn, leave it out"
+            )
 
 
 def _check_targets(dataset: Dataset) -> None:
     y = dataset.graphs.y
-    if len(y) < FEWEST_TARGETS:
-        raise UserError(
-            f"{dataset.name} has {len(y)} graphs; a regression needs at least {FEWEST_TARGETS}"
-        )
     if bool((y == y[0]).all()):
         raise UserError(
             f"{dataset.name}: every graph has the label {float(y[0]):g}; there is nothing to learn"

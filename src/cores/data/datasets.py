@@ -48,8 +48,9 @@ def load_dataset(
             names where not given.
         on_error: What to do with rows of a file that are no graphs: ``"skip"`` counts them in the
             dataset's ``unusable``, ``"fail"`` raises at the first.
-        task: What is to be predicted, ``"classification"`` or ``"regression"``; by default numbers
-            where the labels are more than 20 different ones that are not whole.
+        task: What is to be predicted, ``"classification"``, ``"regression"`` or ``"multilabel"``;
+            by default numbers where the labels are more than 20 different ones that are not whole,
+            and several labels where several columns are named.
         reach: Of the neighbourhoods, where the nodes of one graph are classified.
 
     >>> load_dataset("motifs").class_names
@@ -63,8 +64,8 @@ def load_dataset(
         return checked(replace(from_graphs(found, task=task), name=name))
     if name in DATASETS:
         spec = DATASETS[name]
-        if task == "regression":
-            raise UserError(f'{name} has classes; leave task="regression" out')
+        if task in ("regression", "multilabel"):
+            raise UserError(f'{name} has classes; leave task="{task}" out')
         if spec.source == "nodes":
             return checked(_nodes(spec, reach))
         return checked(READERS[spec.source](spec, data_folder(data_root)))
@@ -112,7 +113,7 @@ def _from_path(
         raise UserError(f"dataset path {path} does not exist")
     if not path.is_dir():
         check_regular(path)
-    if path.suffix.lower() == ".npz" and task != "regression":
+    if path.suffix.lower() == ".npz" and task not in ("regression", "multilabel"):
         found = _usable(from_npz(str(path), path), on_error)
         return replace(found, continuous=continuous_columns(found.graphs.x))
     if (saved := saved_by_pyg(path)) is not None:
@@ -124,8 +125,9 @@ def _from_path(
         return replace(found, continuous=continuous_columns(found.graphs.x))
     if holds_rows(path):
         return read_dataset(path, columns, on_error, task)
-    if task == "regression":
-        raise UserError(f"{path} has classes; targets are in tables, JSON lines and PyG's files")
+    if task in ("regression", "multilabel"):
+        what = "targets" if task == "regression" else "several labels"
+        raise UserError(f"{path} has classes; {what} are in tables, JSON lines and PyG's files")
     records = read_tu(path)
     # Unknown attributes are measurements more often than not: put them on one scale.
     attributes = tuple(range(records.attributes.shape[1]))

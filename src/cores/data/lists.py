@@ -14,6 +14,7 @@ from torch_geometric.data import Batch, Data
 from cores.config.run import AskedTask
 from cores.data.dataset import Dataset, are_labels, numbered
 from cores.data.encoding import Encoding, encode
+from cores.data.labels import binary_labels, given_values
 from cores.data.molecules import (
     ATOM_COLUMNS,
     BOND_COLUMNS,
@@ -39,7 +40,8 @@ def from_graphs(
         graphs: PyG ``Data``, networkx graphs, SMILES strings, or a dataset. A graph without node
             features gets a constant one. Of a networkx graph, the node attribute ``x`` holds the
             features and the edge attribute ``edge_attr`` those of the edges.
-        y: A label per graph, whole numbers or text, or any numbers for a regression; if not given,
+        y: A label per graph, whole numbers or text, or any numbers for a regression; a row of
+            labels per graph where there are several (a matrix, or a table of pandas). If not given,
             each graph's own ``y`` (of a networkx graph, ``graph["y"]`` or ``graph["label"]``).
         finite: Whether to refuse features that are NaN or infinite.
         task: What is to be predicted; found by the labels if not said.
@@ -76,8 +78,11 @@ def from_graphs(
 
 
 def _known_labels(given: Sequence[Any], asked: AskedTask) -> dict[str, Any]:
-    """The labels of graphs as a dataset has them: numbers of classes, or targets."""
+    """The labels of graphs as a dataset has them: numbers of classes, targets, or several."""
     task = found_task(given, asked)
+    if task == "multilabel":
+        names, pairs, y = binary_labels(given)
+        return {"y": y, "class_names": names, "labels": pairs, "task": task}
     if task == "regression":
         for number, label in enumerate(given):
             if (problem := target_problem(label)) is not None:
@@ -306,6 +311,8 @@ def _rows(values: list[Any], number: int, kind: str) -> Tensor | None:
 def plain_labels(graphs: Iterable[Any]) -> list[Any]:
     """Every graph's own label, as a plain Python value."""
     if isinstance(graphs, Dataset):
+        if graphs.task == "multilabel":
+            return given_values(graphs.graphs.y, graphs.class_names, graphs.labels)
         known = graphs.graphs.y.tolist()
         return known if graphs.task == "regression" else [graphs.labels[each] for each in known]
     labels = []
@@ -320,6 +327,8 @@ def plain_labels(graphs: Iterable[Any]) -> list[Any]:
 
 def given_labels(y: Any) -> list[Any]:
     """Labels that were given beside the graphs, as plain Python values."""
+    if hasattr(y, "columns") and hasattr(y, "to_dict"):  # a table of pandas: several labels
+        return list(y.to_dict("records"))
     if isinstance(y, str | bytes) or not isinstance(y, Iterable):
         raise UserError(f"`y` must be a list of labels, one per graph, got {y!r}")
     return [_plain(label) for label in y]
@@ -345,9 +354,10 @@ def numbered_classes(
                 'text (y.long() turns 1.0 into 1), and any number is for task="regression"'
             )
         if not isinstance(label, int | str):
+            several = '; several are for task="multilabel"' if what == "graph" else ""
             raise UserError(
                 f"{what} {number} has the label {label!r}; a {what} has one label, a whole number "
-                "or text"
+                f"or text{several}"
             )
     for number, label in enumerate(given):
         if isinstance(label, str) != isinstance(given[0], str):

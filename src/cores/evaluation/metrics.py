@@ -163,3 +163,70 @@ def r2(values: Float[Tensor, "graphs 1"], targets: Float[Tensor, " graphs"]) -> 
 def mean_error_of_constant(targets: Float[Tensor, " graphs"]) -> float:
     """MAE of always predicting the median of the targets themselves: what no constant beats."""
     return float((targets.double() - targets.double().median()).abs().mean())
+
+
+Probabilities = Float[Tensor, "graphs labels"]
+"""That each of several labels is 1."""
+Values = Float[Tensor, "graphs labels"]
+"""0 or 1, NaN where it is not known."""
+
+
+def label_roc_auc(probs: Probabilities, labels: Values) -> list[float | None]:
+    """ROC-AUC of every label, by the graphs of which it is known.
+
+    >>> probs = torch.tensor([[0.2, 0.5], [0.7, 0.5], [0.4, 0.5]])
+    >>> label_roc_auc(probs, torch.tensor([[0.0, 1.0], [1.0, 1.0], [torch.nan, 1.0]]))
+    [1.0, None]
+    """
+    return _by_label(_binary_roc_auc, probs, labels)
+
+
+def mean_label_roc_auc(probs: Probabilities, labels: Values) -> float | None:
+    """Their mean, over the labels that have both values."""
+    return _mean_known(label_roc_auc(probs, labels))
+
+
+def mean_label_average_precision(probs: Probabilities, labels: Values) -> float | None:
+    """Mean average precision of the labels that have both values."""
+    return _mean_known(_by_label(_binary_average_precision, probs, labels))
+
+
+def label_accuracy(probs: Probabilities, labels: Values) -> float:
+    """Share of the known values of all labels that are predicted; 0 where none is known."""
+    known = ~labels.isnan()
+    right = ((probs > 0.5) == (labels == 1)) & known
+    return int(right.sum()) / max(1, int(known.sum()))
+
+
+def label_balanced_accuracy(probs: Probabilities, labels: Values) -> float:
+    """Mean over labels and their values of the share recognised; 0 where none is known."""
+    right = (probs > 0.5) == (labels == 1)  # [B, L]
+    values = torch.stack([labels == 0, labels == 1])  # [2, B, L]
+    counts = values.sum(dim=1).double()  # [2, L]
+    recognised = (values & right).sum(dim=1) / counts.clamp(min=1)
+    there = counts > 0
+    of_label = (recognised * there).sum(dim=0) / there.sum(dim=0).clamp(min=1)  # [L]
+    known = there.any(dim=0)
+    return float((of_label * known).sum() / known.sum().clamp(min=1))
+
+
+def label_majority_rate(labels: Values) -> float:
+    """Accuracy of always predicting the more frequent value of every label."""
+    counts = torch.stack([(labels == value).sum(dim=0) for value in (0, 1)])  # [2, L]
+    return int(counts.amax(dim=0).sum()) / max(1, int(counts.sum()))
+
+
+def _by_label(
+    binary: Callable[[Tensor, Tensor], float], probs: Probabilities, labels: Values
+) -> list[float | None]:
+    found: list[float | None] = []
+    for scores, column in zip(probs.T, labels.T, strict=True):
+        known = ~column.isnan()
+        truth = column[known] == 1
+        found.append(None if _one_class(truth.long()) else binary(scores[known], truth))
+    return found
+
+
+def _mean_known(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None

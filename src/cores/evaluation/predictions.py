@@ -83,7 +83,7 @@ class Predictions:
     """Of all graphs of a store, laid end to end like the store itself."""
 
     probs: Float[Tensor, "graphs classes"]
-    """Of classes; in a regression, the predicted number in the one column."""
+    """Of classes, or of labels; in a regression, the predicted number in the one column."""
     node_ratio: Float[Tensor, " graphs"]
     edge_ratio: Float[Tensor, " graphs"]
     removed_nodes: Bool[Tensor, " nodes"]

@@ -18,6 +18,7 @@ MOST_POINTS = 400
 PANELS = (
     ("Accuracy and kept share", ("selection_accuracy", "selection_ratio")),
     ("Mean error", ("selection_mae",)),
+    ("Mean ROC-AUC", ("selection_roc_auc",)),
     ("Loss", ("loss",)),
     ("Reward", ("reward",)),
 )

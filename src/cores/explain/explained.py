@@ -1,7 +1,7 @@
 """One graph with what the model kept of it, as a report, a picture or a record shows it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, compress
 from typing import Any
@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cores.data.inputs.labelled import label_text
+from cores.data.inputs.labelled import label_numbers, label_text
+from cores.data.labels import given_values
 from cores.data.molecules import input_indices
 from cores.explain.atoms import AtomMap, elements_of, molecule_of
 from cores.runs.predictor import PredictedGraphs
@@ -21,8 +22,8 @@ MOST_NUMBERS = 3
 """Numbers of a node that are told."""
 
 
-NUMBERS = "a number"
-"""The one group of graphs for which numbers are predicted."""
+NUMBERS, SEVERAL = "a number", "several labels"
+"""The one group of graphs for which numbers, or several labels, are predicted."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class ExplainedGraph:
     """Nodes that truly decide the class; None where that is not known."""
     molecule: Any
     """Of rdkit; None for other graphs."""
+    values: dict[str, Any] = field(default_factory=dict)
+    """Where graphs have several labels, the true values of those that are known."""
 
     @property
     def id(self) -> str:
@@ -58,8 +61,10 @@ class ExplainedGraph:
 
     @property
     def prediction(self) -> str:
-        """The predicted class, or number."""
+        """The predicted class, or number; the values of several labels."""
         found = self.record["prediction"]
+        if self.is_several:
+            return ", ".join(f"{name}: {value}" for name, value in found.items())
         return f"{found:.4g}" if self.is_number else str(found)
 
     @property
@@ -68,19 +73,48 @@ class ExplainedGraph:
         return "lower" in self.record
 
     @property
+    def is_several(self) -> bool:
+        """Whether several labels are predicted."""
+        return isinstance(self.record["prediction"], dict)
+
+    @property
+    def of_label(self) -> list[tuple[str, Any, float, list[Any] | None, Any]]:
+        """Of each of several labels: name, value, its probability, set, and the true value."""
+        record, sets = self.record, self.record["prediction_set"]
+        found = []
+        for (name, value), second in zip(
+            record["prediction"].items(), record["probabilities"].values(), strict=True
+        ):
+            probability = max(second, 1 - second)
+            held = None if sets is None else sets[name]
+            found.append((name, value, probability, held, self.values.get(name)))
+        return found
+
+    @property
     def group(self) -> str:
         """With which graphs it is counted: those of the same predicted class."""
+        if self.is_several:
+            return SEVERAL
         return NUMBERS if self.is_number else self.prediction
 
     @property
     def correct(self) -> bool | None:
-        """Whether the prediction is the true class; None where that is not known, or a number."""
+        """Whether the prediction is the true class; None where that is not known, or a number.
+
+        Of several labels, whether all that are known are right.
+        """
+        if self.is_several:
+            predicted = self.record["prediction"]
+            right = [str(predicted[name]) == str(value) for name, value in self.values.items()]
+            return all(right) if right else None
         return None if self.label is None or self.is_number else self.label == self.prediction
 
     @property
     def sure(self) -> bool | None:
-        """Whether the prediction set holds one label; None where there is no set."""
+        """Whether the prediction set, or that of every label, holds one; None without a set."""
         labels = self.record.get("prediction_set")
+        if isinstance(labels, dict):
+            return all(len(held) == 1 for held in labels.values())
         return None if labels is None else len(labels) == 1
 
     @property
@@ -166,7 +200,15 @@ def explained_graphs(
             edge_scores=_rounded(predictions.edge_scores, edges, first),
             truth=None if store.node_truth is None else store.node_truth[nodes].tolist(),
             molecule=molecule,
+            values=known_values(found.labels[at], schema) if schema.task == "multilabel" else {},
         )
+
+
+def known_values(label: Any, schema: DataSchema) -> dict[str, Any]:
+    """The values of several labels that are known of a graph, as the model's own."""
+    numbers = label_numbers([label], schema.class_names, schema.labels, "the input")
+    (values,) = given_values(numbers, schema.class_names, schema.labels)
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def undirected(edge_index: Tensor) -> tuple[list[tuple[int, int]], Tensor]:

@@ -21,9 +21,10 @@ class Verdict:
     """What a model predicts for one graph."""
 
     label: Any
-    """The predicted label, as labels were given for training."""
+    """The predicted label, as labels were given for training; a list where there are several."""
     probabilities: NDArray[np.float32]
-    """One per class, in the order of the classes."""
+    """One per class, in the order of the classes; of several labels, that each has its second
+    value."""
     labels_in_set: list[Any] | None
     """The prediction set; None where the model was not calibrated."""
     interval: tuple[float, float] | None = None
@@ -82,7 +83,10 @@ class Explanation(PyGExplanation):
 
     @property
     def prediction(self) -> Any:
-        """The predicted label, as labels were given for training; or the predicted number."""
+        """The predicted label, as labels were given for training; or the predicted number.
+
+        A list where graphs have several labels.
+        """
         return self["verdict"].label
 
     @property
@@ -90,7 +94,7 @@ class Explanation(PyGExplanation):
         """Whether the prediction is the true class; None where that is not known."""
         if self.get("y") is None or self.target.is_floating_point():  # no number is exactly right
             return None
-        return bool((self.target == self.y).all())
+        return bool(((self.target == self.y) | self.y.isnan()).all())
 
     @property
     def probabilities(self) -> NDArray[np.float32]:
@@ -99,7 +103,10 @@ class Explanation(PyGExplanation):
 
     @property
     def prediction_set(self) -> list[Any] | None:
-        """Labels in the prediction set; None where the model was not calibrated."""
+        """Labels in the prediction set; None where the model was not calibrated.
+
+        Where graphs have several labels, a list of values for each.
+        """
         return self["verdict"].labels_in_set
 
     @property
@@ -177,7 +184,7 @@ def explanations(
             node_score=_part(predictions.node_scores, nodes, kept_nodes),
             edge_score=_part(predictions.edge_scores, edges, kept_edges),
             verdict=_verdict(found, labels, None if sets is None else sets[index], pieces[index]),
-            target=found.argmax(dim=-1, keepdim=True) if labels else found,
+            target=_target(found, labels),
             **graphs.graph(index).to_dict(),
         )
         if not labelled:
@@ -187,6 +194,18 @@ def explanations(
         yield explanation
 
 
+def _are_several(labels: tuple[Any, ...]) -> bool:
+    """Whether graphs have several labels, each of two values."""
+    return bool(labels) and isinstance(labels[0], tuple)
+
+
+def _target(found: Tensor, labels: tuple[Any, ...]) -> Tensor:
+    """What is predicted of a graph, for PyG's metrics."""
+    if _are_several(labels):
+        return (found > 0.5).long()[None]
+    return found.argmax(dim=-1, keepdim=True) if labels else found
+
+
 def _verdict(
     found: Tensor, labels: tuple[Any, ...], held: Tensor | None, pieces: int | None
 ) -> Verdict:
@@ -194,10 +213,22 @@ def _verdict(
     if not labels:
         ends = None if held is None else (float(held[0]), float(held[1]))
         return Verdict(float(found), np.empty(0, dtype=np.float32), None, ends, pieces)
+    if _are_several(labels):
+        chosen = [pair[int(prob > 0.5)] for pair, prob in zip(labels, found.tolist(), strict=True)]
+        sets = None if held is None else labels_in_sets(labels, held)
+        return Verdict(chosen, found.numpy(), sets, None, pieces)
     inside = None
     if held is not None:
         inside = [name for name, is_in in zip(labels, held.tolist(), strict=True) if is_in]
     return Verdict(labels[int(found.argmax())], found.numpy(), inside, None, pieces)
+
+
+def labels_in_sets(pairs: tuple[Any, ...], held: Tensor) -> list[list[Any]]:
+    """The values in the set of each of several labels of a graph."""
+    return [
+        [value for value, inside in zip(pair, row, strict=True) if inside]
+        for pair, row in zip(pairs, held.tolist(), strict=True)
+    ]
 
 
 def _part(scores: Tensor | None, items: slice, kept: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from cores.training.journal import HISTORY
 NAMES = {
     "selection_accuracy": "accuracy, selection part",
     "selection_mae": "mean error, selection part",
+    "selection_roc_auc": "mean ROC-AUC, selection part",
     "selection_ratio": "share kept",
     "loss": "loss of the classifier",
     "reward": "mean reward of the policy",

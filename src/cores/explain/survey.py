@@ -10,10 +10,10 @@ from torch_geometric.data import Data
 from cores.data.raw import SHOWN
 from cores.errors import UserError, nearest
 from cores.explain.atoms import atom_map
-from cores.explain.explained import NUMBERS, ExplainedGraph, explained_graphs
+from cores.explain.explained import NUMBERS, SEVERAL, ExplainedGraph, explained_graphs
 from cores.explain.fragments import KeptChemistry
 from cores.runs.predictor import PredictedGraphs
-from cores.runs.trained import TrainedModel
+from cores.runs.trained import DataSchema, TrainedModel
 
 BINS = 20
 """Of the kept shares."""
@@ -69,7 +69,7 @@ class Choice:
             (self.uncertain, "uncertain"),
         ):
             if asked:
-                trained.need_classes(f"`{name}`")
+                (trained.need_classes if name == "class" else trained.need_sets)(f"`{name}`")
         if self.predicted is not None and self.predicted not in names:
             raise UserError(
                 f"the model knows no class {self.predicted!r}; {nearest(self.predicted, names)}"
@@ -85,6 +85,13 @@ class Choice:
             and not (self.errors and graph.correct is not False)
             and not (self.uncertain and graph.sure is not False)
         )
+
+
+def _groups(schema: DataSchema) -> tuple[str, ...]:
+    """What graphs are counted by: the predicted classes, if there are."""
+    if schema.task == "classification":
+        return schema.class_names
+    return (NUMBERS,) if schema.task == "regression" else (SEVERAL,)
 
 
 @dataclass
@@ -133,7 +140,7 @@ class Survey:
         molecules = schema.encoding.kind == "molecules" or atoms is not None
         found = cls(
             trained.config.spec.removes == "edge",
-            {name: ClassCounts() for name in schema.class_names or (NUMBERS,)},
+            {name: ClassCounts() for name in _groups(schema)},
             chemistry=KeptChemistry() if molecules else None,
         )
         for chunk in chunks:

@@ -35,8 +35,9 @@ class GraphStore:
     x: Float[Tensor, "nodes features"]
     edge_index: Int[Tensor, "2 edges"]
     """Ends of every directed edge, counted from 0 within its graph."""
-    y: Num[Tensor, " graphs"]
-    """Numbers of classes, or the targets of a regression."""
+    y: Num[Tensor, "graphs *labels"]
+    """Numbers of classes, or the targets of a regression; where graphs have several labels, 0 or 1
+    in a column for each, NaN where it is not known."""
     node_ptr: Int[Tensor, " graphs_plus_1"]
     """On the CPU always, like ``edge_ptr``: batch sizes are known without asking the device."""
     edge_ptr: Int[Tensor, " graphs_plus_1"]
@@ -278,7 +279,7 @@ class GraphView:
         return len(self.index)
 
     @cached_property
-    def y(self) -> Num[Tensor, " graphs"]:
+    def y(self) -> Num[Tensor, "graphs *labels"]:
         """Their labels."""
         return self.store.y[self.index.to(self.store.y.device)]
 

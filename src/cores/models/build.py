@@ -20,7 +20,9 @@ def build_model(config: RunConfig, dims: Dims) -> GraphModel:
     """The model of a configuration, if memory is likely to hold it."""
     if dims.task not in config.spec.tasks:
         known = ", ".join(name for name, row in MODELS.items() if dims.task in row.tasks)
-        raise UserError(f"{config.model} knows classes alone; models for a {dims.task}: {known}")
+        raise UserError(
+            f"{config.model} knows classes alone; models for a {dims.task} task: {known}"
+        )
     parts = config.spec.network, conv_spec(config.conv).layer
     if all(isinstance(part, str) for part in parts):  # a user's may need numbers to be built
         with torch.device("meta"):  # where tensors have a size, but take no memory

@@ -1,4 +1,4 @@
-"""The classifier f_theta: encoder, readout, linear layer; the same for numbers (regression)."""
+"""The classifier f_theta: encoder, readout, and the last layer of its task."""
 
 from jaxtyping import Float
 from torch import Tensor, nn

@@ -116,9 +116,56 @@ class ValueHead(nn.Linear):
         return error.abs().mean() if self.absolute else error.square().mean()
 
 
-Head = ClassHead | ValueHead
-HEADS: dict[TaskName, type[ClassHead] | type[ValueHead]] = {
+class LabelHead(nn.Linear):
+    """A logit for each of several labels; starts as :class:`ClassHead` does.
+
+    Args:
+        width: Of what a graph is read out as.
+        dims: Of the graphs.
+    """
+
+    def __init__(self, width: int, dims: Dims) -> None:
+        super().__init__(width, dims.num_classes)
+        nn.init.xavier_uniform_(self.weight)
+        nn.init.zeros_(self.bias)
+
+    def outputs(self, logits: Float[Tensor, "graphs labels"]) -> Float[Tensor, "graphs labels"]:
+        """Probability that each label is 1."""
+        return logits.sigmoid()
+
+    def predicted(self, logits: Float[Tensor, "graphs labels"]) -> Float[Tensor, "graphs labels"]:
+        """The likelier value of every label."""
+        return (logits > 0).to(logits.dtype)
+
+    def lost(
+        self, full: Float[Tensor, "graphs labels"], part: Float[Tensor, "graphs labels"]
+    ) -> Float[Tensor, " graphs"]:
+        """As of classes, in nats: the mean over the labels."""
+        sign = 2 * self.predicted(full) - 1
+        log_probs = [F.logsigmoid(sign * logits) for logits in (full, part)]
+        before, after = (each.clamp(min=LEAST_LOG_PROB) for each in log_probs)
+        return (before - after).mean(dim=-1)
+
+    def targets(self, labels: Float[Tensor, "graphs labels"]) -> Float[Tensor, "graphs labels"]:
+        """Labels as they are; one that is not known stays so, whatever a teacher predicts."""
+        return labels
+
+    def loss(
+        self,
+        logits: Float[Tensor, "graphs labels"],
+        y: Float[Tensor, "graphs labels"],
+        class_weights: Tensor | None,
+    ) -> Float[Tensor, ""]:
+        """Mean binary cross-entropy of the labels that are known: Eq. (6) for each of them."""
+        known = ~y.isnan()
+        losses = F.binary_cross_entropy_with_logits(logits, y.nan_to_num(), reduction="none")
+        return (losses * known).sum() / known.sum().clamp(min=1)
+
+
+Head = ClassHead | ValueHead | LabelHead
+HEADS: dict[TaskName, type[ClassHead] | type[ValueHead] | type[LabelHead]] = {
     "classification": ClassHead,
     "regression": ValueHead,
+    "multilabel": LabelHead,
 }
 """The last layer, by task."""

@@ -44,7 +44,7 @@ class Prediction:
     """What a model predicts for a batch, and what it saw of it."""
 
     probs: Float[Tensor, "graphs classes"]
-    """Of classes; in a regression, the predicted number in the one column."""
+    """Of classes, or of labels; in a regression, the predicted number in the one column."""
     subgraph: Subgraph
     """What the model saw."""
     node_scores: Float[Tensor, " nodes"] | None = None

@@ -58,7 +58,7 @@ def sampled(
 
 def _beside(
     action: str, predictions: Predictions, labels: Tensor, task: TaskName
-) -> dict[str, float | None]:
+) -> dict[str, Any]:
     name, quality = next(iter(TASKS[task].quality.items()))  # the first is the one to tell
     return {
         f"{action}_{name}": quality(predictions.probs, labels),

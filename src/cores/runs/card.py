@@ -35,12 +35,15 @@ class DataFacts:
     name: str
     """Of the dataset, or of the file it was read from, without directories."""
     class_counts: Mapping[str, int]
+    """Graphs of each class; of several labels, those of which each is known."""
     feature_names: Sequence[str]
     edge_feature_names: Sequence[str]
     parts: Mapping[str, int]
     """Number of graphs by role."""
     targets: Mapping[str, int | float] | None = None
     """How many there are and how they are spread, where the labels are numbers."""
+    several: bool = False
+    """Whether graphs have several labels."""
 
     @classmethod
     def of(cls, data: PreparedData) -> "DataFacts":
@@ -53,10 +56,14 @@ class DataFacts:
             dataset.edge_feature_names,
             {part: len(getattr(data.split, part)) for part in PARTS},
             _targets(dataset),
+            dataset.task == "multilabel",
         )
 
 
 def _class_counts(dataset: Dataset) -> dict[str, int]:
+    if dataset.task == "multilabel":
+        known = (~dataset.graphs.y.isnan()).sum(dim=0).tolist()
+        return dict(zip(dataset.class_names, known, strict=True))
     if dataset.task == "regression":
         return {}
     counts = dataset.graphs.y.bincount(minlength=dataset.num_classes).tolist()
@@ -64,7 +71,7 @@ def _class_counts(dataset: Dataset) -> dict[str, int]:
 
 
 def _targets(dataset: Dataset) -> dict[str, int | float] | None:
-    if dataset.task == "classification":
+    if dataset.task != "regression":
         return None
     y = dataset.graphs.y.double()
     spread = {"mean": y.mean(), "deviation": y.std(correction=0), "least": y.min()}
@@ -209,15 +216,18 @@ def _data(data: DataFacts, config: RunConfig) -> list[str]:
         classes.append((f"{len(counts) - MOST_NAMES} more", str(rest)))
     features = data.feature_names
     labels = [("graphs", str(sum(data.class_counts.values()))), ("classes", str(len(counts)))]
+    if data.several:
+        labels = [("graphs", str(sum(data.parts.values()))), ("labels", str(len(counts)))]
     if data.targets is not None:
         labels = [(name, f"{value:.6g}") for name, value in data.targets.items()]
+    kind = "label, known of" if data.several else "class"
     facts = [
         *labels,
         ("node features", f"{len(features)}: {_listed(features)}" if features else "none"),
         ("edge features", edges),
         *((f"{name} part", f"{count} graphs") for name, count in data.parts.items()),
     ]
-    by_class = [] if data.targets is not None else [_table(("class", "graphs"), classes)]
+    by_class = [] if data.targets is not None else [_table((kind, "graphs"), classes)]
     return [_table(("data", ""), facts), *by_class]
 
 

@@ -13,7 +13,7 @@ from cores.config.spec import TaskName
 from cores.data.dataset import Dataset
 from cores.data.datasets import load_dataset
 from cores.errors import UserError
-from cores.evaluation.metrics import accuracy, mean_absolute_error
+from cores.evaluation.metrics import accuracy, label_accuracy, mean_absolute_error
 from cores.evaluation.predictions import predict
 from cores.graphs.store import GraphStore
 from cores.models.sparse import SparseClassifier
@@ -39,6 +39,19 @@ VALUE_METRICS = (
     *("coverage", "interval_width"),
 )
 """The same where numbers are predicted."""
+LABEL_METRICS = ("roc_auc", *METRICS, "judge_roc_auc", "judge_random_roc_auc")
+"""The same where graphs have several labels."""
+_OF_TASK: dict[TaskName, tuple[str, ...]] = {
+    "classification": METRICS,
+    "regression": VALUE_METRICS,
+    "multilabel": LABEL_METRICS,
+}
+_SCORES: dict[TaskName, Callable[[Tensor, Tensor], float]] = {
+    "classification": accuracy,
+    "regression": mean_absolute_error,
+    "multilabel": label_accuracy,
+}
+"""By what a plain network is compared."""
 Point = dict[str, float | None]
 
 
@@ -101,7 +114,7 @@ def dial_curve(
     config = trained.config
     lams = settings_of(trained, points)
     if score is not None or per_class is not None:
-        trained.need_classes("a choice of `score` or `per_class`")
+        trained.need_sets("a choice of `score` or `per_class`")
     data = load_dataset(
         read_source(run),
         data_root,
@@ -121,11 +134,11 @@ def dial_curve(
         measured.append(_measured(trained.at(lam), graphs, judge))
         advance(1)
     numbers = trained.task == "regression"
-    names = VALUE_METRICS if numbers else METRICS
+    names = _OF_TASK[trained.task]
     plain_score = None
     if compared is not None:
         found = predict(compared.model.to(chosen_device), graphs).probs
-        plain_score = (mean_absolute_error if numbers else accuracy)(found, graphs.y)
+        plain_score = _SCORES[trained.task](found, graphs.y)
     return Curve(
         dataset=data.name,
         model=config.model,
@@ -213,6 +226,8 @@ def curve_lines(curve: Curve) -> tuple[tuple[str, ...], list[list[str]]]:
         *("judge_random_accuracy", "set_size", "coverage"),
     )
     columns = dict(zip(COLUMNS[1:], names, strict=True))
+    if curve.task == "multilabel":
+        columns = {"ROC-AUC": "roc_auc", **columns}
     if not any(_differ(point) for point in curve.points):
         del columns["balanced"]
     lines = [_line(point, curve.lam, list(columns.values())) for point in curve.points]
@@ -240,7 +255,7 @@ def _shown(point: Point, name: str) -> str:
 def full_line(curve: Curve) -> str:
     """What the model reaches on full graphs, and a plain network, in a line for a terminal."""
     full, plain = curve.full_mae, curve.plain_mae
-    if curve.task == "classification":
+    if curve.task != "regression":
         full, plain = curve.full_accuracy, curve.plain_accuracy
 
     def shown(value: float | None) -> str:

@@ -12,7 +12,7 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from cores import ranks
 from cores.config import RunConfig, SetsConfig, TrainingConfig
-from cores.data.dataset import Dataset
+from cores.data.dataset import PREDICTED, Dataset
 from cores.data.splits import Split, split_dataset
 from cores.errors import UserError
 from cores.evaluation.explanations import ground_truth_metrics
@@ -86,17 +86,19 @@ class PreparedData:
 
 
 def _check_task(dataset: Dataset, config: RunConfig) -> None:
-    """Refuse settings of classes where numbers are predicted."""
-    if dataset.task != "regression":
+    """Refuse settings of classes where numbers, or several labels, are predicted."""
+    if dataset.task == "classification":
         return
+    numbers = dataset.task == "regression"
     for asked, name in (
         (config.training.class_weights, "training.class_weights"),
         (config.training.balance == "always", "training.balance"),
-        (config.sets != SetsConfig(), "sets.score and sets.per_class"),
+        (numbers and config.sets != SetsConfig(), "sets.score and sets.per_class"),
         (config.reward.promised, "a promised `max_loss` (reward.promised)"),
     ):
         if asked:
-            raise UserError(f"{dataset.name} has numbers to predict; {name} is for classes")
+            has = PREDICTED[dataset.task]
+            raise UserError(f"{dataset.name} has {has}; {name} is for classes")
 
 
 @dataclass(frozen=True)
@@ -252,7 +254,9 @@ def _learners(
     if config.reward.referees == 0:
         return student, [student]
     dealt = index[torch.randperm(len(index), generator=random.batches)]
-    dealt = dealt[graphs.y.cpu()[dealt].argsort(stable=True)]  # class by class: each fold has some
+    y = graphs.y.cpu()[dealt]
+    order = y if y.dim() == 1 else y.nansum(dim=1)  # of several labels: by how many are 1
+    dealt = dealt[order.argsort(stable=True)]  # class by class: each fold has some
     folds = [dealt[first :: config.reward.referees] for first in range(config.reward.referees)]
     referees = [
         Learner(
@@ -293,7 +297,7 @@ def measure(
     sets, pieces = trained.config.sets, None
     if trained.config.spec.removes is not None and predictions.pieces is not None:
         pieces = float(predictions.pieces.double().mean())
-    return {
+    metrics = {
         **{name: quality(probs, labels) for name, quality in task.quality.items()},
         "node_ratio": float(predictions.node_ratio.mean()),
         "edge_ratio": float(predictions.edge_ratio.mean()),
@@ -306,6 +310,11 @@ def measure(
         **({} if trained.lam is None else {"lam": trained.lam}),
         **ground_truth_metrics(predictions, graphs),
         "test_graphs": len(labels),
+    }
+    names_of = trained.schema.class_names
+    return {
+        name: dict(zip(names_of, value, strict=True)) if isinstance(value, list) else value
+        for name, value in metrics.items()
     }
 
 

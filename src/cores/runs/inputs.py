@@ -15,7 +15,13 @@ from cores.data.datasets import load_dataset
 from cores.data.encoding import encode
 from cores.data.folders import data_folder, dataset_path
 from cores.data.inputs.columns import ColumnNames
-from cores.data.inputs.labelled import OnError, class_numbers, parsed_rows, with_targets
+from cores.data.inputs.labelled import (
+    OnError,
+    class_numbers,
+    label_numbers,
+    parsed_rows,
+    with_targets,
+)
 from cores.data.inputs.molecules import MoleculeRows
 from cores.data.inputs.sources import CHUNK, Rows, read_rows, saved_by_pyg
 from cores.data.inputs.stored import StoredRows, raw_graphs, saved_graphs, stored_rows
@@ -153,7 +159,7 @@ def labelled_graphs(
         ids = list(named.ids)
     else:
         rows = model_rows(source, schema, columns, data_root)
-        parsed, unusable = parsed_rows(source, rows, on_error, schema.encoding.layout)
+        parsed, unusable = parsed_rows(source, rows, on_error, schema.encoding.layout, schema.task)
         encoded = EncodedGraphs.of(parsed, schema, on_unknown)
         unusable.add(encoded.rejected)
         if encoded.rejected and (on_error == "fail" or not encoded.index):
@@ -166,6 +172,9 @@ def labelled_graphs(
     if schema.task == "regression":
         numbers = as_targets(labels)
         labelled = numbers.isfinite().nonzero().flatten()
+    elif schema.task == "multilabel":
+        numbers = label_numbers(labels, schema.class_names, schema.labels, name)
+        labelled = (~numbers.isnan()).any(dim=1).nonzero().flatten()
     else:
         numbers = class_numbers(labels, schema.class_names, name)
         labelled = (numbers >= 0).nonzero().flatten()

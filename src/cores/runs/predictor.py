@@ -15,6 +15,7 @@ from cores.data.inputs.sources import Rows
 from cores.data.raw import Parsed, Rejected
 from cores.errors import UserError
 from cores.evaluation.intervals import ValueCalibration
+from cores.evaluation.label_sets import LabelCalibration
 from cores.evaluation.predictions import TOO_LARGE, Predictions, predict_any, unpredicted
 from cores.graphs.store import GraphStore
 from cores.runs.device import choose_device, tuned_cpu
@@ -25,6 +26,7 @@ from cores.runs.records import (
     RecordFormat,
     add_molecules,
     failed_record,
+    label_records,
     prediction_records,
     record_fields,
     value_records,
@@ -69,7 +71,7 @@ class Predictor:
         config = self.trained.config
         self.alpha = _checked(config.alpha if options.alpha is None else options.alpha)
         if options.score is not None or options.per_class is not None:
-            self.trained.need_classes("a choice of `score` or `per_class`")
+            self.trained.need_sets("a choice of `score` or `per_class`")
         self.sets: SetsConfig = config.sets.changed(options.score, options.per_class)
 
     def at(self, alpha: float, lam: float | None = None) -> "Predictor":
@@ -91,7 +93,9 @@ class Predictor:
 
     def format_of(self, path: Path) -> RecordFormat:
         """The format in which its records are written to a file."""
-        return RecordFormat.of(path, self.fields, self.trained.schema.labels)
+        schema = self.trained.schema
+        names = schema.class_names if schema.task == "multilabel" else ()
+        return RecordFormat.of(path, self.fields, schema.labels, names)
 
     def records(self, rows: Rows) -> list[Record]:
         """One record per row, in order; rows that are no graphs have an error."""
@@ -172,9 +176,13 @@ class Predictor:
             sets = calibration.sets(predictions.probs, self.alpha, self.sets)
         if isinstance(calibration, ValueCalibration):
             return value_records(graphs, predictions, ids, sets, parts=parts)
+        schema = self.trained.schema
+        if isinstance(calibration, LabelCalibration):
+            names, pairs = schema.class_names, schema.labels
+            return label_records(graphs, predictions, ids, names, pairs, sets, parts=parts)
         if len(calibration):
             p_values = calibration.p_values(predictions.probs, self.sets)
-        labels = self.trained.schema.labels
+        labels = schema.labels
         return prediction_records(graphs, predictions, ids, labels, sets, p_values, parts=parts)
 
 

@@ -24,6 +24,7 @@ _SHOWN = {
     "loss": "loss",
     "reward": "reward",
     "selection_accuracy": "accuracy",
+    "selection_roc_auc": "ROC-AUC",
     "selection_ratio": "kept",
 }
 """Metrics of an epoch that are shown, in a word each."""

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from cores.config.spec import TaskName
 from cores.data.inputs.molecules import needs_pyarrow
+from cores.data.labels import Pair
 from cores.data.molecules import input_indices, kept_smiles
 from cores.errors import UserError
 from cores.evaluation.predictions import Predictions
@@ -32,7 +33,13 @@ FIELDS = (
 """Of records, in this order."""
 OF_CLASSES = ("probability", "probabilities", "prediction_set", "p_values")
 OF_NUMBERS = ("lower", "upper")
-"""Fields that the records of the other task do not have; the ends of an interval."""
+OF_ONE_LABEL = ("probability", "p_values")
+"""Fields that not all tasks have: of classes, the ends of an interval, of one label per graph."""
+_LEFT_OUT: dict[TaskName, tuple[str, ...]] = {
+    "classification": OF_NUMBERS,
+    "regression": OF_CLASSES,
+    "multilabel": (*OF_NUMBERS, *OF_ONE_LABEL),
+}
 DIGITS = 6
 """Of probabilities, p-values and ratios."""
 
@@ -42,7 +49,7 @@ def record_fields(
 ) -> tuple[str, ...]:
     """Fields of the records of molecules, or of other graphs, by a model with a dial or without."""
     left_out = {"kept_smiles": not molecules, "lam": not dial}
-    left_out |= dict.fromkeys(OF_NUMBERS if task == "classification" else OF_CLASSES, True)
+    left_out |= dict.fromkeys(_LEFT_OUT[task], True)
     return tuple(field for field in FIELDS if not left_out.get(field))
 
 
@@ -128,6 +135,54 @@ def value_records(
     return [
         {"id": name, "prediction": value, "lower": lower, "upper": upper, **rest}
         for name, value, (lower, upper), rest in zip(ids, values, ends, kept, strict=True)
+    ]
+
+
+def label_records(
+    graphs: GraphStore,
+    predictions: Predictions,
+    ids: Sequence[str],
+    names: Sequence[str],
+    pairs: Sequence[Pair],
+    sets: Tensor | None,
+    *,
+    parts: bool = True,
+) -> list[Record]:
+    """The records of a store's graphs that have several labels.
+
+    Args:
+        graphs: The graphs, on the CPU like everything else.
+        predictions: What the model predicts for them.
+        ids: What the input calls them.
+        names: What the labels are called.
+        pairs: The two values of each; its probability is that of the second.
+        sets: Of the values of each label; None where the model was not calibrated.
+        parts: Whether kept nodes and edges are listed.
+    """
+    probs = np.round(predictions.probs.double().numpy(), DIGITS).tolist()
+    chosen = (predictions.probs > 0.5).long().tolist()
+    in_sets: list[Record | None] = [None] * len(ids)
+    if sets is not None:
+        in_sets = [
+            {
+                name: [value for value, inside in zip(pair, held, strict=True) if inside]
+                for name, pair, held in zip(names, pairs, row, strict=True)
+            }
+            for row in sets.tolist()
+        ]
+    kept = _kept_records(graphs, predictions, parts)
+    return [
+        {
+            "id": name,
+            "prediction": {
+                label: pair[number]
+                for label, pair, number in zip(names, pairs, chosen[index], strict=True)
+            },
+            "probabilities": dict(zip(names, probs[index], strict=True)),
+            "prediction_set": in_sets[index],
+            **kept[index],
+        }
+        for index, name in enumerate(ids)
     ]
 
 
@@ -218,9 +273,17 @@ class RecordFormat:
     fields: tuple[str, ...]
     labels: tuple[Any, ...]
     """The labels of the model, as they were given for training; none where it predicts numbers."""
+    names: tuple[str, ...] = ()
+    """Of several labels, whose ``labels`` are a pair of values each."""
 
     @classmethod
-    def of(cls, path: Path, fields: tuple[str, ...], labels: tuple[Any, ...]) -> "RecordFormat":
+    def of(
+        cls,
+        path: Path,
+        fields: tuple[str, ...],
+        labels: tuple[Any, ...],
+        names: tuple[str, ...] = (),
+    ) -> "RecordFormat":
         """The format that a file's name asks for, of records with these fields."""
         name = path.name.lower()
         kind = Path(name.removesuffix(".gz")).suffix.removeprefix(".")
@@ -234,7 +297,7 @@ class RecordFormat:
             )
         if kind == "parquet":
             needs_pyarrow()
-        return cls(kind, packed, fields, labels)  # type: ignore[arg-type]
+        return cls(kind, packed, fields, labels, names)  # type: ignore[arg-type]
 
     def encoded(self, records: Sequence[Record]) -> bytes:
         """Records as a piece of a file; pieces can be joined."""
@@ -274,16 +337,26 @@ class RecordFormat:
     def _schema(self) -> Any:
         import pyarrow as pa
 
-        label = pa.float64()
-        if self.labels:
-            label = {bool: pa.bool_(), int: pa.int64(), str: pa.string()}[type(self.labels[0])]
-        per_label = pa.struct([(str(name), pa.float64()) for name in self.labels])
+        known = {bool: pa.bool_(), int: pa.int64(), str: pa.string()}
+        label = in_set = pa.float64()
+        names: Sequence[Any] = self.labels
+        if self.names:
+            names = self.names
+            values = [
+                (name, known[type(pair[0])]) for name, pair in zip(names, self.labels, strict=True)
+            ]
+            label = pa.struct(values)
+            in_set = pa.struct([(name, pa.list_(kind)) for name, kind in values])
+        elif self.labels:
+            label = known[type(self.labels[0])]
+            in_set = pa.list_(label)
+        per_label = pa.struct([(str(name), pa.float64()) for name in names])
         kinds = {
             "id": pa.string(),
             "prediction": label,
             "probability": pa.float64(),
             "probabilities": per_label,
-            "prediction_set": pa.list_(label),
+            "prediction_set": in_set,
             "p_values": per_label,
             "lower": pa.float64(),
             "upper": pa.float64(),

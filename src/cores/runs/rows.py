@@ -49,6 +49,10 @@ MEANINGS = {
     "mode_node_ratio": "share of nodes kept by that mode",
     "mode_edge_ratio": "share of edges kept by that mode",
     "full_accuracy": "the classifier on the full graphs",
+    "full_roc_auc": "ROC-AUC on the full graphs",
+    "judge_roc_auc": "ROC-AUC of a judge on the same subgraphs",
+    "judge_full_roc_auc": "ROC-AUC of that judge on the full graphs",
+    "judge_random_roc_auc": "its ROC-AUC on random subgraphs as small",
     "full_mae": "mean error on the full graphs",
     "judge_mae": "mean error of a judge on the same subgraphs",
     "judge_full_mae": "mean error of that judge on the full graphs",
@@ -82,6 +86,16 @@ MEANINGS = {
     "seconds": "training time",
 }
 """What each metric measures, in a line."""
+OF_LABELS = {
+    "accuracy": "share of the known values predicted correctly",
+    "balanced_accuracy": "mean accuracy over labels and values",
+    "majority_rate": "accuracy of the more frequent values",
+    "roc_auc": "mean ROC-AUC of the labels",
+    "average_precision": "mean average precision of the labels",
+    "coverage": "share of sets with the true value",
+    "set_size": "mean number of values per prediction set",
+}
+"""The same where graphs have several labels, as far as it differs."""
 COLUMNS = (
     *("dataset", "model", "conv", "preset", "split", "seed", *METRICS),
     *("key", "version", "commit", "machine"),
@@ -169,12 +183,15 @@ def run_row(folder: Path) -> Row | None:
 def shown_metrics(metrics: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """The metrics that apply, for people: name, value and meaning.
 
+    Where graphs have several labels, a metric is a mean over them.
+
     >>> shown_metrics({"accuracy": 0.9666, "node_auc": None, "seconds": 12.34})[1]
     ('seconds', '12.3', 'training time')
     """
+    meanings = MEANINGS | (OF_LABELS if "label_roc_auc" in metrics else {})
     return [
         (name, _shown(value, 1 if name == "seconds" else 3), meaning)
-        for name, meaning in MEANINGS.items()
+        for name, meaning in meanings.items()
         if (value := metrics.get(name)) is not None
     ]
 

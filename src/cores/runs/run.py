@@ -167,12 +167,10 @@ def evaluate_run(
     chosen_device = choose_device(device)
     trained = TrainedModel.load(out).at(lam).with_sets(alpha, score, per_class)
     config = trained.config
-    for asked, what in (
-        (score is not None or per_class is not None, "a choice of `score` or `per_class`"),
-        (explanations, "`explanations`"),
-    ):
-        if asked:
-            trained.need_classes(what)
+    if score is not None or per_class is not None:
+        trained.need_sets("a choice of `score` or `per_class`")
+    if explanations:
+        trained.need_classes("`explanations`")
     if config.removal is not None:
         sample = sample or config.ppo.predict_from == "sample"
     sampler = _with_policy(trained, "sample", out) if sample else None

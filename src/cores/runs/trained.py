@@ -1,6 +1,6 @@
 """A trained model with all it needs to predict: saved as a run folder, and loaded from one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
@@ -41,7 +41,7 @@ class DataSchema:
     encoding: Encoding
     """What the columns are made of."""
     task: TaskName = "classification"
-    """What is predicted; numbers have no class names."""
+    """What is predicted; numbers have no class names, several labels a pair of values each."""
 
     @classmethod
     def of(cls, dataset: Dataset) -> "DataSchema":
@@ -92,13 +92,13 @@ class DialCalibration:
     kept_ratio: Float[Tensor, "settings graphs"]
     full_probs: Float[Tensor, "graphs classes"]
     """From the full graphs."""
-    labels: Num[Tensor, " graphs"]
+    labels: Num[Tensor, "graphs *labels"]
     chosen_by: Int[Tensor, " choosing"]
     """Graphs by which the dial was set: they calibrate nothing."""
 
     def calibration(self, place: int, task: TaskName = "classification") -> AnyCalibration:
         """What calibrates prediction sets at a setting."""
-        others = torch.ones_like(self.labels, dtype=torch.bool)
+        others = torch.ones(len(self.labels), dtype=torch.bool)
         others[self.chosen_by] = False
         return TASKS[task].calibration(self.probs[place][others], self.labels[others])
 
@@ -140,7 +140,13 @@ class TrainedModel:
     def need_classes(self, what: str) -> None:
         """Refuse what is made for classes alone."""
         if self.task != "classification":
-            raise UserError(f"{what} is for classes, and this model predicts numbers")
+            predicts = "numbers" if self.task == "regression" else "several labels"
+            raise UserError(f"{what} is for classes, and this model predicts {predicts}")
+
+    def need_sets(self, what: str) -> None:
+        """Refuse what is made for prediction sets alone."""
+        if self.task == "regression":
+            self.need_classes(what)
 
     def at(self, lam: Any) -> "TrainedModel":
         """The same model at another setting of its dial, calibrated there; None: as it is."""
@@ -268,6 +274,8 @@ def uncalibrated(model: GraphModel) -> AnyCalibration:
     if model.task == "regression":
         return TASKS[model.task].calibration(torch.empty(0, 1), torch.empty(0))
     empty = torch.empty(0, model.num_classes)
+    if model.task == "multilabel":
+        return TASKS[model.task].calibration(empty, empty)
     return TASKS[model.task].calibration(empty, torch.empty(0, dtype=torch.int64))
 
 
@@ -276,13 +284,18 @@ def _calibration(saved: Mapping[str, Any], dims: Dims) -> AnyCalibration:
     probs, labels = saved["probs"], saved["labels"]
     if not (isinstance(probs, Tensor) and isinstance(labels, Tensor)):
         raise TypeError("the calibration part is not made of tensors")
-    if labels.ndim != 1 or tuple(probs.shape) != (len(labels), dims.num_outputs):
+    ndim = 2 if dims.task == "multilabel" else 1
+    if labels.ndim != ndim or tuple(probs.shape) != (len(labels), dims.num_outputs):
         raise ValueError("the calibration part has another shape")
     if not (probs.is_floating_point() and probs.isfinite().all()):
         raise ValueError("the calibration part holds no probabilities")
     if dims.task == "regression":
         if not (labels.is_floating_point() and labels.isfinite().all()):
             raise ValueError("the calibration part holds no targets")
+    elif dims.task == "multilabel":
+        known = labels.isnan() | (labels == 0) | (labels == 1)
+        if not (labels.is_floating_point() and labels.shape == probs.shape and known.all()):
+            raise ValueError("the calibration part holds no labels of two values")
     elif labels.dtype != torch.int64 or not ((labels >= 0) & (labels < dims.num_classes)).all():
         raise ValueError("the calibration part holds no numbers of classes")
     return TASKS[dims.task].calibration(probs, labels)
@@ -327,8 +340,7 @@ def _check_schema(schema: DataSchema) -> None:
     if not (
         isinstance(labels, tuple)
         and len(labels) == len(schema.class_names)
-        and not any(isinstance(label, tuple | dict) for label in labels)
-        and (are_labels(labels) if schema.task == "classification" else not labels)
+        and _LABELS_FIT[schema.task](labels)
     ):
         raise ValueError("there is not a label for every class")
     counts = (
@@ -342,6 +354,24 @@ def _check_schema(schema: DataSchema) -> None:
     for values in (*encoding.node_values, *encoding.edge_values):
         if not all(isinstance(value, int | str) for value in values):
             raise TypeError("a value is neither a number nor text")
+
+
+def _are_classes(labels: tuple[Any, ...]) -> bool:
+    return not any(isinstance(label, tuple | dict) for label in labels) and are_labels(labels)
+
+
+def _are_pairs(labels: tuple[Any, ...]) -> bool:
+    return bool(labels) and all(
+        isinstance(pair, tuple) and len(pair) == 2 and _are_classes(pair) for pair in labels
+    )
+
+
+_LABELS_FIT: dict[TaskName, Callable[[tuple[Any, ...]], bool]] = {
+    "classification": _are_classes,
+    "regression": lambda labels: not labels,
+    "multilabel": _are_pairs,
+}
+"""Whether the labels of a schema are those of its task."""
 
 
 def _tupled(value: Any) -> Any:

@@ -45,7 +45,7 @@ def _headline(metrics: Mapping[str, Any], config: RunConfig) -> str:
     told = f"Mean error {error:.3g}; the best constant has {constant:.3g}"
     if config.spec.removes is None:
         return f"{told}."
-    kept, what = _kept(metrics, config)
+    kept, what = kept_share(metrics, config)
     told = f"Mean error {error:.3g} from {100 * kept:.0f} % of the {what}; the best constant has "
     told += f"{constant:.3g}"
     if metrics["judge_mae"] is None:
@@ -83,7 +83,7 @@ def _honesty(metrics: Mapping[str, Any]) -> Iterator[str]:
 
 def _density(metrics: Mapping[str, Any], config: RunConfig) -> Iterator[str]:
     """Whether the policy removes anything."""
-    kept, what = _kept(metrics, config)
+    kept, what = kept_share(metrics, config)
     if not config.spec.has_policy or kept <= DENSE:
         return
     remedy = f"raise `tolerance` (it was {metrics['tolerance']:.3g}), or train longer (`epochs`)"
@@ -138,7 +138,7 @@ def _small_test(metrics: Mapping[str, Any]) -> Iterator[str]:
         yield f"Measured on {metrics['test_graphs']} test graphs: a few of them decide the error."
 
 
-def _kept(metrics: Mapping[str, Any], config: RunConfig) -> tuple[float, str]:
+def kept_share(metrics: Mapping[str, Any], config: RunConfig) -> tuple[float, str]:
     """The share of what the model removes that is kept; the smaller one where it removes both."""
     nodes, edges = (metrics["node_ratio"], "nodes"), (metrics["edge_ratio"], "edges")
     if config.spec.removes == "both":

@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from cores.config import RunConfig
+from cores.runs.label_verdict import label_sentences
 from cores.runs.value_verdict import value_sentences
 
 Kind = Literal[
@@ -87,9 +88,11 @@ def verdicts(
 def sentences(
     metrics: Mapping[str, Any], config: RunConfig, calibration: Sequence[int]
 ) -> list[str]:
-    """The texts of :func:`verdicts`, as ``metrics.json`` holds them; numbers have their own."""
+    """The texts of :func:`verdicts`, as ``metrics.json`` holds them; other tasks have their own."""
     if "mae" in metrics:
         return value_sentences(metrics, config, sum(calibration))
+    if "label_roc_auc" in metrics:
+        return label_sentences(metrics, config, calibration)
     return [verdict.text for verdict in verdicts(metrics, config, calibration)]
 
 

@@ -21,11 +21,11 @@ MAJORITY = 0.8
 """``auto`` balances where one class has more than this share of the training part."""
 
 
-def settled(config: TrainingConfig, labels: Num[Tensor, " graphs"]) -> TrainingConfig:
+def settled(config: TrainingConfig, labels: Num[Tensor, "graphs *labels"]) -> TrainingConfig:
     """The settings with "auto" replaced by what it means for these training graphs."""
     if config.balance != "auto":
         return config
-    if labels.is_floating_point():  # targets of a regression
+    if labels.is_floating_point():  # targets of a regression, or several labels
         return replace(config, balance="never")
     return replace(config, balance="always" if majority_rate(labels) > MAJORITY else "never")
 

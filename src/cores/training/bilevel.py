@@ -17,7 +17,7 @@ from cores.evaluation.metrics import class_mean
 from cores.evaluation.predictions import check_predicted, evaluation_batch
 from cores.graphs.shares import of_graphs
 from cores.graphs.store import GraphStore
-from cores.models.head import ClassHead
+from cores.models.head import ValueHead
 from cores.models.policy import Critic, Policy
 from cores.models.sparse import SparseClassifier
 from cores.ppo import RewardedRollout
@@ -135,14 +135,14 @@ class BilevelState:
     def reward(self) -> RewardConfig:
         """The settings of the reward, in a regression with the tolerance as it was settled."""
         head = self.model.classifier.head
-        if isinstance(head, ClassHead):
+        if not isinstance(head, ValueHead):
             return self.config.reward
         return replace(self.config.reward, tolerance=float(head.tolerance))
 
     def settle_tolerance(self) -> None:
         """Say which error does no harm, once the referees are trained: the model keeps it."""
         head = self.model.classifier.head
-        if isinstance(head, ClassHead) or float(head.tolerance) > 0:
+        if not isinstance(head, ValueHead) or float(head.tolerance) > 0:
             return
         found = self.config.reward.tolerance
         if found == 0:

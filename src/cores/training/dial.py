@@ -43,7 +43,8 @@ def sparsest_setting(
     Neither on the graphs that the referees were not trained on, nor in the model's own predictions
     of the selection part: the former are many, but the policy was trained on them; the latter are
     new to both, but few. Epochs were selected by them, though, and so this is no promise. Where
-    classes are balanced, their mean accuracy counts; in a regression, the mean error.
+    classes are balanced, their mean accuracy counts; in a regression, the mean error; of several
+    labels, the mean ROC-AUC.
     """
     share = -(-MOST_GRAPHS // len(referees))
     task = TASKS[model.task]
@@ -75,7 +76,9 @@ def _spread(graphs: GraphView, most: int) -> GraphView:
 @torch.no_grad()
 def _predicted(
     model: SparseClassifier, parts: Sequence[tuple[Classifier, GraphView]], lam: float | None
-) -> tuple[Float[Tensor, "graphs classes"], Num[Tensor, " graphs"], Float[Tensor, " graphs"]]:
+) -> tuple[
+    Float[Tensor, "graphs classes"], Num[Tensor, "graphs *labels"], Float[Tensor, " graphs"]
+]:
     """Probabilities, labels and kept ratios at a setting; of full graphs at None."""
     model.eval()
     probs, labels, kept = [], [], []
@@ -83,10 +86,10 @@ def _predicted(
         for batch in graphs.batches(evaluation_batch(graphs.store.device)):
             labels.append(batch.y)
             if lam is None:
-                kept.append(torch.ones_like(batch.y, dtype=torch.float))
+                kept.append(batch.x.new_ones(batch.num_graphs))
                 probs.append(classifier.outputs(classifier(batch)))
                 continue
-            batch.lam = torch.full_like(batch.y, lam, dtype=torch.float)
+            batch.lam = batch.x.new_full((batch.num_graphs,), lam)
             choice = model.choose(batch)
             kept.append(choice.elements.kept_ratio(choice.removed))
             probs.append(classifier.outputs(classifier(choice.subgraph.batch)))

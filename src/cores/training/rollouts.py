@@ -33,7 +33,7 @@ class Outcome:
     """What referees predict from the subgraphs of a rollout."""
 
     rollout: Rollout
-    labels: Num[Tensor, " graphs"]
+    labels: Num[Tensor, "graphs *labels"]
     """What a subgraph is to be predicted as."""
     probs: Float[Tensor, "samples graphs classes"]
     kept_ratio: Float[Tensor, "samples graphs"]
@@ -123,7 +123,7 @@ def _outcome(
     )
 
 
-def _labels(referee: Learner, batch: Batch, target: Target) -> Num[Tensor, " graphs"]:
+def _labels(referee: Learner, batch: Batch, target: Target) -> Num[Tensor, "graphs *labels"]:
     """What the subgraphs of these graphs are to be predicted as.
 
     Deviation D18: as the referee predicts the full graph, whatever the label. A policy that is
@@ -178,7 +178,7 @@ def rollout_reward(
     samples, graphs = outcome.kept_ratio.shape
     probs = outcome.probs.flatten(0, 1)  # [S * B, K]
     batch = outcome.rollout.elements.batch
-    labels = outcome.labels.repeat(samples)
+    labels = torch.cat([outcome.labels] * samples)
     lam = batch.lam.repeat(samples) if "lam" in batch else config.lam
     sparsity = _sparsity(outcome.kept_ratio.flatten(), config)
     reward = outcome.task.reward(probs, labels, sparsity, q_hat, lam, config)

@@ -51,6 +51,8 @@ class Step:
 
     def _weight(self, labels: Tensor) -> float | Tensor:
         """What torch divides the sum over graphs by."""
+        if self.model.task == "multilabel":
+            return (~labels.isnan()).sum()  # those that are known
         if self.class_weights is None or labels.is_floating_point():
             return float(len(labels))
         return self.class_weights[labels].sum()

@@ -106,7 +106,8 @@ def train(
     """Train until patience runs out, then restore the selected weights.
 
     An epoch is better than another by selection accuracy, then by a lower selection loss; where
-    classes are balanced, by their means over the classes; in a regression, by a lower mean error.
+    classes are balanced, by their means over the classes; in a regression, by a lower mean error;
+    of several labels, by their mean ROC-AUC.
     With a folder, the run is recorded there and resumes from where it was killed; ``key`` tells
     its checkpoints from those of other runs.
     """

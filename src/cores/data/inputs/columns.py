@@ -1,6 +1,6 @@
 """Which columns of a table hold the molecule, its label, its name and its part."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from cores.errors import UserError, nearest
@@ -27,6 +27,7 @@ class ColumnNames:
 
     smiles: str | None = None
     label: str | None = None
+    """Several names with commas between them for several labels."""
     id: str | None = None
     split: str | None = None
     remembered: "ColumnNames | None" = None
@@ -38,9 +39,24 @@ class ColumnPlaces:
     """Where the columns stand; None: the table has none."""
 
     smiles: int
-    label: int | None
+    label: int | dict[str, int] | None
+    """Of several labels, by their names."""
     id: int | None
     split: int | None
+
+
+def several_names(said: str | None, known: Container[str]) -> tuple[str, ...]:
+    """The names of several labels, where more than one is said; none where it is a name itself.
+
+    >>> several_names("a, b", ["a", "b"]), several_names("a,b", ["a,b"]), several_names("a", ["a"])
+    (('a', 'b'), (), ())
+    """
+    if said is None or said in known or "," not in said:
+        return ()
+    names = tuple(" ".join(name.split()) for name in said.split(","))
+    if "" in names or len({*names}) < len(names):
+        raise UserError(f"`label_column` needs names that differ, got {said!r}")
+    return names
 
 
 def find_columns(header: Sequence[str], names: ColumnNames, source: str) -> ColumnPlaces:
@@ -53,15 +69,16 @@ def find_columns(header: Sequence[str], names: ColumnNames, source: str) -> Colu
 
     before = names.remembered or ColumnNames()
 
+    def named(said: str, option: str) -> int:
+        if said not in known:
+            raise UserError(f"{source} has no column {said!r} (`{option}`); {nearest(said, known)}")
+        return known.index(said)
+
     def place(
         said: str | None, option: str, usual: Sequence[str], remembered: str | None = None
     ) -> int | None:
         if said is not None:
-            if said not in known:
-                raise UserError(
-                    f"{source} has no column {said!r} (`{option}`); {nearest(said, known)}"
-                )
-            return known.index(said)
+            return named(said, option)
         if remembered in known:
             return known.index(remembered)
         folded = [name.lower() for name in known]
@@ -75,9 +92,16 @@ def find_columns(header: Sequence[str], names: ColumnNames, source: str) -> Colu
             f"{source}: no column is named smiles; name the one that holds the molecules with "
             f"`smiles_column` (the first line has {', '.join(known[:8])})"
         )
+    label: int | dict[str, int] | None
+    if several := several_names(names.label, known):
+        label = {name: named(name, "label_column") for name in several}
+    elif names.label is None and (several := several_names(before.label, known)):
+        label = {name: known.index(name) for name in several if name in known} or None
+    else:
+        label = place(names.label, "label_column", LABEL, before.label)
     return ColumnPlaces(
         smiles,
-        place(names.label, "label_column", LABEL, before.label),
+        label,
         place(names.id, "id_column", ID, before.id),
         place(names.split, "split_column", ()),
     )

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cores.data.inputs.columns import ID, LABEL, ColumnNames
+from cores.data.inputs.columns import ID, LABEL, ColumnNames, several_names
 from cores.data.inputs.text import text_lines
 from cores.data.raw import BYTES_OF_NODE, MOST_NODES, Columns, Layout, Parsed, RawGraphs, Rejected
 from cores.errors import told
@@ -83,7 +83,9 @@ class JsonRows:
             positions.append(position)
             lines.append(line)
             ids.append(name)
-            labels.append(_field(record, self.names.label, LABEL, None))
+            several = several_names(self.names.label, record)
+            label = _field(record, self.names.label, LABEL, None)
+            labels.append({name: record.get(name) for name in several} if several else label)
             parts.append(str(_field(record, self.names.split, (), "")))
         raw = _flat(graphs, node_columns or NOTHING, edge_columns or NOTHING)
         return Parsed(raw, positions, lines, ids, labels, parts, rejected=rejected)

@@ -1,11 +1,13 @@
 """A file of graphs with labels as a dataset, with columns of its own or with those of a model."""
 
+import math
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from cores.config.run import AskedTask
@@ -14,6 +16,7 @@ from cores.data.dataset import Dataset, is_writable
 from cores.data.encoding import Encoding, encode
 from cores.data.inputs.columns import ColumnNames
 from cores.data.inputs.sources import GRAPHS, Rows, partitions, read_rows, suffix_of
+from cores.data.labels import Pair, binary_labels, is_missing, label_rows, values_of
 from cores.data.lists import continuous_columns, numbered_classes
 from cores.data.raw import BYTES_OF_NODE, Layout, Parsed, Rejected, Unusable
 from cores.data.targets import as_targets, found_task, target_problem
@@ -33,23 +36,31 @@ def read_dataset(
     path: Path, names: ColumnNames, on_error: OnError = "skip", task: AskedTask = "auto"
 ) -> Dataset:
     """Read a file of rows whole; a row without a label is as unusable as one that is no graph."""
-    parsed, unusable = parsed_rows(str(path), read_rows(path, names), on_error)
+    if task == "auto" and names.label is not None and "," in names.label:
+        task = "multilabel"
+    rows = read_rows(path, names)
+    parsed, unusable = parsed_rows(str(path), rows, on_error, task=task)
     encoding = Encoding.of_molecules() if holds_molecules(path) else Encoding.of(parsed.graphs)
     feature_names, edge_names = encoding.feature_names, encoding.edge_feature_names
     graphs, _ = encode(parsed.graphs, encoding, feature_names, edge_names)
-    known = [number for number, label in enumerate(parsed.labels) if _problem(label) is None]
+    known = [at for at, label in enumerate(parsed.labels) if _problem(label, task) is None]
     classes: tuple[Any, ...] = ()
+    class_names: tuple[str, ...] = ()
     found = found_task([parsed.labels[at] for at in known], task)
     if found == "regression":
         known = with_targets(str(path), parsed, known, unusable, on_error)
         y = as_targets([parsed.labels[at] for at in known])
+    elif found == "multilabel":
+        given = [parsed.labels[at] for at in known]
+        alone = None if isinstance(given[0], list | dict) else [names.label or "label"]
+        class_names, classes, y = binary_labels(given, alone)
     else:
         classes, numbers = numbered_classes(whole_numbers([parsed.labels[at] for at in known]))
-        y = torch.tensor(numbers)
+        class_names, y = tuple(str(label) for label in classes), torch.tensor(numbers)
     dataset = Dataset(
         str(path),
         graphs,
-        class_names=tuple(str(label) for label in classes),
+        class_names=class_names,
         feature_names=feature_names,
         edge_feature_names=edge_names,
         continuous=() if encoding.kind == "molecules" else continuous_columns(graphs.x),
@@ -83,7 +94,11 @@ def with_targets(
 
 
 def parsed_rows(
-    source: str, chunks: Iterable[Rows], on_error: OnError, layout: Layout | None = None
+    source: str,
+    chunks: Iterable[Rows],
+    on_error: OnError,
+    layout: Layout | None = None,
+    task: AskedTask = "auto",
 ) -> tuple[Parsed, Unusable]:
     """All rows of an input that are graphs; some have labels.
 
@@ -92,13 +107,14 @@ def parsed_rows(
         chunks: Its rows.
         on_error: What to do with rows that are no graphs, or have no label.
         layout: What the graphs must have in common; if not given, the first ones decide.
+        task: What the labels are for.
     """
     parsed: list[Parsed] = []
     unusable = Unusable()
     allowance = Allowance(source)
     for rows in chunks:
         found = rows.parse(layout)
-        unusable.add([*found.rejected, *_unlabelled(found)])
+        unusable.add([*found.rejected, *_unlabelled(found, task)])
         if on_error == "fail" and unusable.count:
             raise UserError(f'{source}: {unusable.first[0]}; mend it, or set on_error="skip"')
         if len(found.graphs):
@@ -109,7 +125,9 @@ def parsed_rows(
         told = f" ({unusable})" if unusable.count else ""
         raise UserError(f"{source} holds no usable graph{told}")
     whole = Parsed.joined(parsed)
-    if all(_problem(label) is not None for label in whole.labels):
+    if all(_problem(label, task) is not None for label in whole.labels):
+        if any(isinstance(label, dict) for label in whole.labels):
+            raise UserError(f'{source}: several labels per graph are for task="multilabel"')
         raise UserError(f"{source} has no labels; say which column holds them with `label_column`")
     return whole, unusable
 
@@ -121,22 +139,24 @@ def _joint(layout: Layout | None, found: Layout) -> Layout:
     return layout if layout.edges is not None else replace(layout, edges=found.edges)
 
 
-def _unlabelled(found: Parsed) -> list[Rejected]:
+def _unlabelled(found: Parsed, task: AskedTask) -> list[Rejected]:
     rows = zip(found.positions, found.lines, found.ids, found.labels, strict=True)
     return [
         Rejected(position, line, name, problem)
         for position, line, name, label in rows
-        if (problem := _problem(label)) is not None
+        if (problem := _problem(label, task)) is not None
     ]
 
 
-def _problem(label: Any) -> str | None:
+def _problem(label: Any, task: AskedTask = "auto") -> str | None:
     """Why a label is none; tables write one that is missing as NaN, too."""
+    if task == "multilabel":  # one of several is enough
+        return "has no label" if all(map(is_missing, values_of(label))) else None
     if isinstance(label, list | dict):
         return f"has the label {label!r:.40}; it must be text or a whole number"
     if isinstance(label, str) and not is_writable(label):  # JSON may hold such
         return "has a label with half a character, which no file can hold"
-    return "has no label" if label is None or str(label).lower() in ("", "nan") else None
+    return "has no label" if is_missing(label) else None
 
 
 def whole_numbers(labels: Sequence[Any]) -> list[Any]:
@@ -176,14 +196,48 @@ def class_numbers(labels: Sequence[Any], class_names: Sequence[str], source: str
     return torch.tensor(numbers)
 
 
-def label_text(label: Any, class_names: Container[str], task: TaskName) -> str | None:
+def label_numbers(
+    labels: Sequence[Any], names: Sequence[str], pairs: Sequence[Pair], source: str
+) -> Float[Tensor, "graphs labels"]:
+    """Several labels as the model's own 0 and 1, NaN where one is not known."""
+    known = [{str(value): float(number) for number, value in enumerate(pair)} for pair in pairs]
+    return torch.tensor(
+        [
+            [
+                _label_number(value, name, values, source)
+                for value, name, values in zip(row, names, known, strict=True)
+            ]
+            for row in label_rows(labels, names)[1]
+        ]
+    )
+
+
+def _label_number(value: Any, name: str, known: dict[str, float], source: str) -> float:
+    if (found := class_name(value, known)) is None:
+        return math.nan
+    if found not in known:
+        told = " and ".join(known)
+        raise UserError(f"{source} has {found} for the label {name}, the model knows {told}")
+    return known[found]
+
+
+def label_text(label: Any, class_names: Sequence[str], task: TaskName) -> str | None:
     """A label for people: its class, or its number; None where it is none.
+
+    >>> label_text({"a": 1, "b": None}, ("a", "b"), "multilabel")
+    'a: 1'
 
     >>> label_text("0.123456", (), "regression"), label_text("inf", (), "regression")
     ('0.1235', None)
     """
     if task == "classification":
         return class_name(label, class_names)
+    if task == "multilabel":
+        rows = label_rows([label], class_names)[1]
+        pairs = zip(class_names, rows[0], strict=True)
+        return (
+            ", ".join(f"{name}: {value}" for name, value in pairs if not is_missing(value)) or None
+        )
     usable = _problem(label) is None and target_problem(label) is None
     return f"{float(label):.4g}" if usable else None
 

@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from cores.data.inputs.cells import Cells, table_cells
-from cores.data.inputs.columns import ID, LABEL, ColumnNames, ColumnPlaces, find_columns
+from cores.data.inputs.columns import (
+    ID,
+    LABEL,
+    ColumnNames,
+    ColumnPlaces,
+    find_columns,
+    several_names,
+)
 from cores.data.inputs.text import text_lines
 from cores.data.molecules import (
     InvalidMoleculeError,
@@ -34,6 +41,7 @@ class MoleculeRow:
     """SMILES, or an entry of an SD file."""
     id: str
     label: Any = None
+    """Of several, their values by name."""
     part: str = ""
     problem: str = ""
     """Why it cannot be read, if that is known already."""
@@ -111,6 +119,11 @@ def _row(row: Cells, position: int, places: ColumnPlaces, width: int) -> Molecul
     def cell(place: int | None) -> str:
         return "" if place is None or place >= len(row.values) else row.values[place].strip()
 
+    label: Any = None
+    if isinstance(places.label, dict):
+        label = {name: cell(at) or None for name, at in places.label.items()}
+    else:
+        label = cell(places.label) or None
     problem = row.problem
     if not problem and len(row.values) != width:
         problem = f"has {len(row.values)} cells, the first line {width}"
@@ -118,7 +131,7 @@ def _row(row: Cells, position: int, places: ColumnPlaces, width: int) -> Molecul
         row.line,
         cell(places.smiles),
         cell(places.id) or str(position),
-        cell(places.label) or None,
+        label,
         cell(places.split),
         problem,
     )
@@ -144,11 +157,20 @@ def parquet_rows(path: Path, names: ColumnNames, size: int) -> Iterator[Molecule
     try:
         with parquet.ParquetFile(path) as file:
             places = find_columns(file.schema_arrow.names, names, str(path))
-            used = (places.smiles, places.id, places.label, places.split)
-            columns = [None if at is None else file.schema_arrow.names[at] for at in used]
-            wanted = list(dict.fromkeys(name for name in columns if name is not None))
+            header = file.schema_arrow.names
+            several = (
+                {name: header[at] for name, at in places.label.items()}
+                if isinstance(places.label, dict)
+                else {}
+            )
+            label = None if isinstance(places.label, dict) else places.label
+            used = (places.smiles, places.id, label, places.split)
+            columns = [None if at is None else header[at] for at in used]
+            wanted = list(dict.fromkeys([*filter(None, columns), *several.values()]))
             values = _parquet_values(file, wanted, size, path)
-            rows = (_parquet_row(row, columns, position) for position, row in enumerate(values))
+            rows = (
+                _parquet_row(row, columns, several, position) for position, row in enumerate(values)
+            )
             yield from _chunks(rows, size)
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -171,13 +193,15 @@ def _parquet_values(
         yield from batch.to_pylist()
 
 
-def _parquet_row(values: dict[str, Any], columns: list[str | None], position: int) -> MoleculeRow:
+def _parquet_row(
+    values: dict[str, Any], columns: list[str | None], several: dict[str, str], position: int
+) -> MoleculeRow:
     smiles, name, label, part = (None if column is None else values[column] for column in columns)
     return MoleculeRow(
         position + 1,
         "" if smiles is None else str(smiles),
         str(position) if name is None else str(name),
-        label,
+        {each: values[column] for each, column in several.items()} if several else label,
         "" if part is None else str(part),
     )
 
@@ -232,12 +256,14 @@ def _entry(
         usual_value = next((folded[name] for name in usual if name in folded), "")
         return properties.get(said, "") if said is not None else usual_value
 
+    several = several_names(names.label, properties)
+    label: Any = {name: properties.get(name) or None for name in several}
     title = lines[0].strip()
     return MoleculeRow(
         line,
         "".join(lines),
         value(names.id, "id_column", ID) or title or str(position),
-        value(names.label, "label_column", LABEL) or None,
+        label if several else value(names.label, "label_column", LABEL) or None,
         value(names.split, "split_column", ()),
     )
 

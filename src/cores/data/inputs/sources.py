@@ -129,7 +129,7 @@ def _stored(path: Path) -> tuple[RawGraphs, Sequence[Any]]:
         graphs = saved_graphs(saved)
         labelled = all(graph.get("y") is not None for graph in graphs)
         labels = plain_labels(graphs) if labelled else []
-        if any(isinstance(label, float) for label in labels):  # targets, or of another model
+        if any(isinstance(label, float | list) for label in labels):  # no classes
             unlabelled = from_graphs(graphs, [0] * len(graphs), finite=False)
             return raw_graphs(unlabelled.graphs), labels
         dataset = from_graphs(graphs, None if labelled else [0] * len(graphs), finite=False)
