@@ -57,12 +57,12 @@ def shortened(code: str) -> str:
 @pytest.fixture
 def work(short_judge: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """An empty folder in which every training, the judge's too, ends after a moment."""
-    from cores import estimator
+    from cores.estimator import parameters
 
     def by_size(graphs: int) -> dict[str, Any]:
         return {"training": {"epochs": EPOCHS, "batch_size": 32}}
 
-    monkeypatch.setattr(estimator, "own_data_settings", by_size)
+    monkeypatch.setattr(parameters, "own_data_settings", by_size)
     folder = tmp_path / "work"
     folder.mkdir()
     monkeypatch.chdir(folder)

@@ -16,7 +16,7 @@ from torch_geometric.explain.metric import fidelity, unfaithfulness
 from torch_geometric.loader import DataLoader
 
 from cores import Cores, CoresExplainer, GraphStore, UserError, load_dataset
-from cores.estimator import _with_validation
+from cores.estimator.graphs import with_validation
 
 TASK = {
     "mode": "multiclass_classification",
@@ -223,7 +223,7 @@ def test_validation_is_checked_on_its_own(graphs: list[Data]) -> None:
         quick().fit(graphs[:60], labels[:61], (graphs[60:], labels[61:]))
     with pytest.raises(UserError, match="`validation` has no graphs"):
         quick().fit(graphs, validation=[])
-    dataset, selection = _with_validation(iter(graphs[:60]), None, tuple(graphs[60:]))
+    dataset, selection = with_validation(iter(graphs[:60]), None, tuple(graphs[60:]))
     assert (len(dataset), selection.tolist()) == (80, list(range(60, 80)))
 
 

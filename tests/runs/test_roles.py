@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from cores import Cores, estimator
+from cores import Cores
 from cores.config import PartsConfig, RunConfig
 from cores.data.dataset import Dataset, numbered
 from cores.data.splits import Split, split_dataset
@@ -376,7 +376,7 @@ def test_an_estimator_shows_its_test_and_validation_graphs_to_nobody(
         kept.append(train_judge(*arguments))
         return kept[-1]
 
-    monkeypatch.setattr(estimator, "train_judge", remember)
+    monkeypatch.setattr("cores.estimator.cores.train_judge", remember)
     dataset, unseen = toy(44), toy(8)
     small = DEFAULT.settings
     changes = {group: small[group] for group in ("network", "training", "ppo")}

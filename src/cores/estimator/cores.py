@@ -1,41 +1,32 @@
 """``Cores``: fit graphs, predict from the part that the model keeps, and show that part."""
 
-import inspect
 import warnings
-from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch_geometric.data import Batch, Data
 
-from cores.config import RunConfig, merged
-from cores.config.models import MODELS
-from cores.config.names import with_current_names
-from cores.config.presets import own_data_settings
-from cores.config.run import AskedTask
 from cores.config.spec import TaskName
-from cores.data.dataset import Dataset, checked, numbered
+from cores.data.dataset import Dataset
 from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ColumnNames
-from cores.data.inputs.labelled import label_numbers
-from cores.data.lists import (
-    are_smiles,
-    from_graphs,
-    given_labels,
-    listed,
-    plain_labels,
-    read_graphs,
-)
-from cores.data.nodes import NodeGraph, from_nodes, given_parts, node_labels
-from cores.data.raw import Parsed
-from cores.data.targets import as_targets, target_problem
+from cores.data.lists import given_labels, listed, plain_labels
+from cores.data.nodes import from_nodes
 from cores.errors import UserError
-from cores.evaluation.metrics import label_accuracy, r2
+from cores.estimator.graphs import (
+    Graphs,
+    Labels,
+    is_node_graph,
+    is_one_way,
+    unlabelled,
+    with_validation,
+)
+from cores.estimator.parameters import Parameters, Real, Setting, python_number, settings_of
+from cores.estimator.scores import class_score, node_score, several_score, value_score
 from cores.evaluation.predictions import Predictions, predict
 from cores.explain.explanation import Explanation, explanations, labels_in_sets
 from cores.files import locked, make_folder, write_json
@@ -55,28 +46,18 @@ from cores.runs.card import (
 from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.fit import PreparedData, fit_model, measure
 from cores.runs.folder import CONFIG, METRICS, write_identity, write_promise
-from cores.runs.inputs import EncodedGraphs, labelled_graphs, model_rows
+from cores.runs.inputs import labelled_graphs
 from cores.runs.progress import Reports, phases_of, training_progress
 from cores.runs.promise import Promise, tuned_model
 from cores.runs.rows import read_metrics
-from cores.runs.trained import DataSchema, TrainedModel
+from cores.runs.trained import TrainedModel
 from cores.runs.tune import with_promise
 from cores.runs.verdict import sentences
 from cores.training.judge import train_judge
 from cores.training.state import forked_rng
 
-Graphs = Any
-"""PyG ``Data``, networkx graphs or SMILES strings in a list, loader or dataset; a
-:class:`cores.Dataset`; or the path of a file, as ``cores train`` reads it."""
-Labels = Any
-"""A label per graph: a list, an array or a tensor."""
-Whole = int | np.integer[Any]
-Real = float | np.floating[Any]
-Setting = Whole | Real
-"""Of a dial: from 0, which keeps least, to 1, in steps of 0.05."""
 
-
-class Cores:
+class Cores(Parameters):
     """A graph classifier that decides from a small subgraph it chose itself, and shows it.
 
     It follows scikit-learn: the constructor stores its arguments, ``fit`` learns and returns the
@@ -127,34 +108,6 @@ class Cores:
     _estimator_type = "classifier"
     _card: str | None
 
-    def __init__(
-        self,
-        removal: str | None = "node",
-        conv: str = "gin",
-        epochs: Whole | None = None,
-        seed: Whole = 0,
-        device: str = "auto",
-        progress: bool = True,
-        desired_ratio: Real | None = None,
-        lam: Real | None = None,
-        judge: bool = True,
-        settings: Mapping[str, Any] | None = None,
-        max_loss: Real | None = None,
-        task: str = "auto",
-    ) -> None:
-        self.removal = removal
-        self.conv = conv
-        self.epochs = epochs
-        self.seed = seed
-        self.device = device
-        self.progress = progress
-        self.desired_ratio = desired_ratio
-        self.lam = lam
-        self.judge = judge
-        self.settings = settings
-        self.max_loss = max_loss
-        self.task = task
-
     def fit(
         self,
         graphs: Graphs,
@@ -181,13 +134,13 @@ class Cores:
                 count = graphs.unusable.count
                 message = f"{count} rows could not be used: {graphs.unusable}"
                 warnings.warn(message, stacklevel=2)
-        if _is_node_graph(graphs):
+        if is_node_graph(graphs):
             if validation is not None:
                 raise UserError("`val_mask` names the nodes of validation; leave `validation` out")
             reach = self._config(1).network.reach
             graphs, y = from_nodes(graphs, y, reach=reach, task=self._asked_task), None
-        dataset, selection = _with_validation(graphs, y, validation, self._asked_task)
-        if _is_one_way(dataset.graphs):
+        dataset, selection = with_validation(graphs, y, validation, self._asked_task)
+        if is_one_way(dataset.graphs):
             warnings.warn(
                 "every edge has one direction, and messages go that way only; for undirected "
                 "graphs give both (torch_geometric.utils.to_undirected)",
@@ -240,7 +193,7 @@ class Cores:
                 ``"disagreement"``, another class than on the full graph; or ``"accuracy"``.
             per_class: Whether it is promised for every class.
         """
-        shares = _python_number(max_loss), _python_number(confidence)
+        shares = python_number(max_loss), python_number(confidence)
         promise = Promise(shares[0], loss, shares[1], per_class)
         tuned, found = tuned_model(self._trained, promise)
         self.metrics_ = with_promise(tuned, self.metrics_, found)
@@ -344,46 +297,21 @@ class Cores:
         Of several labels, the share of the known values that is predicted. Of a graph whose nodes
         are classified, those of its ``test_mask`` count, where it has one.
         """
-        if _is_node_graph(graphs) and self._trained.schema.encoding.reach is not None:
-            return self._score_nodes(graphs, y, lam)
+        trained = self._trained
+        if is_node_graph(graphs) and trained.schema.encoding.reach is not None:
+            return node_score(self.predict(graphs, lam), graphs, y)
         if isinstance(graphs, str | Path):
-            graphs = labelled_graphs(str(graphs), self._trained.schema, ColumnNames())
+            graphs = labelled_graphs(str(graphs), trained.schema, ColumnNames())
         elif not isinstance(graphs, Dataset):
             graphs = listed(graphs)  # they are read twice
         labels = plain_labels(graphs) if y is None else given_labels(y)
-        if self._trained.task == "multilabel":
-            names = self._trained.schema.class_names
+        if trained.task == "multilabel":
             probs = torch.from_numpy(self.predict_proba(graphs, lam))
-            if len(labels) != len(probs):
-                raise UserError(f"`y` has {len(labels)} rows for {len(probs)} graphs")
-            return label_accuracy(probs, label_numbers(labels, names, self._labels, "`y`"))
+            return several_score(probs, labels, trained.schema.class_names, self._labels)
         predicted = self.predict(graphs, lam).tolist()
-        if len(labels) != len(predicted):
-            raise UserError(f"`y` has {len(labels)} labels for {len(predicted)} graphs")
-        if self._trained.task == "regression":
-            for number, label in enumerate(labels):
-                if (problem := target_problem(label)) is not None:
-                    raise UserError(f"graph {number} {problem}")
-            found = r2(torch.tensor(predicted)[:, None], as_targets(labels))
-            return float("nan") if found is None else found
-        for label in labels:
-            if label not in self._labels:
-                known = ", ".join(map(repr, self._labels))
-                raise UserError(f"`y` has the label {label!r}, the model knows {known}")
-        return float(np.mean([a == b for a, b in zip(predicted, labels, strict=True)]))
-
-    def _score_nodes(self, graph: Data, y: Labels, lam: Setting | None) -> float:
-        labels = node_labels(NodeGraph(graph), y)
-        parts = given_parts(graph, len(labels))
-        chosen = [
-            node
-            for node, label in enumerate(labels)
-            if label is not None and (not parts or parts[node] == "test")
-        ]
-        if not chosen:
-            raise UserError("no node has a label; set y")
-        predicted = self.predict(graph, lam)
-        return float(np.mean([predicted[node] == labels[node] for node in chosen]))
+        if trained.task == "regression":
+            return value_score(predicted, labels)
+        return class_score(predicted, labels, self._labels)
 
     def save(self, folder: str | Path) -> None:
         """Write the model into a new folder, which ``Cores.load`` reads, with a model card."""
@@ -425,7 +353,7 @@ class Cores:
             epochs=config.training.epochs,
             seed=config.seed,
             device=device,
-            settings=_settings_of(config),
+            settings=settings_of(config),
             task=config.task,
         )
         model.metrics_ = read_metrics(out / METRICS) if (out / METRICS).exists() else {}
@@ -447,73 +375,6 @@ class Cores:
             raise UserError("the plain network has no policy; set `removal` to node, edge or both")
         return network.policy
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The arguments of the constructor, as scikit-learn asks for them."""
-        return {name: getattr(self, name) for name in _arguments()}
-
-    def set_params(self, **params: Any) -> "Cores":
-        """Change arguments of the constructor."""
-        for name, value in params.items():
-            if name not in _arguments():
-                raise UserError(f"unknown parameter {name!r}; known: {', '.join(_arguments())}")
-            setattr(self, name, value)
-        return self
-
-    def __repr__(self) -> str:
-        defaults = _arguments()
-        changed = [
-            f"{name}={value!r}"
-            for name, value in self.get_params().items()
-            if value != defaults[name]
-        ]
-        return f"Cores({', '.join(changed)})"
-
-    def __sklearn_tags__(self) -> Any:
-        """What scikit-learn must know of this estimator; only scikit-learn asks."""
-        from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags
-
-        numbers, several = self._predicts("regression"), self._predicts("multilabel")
-        return Tags(
-            estimator_type="regressor" if numbers else "classifier",
-            target_tags=TargetTags(required=False, multi_output=several),
-            classifier_tags=None if numbers else ClassifierTags(multi_label=several),
-            regressor_tags=RegressorTags() if numbers else None,
-            input_tags=InputTags(two_d_array=False),
-        )
-
-    def _config(self, num_graphs: int) -> RunConfig:
-        model = "gnn" if self.removal is None else f"cores-{self.removal}"
-        if model not in MODELS:
-            raise UserError(f"`removal` is node, edge, both or None, got {self.removal!r}")
-        settings = with_current_names(self.settings or {})
-        for name in ("conv", "seed", "task"):
-            if name in settings:
-                raise UserError(f"`settings` names {name}; give it as the argument `{name}`")
-        seed = _python_number(self.seed)
-        if not isinstance(seed, int) or seed < 0:
-            raise UserError(f"`seed` is a whole number from 0, got {self.seed!r}")
-        defaults = {
-            "dataset": "graphs",
-            "model": model,
-            "split": seed + 1,
-            **own_data_settings(num_graphs),
-        }
-        epochs = {"epochs": _python_number(self.epochs)}
-        reward = {
-            "desired_ratio": _python_number(self.desired_ratio),
-            "lam": _python_number(self.lam),
-            "max_loss": _python_number(self.max_loss),
-            "promised": None if self.max_loss is None else True,
-        }
-        given: dict[str, Any] = {
-            "conv": self.conv,
-            "seed": seed,
-            "task": self._asked_task,
-            "training": {name: value for name, value in epochs.items() if value is not None},
-            "reward": {name: value for name, value in reward.items() if value is not None},
-        }
-        return RunConfig.from_settings(merged(merged(defaults, settings), given))
-
     def _take(self, trained: TrainedModel) -> "Cores":
         self._fitted = trained
         self.network_ = trained.model
@@ -532,13 +393,6 @@ class Cores:
             raise UserError("this Cores is not fitted yet; call fit first, or Cores.load")
         return self._fitted
 
-    @property
-    def _asked_task(self) -> AskedTask:
-        if self.task not in get_args(AskedTask):
-            known = ", ".join(get_args(AskedTask))
-            raise UserError(f"`task` is one of {known}, got {self.task!r}")
-        return cast(AskedTask, self.task)
-
     def _predicts(self, task: TaskName) -> bool:
         fitted = getattr(self, "_fitted", None)
         return (self.task if fitted is None else fitted.task) == task
@@ -552,7 +406,7 @@ _UNCALIBRATED = "the model has no calibration part; fit it with parts.calibratio
 
 
 def _predictions(trained: TrainedModel, graphs: Graphs) -> tuple[GraphStore, Predictions]:
-    store = _unlabelled(graphs, trained)
+    store = unlabelled(graphs, trained)
     device = next(trained.model.parameters()).device
     with tuned_cpu():
         return store, predict(trained.model, store.placed(device)).cpu()
@@ -580,155 +434,3 @@ def _values(chosen: NDArray[np.int64], pairs: tuple[Any, ...]) -> NDArray[Any]:
     if len(kinds) > 1:
         columns = [column.astype(object) for column in columns]
     return np.stack(columns, axis=1)
-
-
-def _python_number(value: Any) -> Any:
-    """A number as Python's own: searches over parameters give NumPy's."""
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _settings_of(config: RunConfig) -> dict[str, Any]:
-    """The settings that differ from the defaults and are no arguments of the constructor."""
-    arguments = ("dataset", "conv", "preset", "split", "seed", "task")
-    found = {name: value for name, value in config.changes.items() if name not in arguments}
-    if config.removal is None and config.model != "gnn":
-        found["model"] = config.model
-    return found
-
-
-def _arguments() -> dict[str, Any]:
-    """The arguments of the constructor and their defaults."""
-    parameters = inspect.signature(Cores.__init__).parameters
-    return {name: found.default for name, found in parameters.items() if name != "self"}
-
-
-def _with_validation(
-    graphs: Graphs,
-    y: Labels,
-    validation: Graphs | None,
-    task: AskedTask = "auto",
-) -> tuple[Dataset, torch.Tensor | None]:
-    """One dataset of both, and the positions of the validation graphs in it."""
-    if validation is None:
-        return checked(from_graphs(graphs, y, task=task)), None
-    others, labels = validation, None
-    if isinstance(validation, tuple) and len(validation) == 2 and not _is_graph(validation[0]):
-        others, labels = validation
-    if isinstance(others, str | Path):
-        others = load_dataset(others, task=task)
-    first, known = _with_labels(graphs, y, "graphs")
-    second, added = _with_labels(others, labels, "validation")
-    dataset = from_graphs(_alike(first, second), known + added, task=task)
-    if isinstance(graphs, Dataset):
-        if graphs.given_parts:
-            raise UserError("the split column gives the parts; leave `validation` out")
-        dataset = replace(  # its columns mean, and are scaled, as it says
-            dataset,
-            feature_names=graphs.feature_names,
-            edge_feature_names=graphs.edge_feature_names,
-            continuous=graphs.continuous,
-            clipped=graphs.clipped,
-            encoding=graphs.encoding,
-        )
-    return checked(dataset), torch.arange(len(first), len(first) + len(second))
-
-
-def _alike(first: list[Any], second: list[Any]) -> list[Any]:
-    """Both as one list; SMILES become graphs where the others are."""
-    if are_smiles(first) == are_smiles(second):
-        return first + second
-    return [*_graphs(first), *_graphs(second)]
-
-
-def _graphs(items: list[Any]) -> list[Any]:
-    return read_graphs(items) if are_smiles(items) else items
-
-
-def _with_labels(graphs: Graphs, y: Labels, name: str) -> tuple[list[Any], list[Any]]:
-    items = list(graphs) if isinstance(graphs, Dataset) else listed(graphs)
-    source = graphs if isinstance(graphs, Dataset) else items
-    labels = plain_labels(source) if y is None else given_labels(y)
-    if not items:
-        raise UserError(f"`{name}` has no graphs")
-    if len(labels) != len(items):
-        raise UserError(f"`{name}` has {len(items)} graphs and {len(labels)} labels")
-    return items, labels
-
-
-def _is_one_way(graphs: GraphStore) -> bool:
-    """Whether there are edges, and none of them has its opposite."""
-    ends = graphs.edge_index
-    between = int((ends[0] != ends[1]).sum())
-    pairs = graphs.pairs.ends
-    return between > 0 and between == int((pairs[0] != pairs[1]).sum())
-
-
-def _is_graph(item: Any) -> bool:
-    return isinstance(item, Data | str | Path) or hasattr(item, "adj")
-
-
-def _is_node_graph(graphs: Graphs) -> bool:
-    """Whether it is a single graph: its nodes are classified."""
-    return isinstance(graphs, Data) and not isinstance(graphs, Batch)
-
-
-def _unlabelled(graphs: Graphs, trained: TrainedModel) -> GraphStore:
-    """The graphs with a model's columns, whatever their labels are."""
-    schema = trained.schema
-    if (reach := schema.encoding.reach) is not None and _is_node_graph(graphs):
-        graph = NodeGraph(graphs)
-        graph.check_finite()
-        return _checked(graph.neighbourhoods(torch.arange(len(graph)), reach), trained)
-    if isinstance(graphs, str | Path):
-        layout = schema.encoding.layout
-        chunks = [rows.parse(layout) for rows in model_rows(str(graphs), schema, ColumnNames())]
-        if not chunks:
-            raise UserError(f"{graphs} holds no graphs")
-        parsed = Parsed.joined(chunks)
-        if parsed.rejected:
-            raise UserError(f"{graphs}: {parsed.rejected[0]}")
-        encoded = EncodedGraphs.of(parsed, schema)
-        if encoded.rejected:
-            raise UserError(f"{graphs}: {encoded.rejected[0]}")
-        return encoded.graphs
-    if isinstance(graphs, Dataset):
-        _check_names(graphs, schema)
-        return _checked(graphs.graphs, trained)
-    items = listed(graphs)
-    if (schema.encoding.kind == "molecules") != are_smiles(items) and items:
-        what = "molecules; give SMILES" if schema.encoding.kind == "molecules" else "other graphs"
-        raise UserError(f"the model was fitted on {what}")
-    records = read_graphs(items)
-    store = GraphStore.from_graphs(records, torch.zeros(len(records), dtype=torch.int64))
-    return _checked(store, trained)
-
-
-def _check_names(dataset: Dataset, schema: DataSchema) -> None:
-    """Refuse columns that are as many and mean something else; numbered ones could be any."""
-    ours, theirs = schema.feature_names, dataset.feature_names
-    plain = numbered(len(ours))
-    if len(ours) == len(theirs) and ours != theirs and plain not in (ours, theirs):
-        first = next(pair for pair in zip(ours, theirs, strict=True) if pair[0] != pair[1])
-        raise UserError(
-            f"{dataset.name} has the column {first[1]!r} where the model was fitted on "
-            f"{first[0]!r}; give the path of the file, and it gets the model's columns"
-        )
-
-
-def _checked(store: GraphStore, trained: TrainedModel) -> GraphStore:
-    """Graphs that have as many columns as the model was fitted on, and reads."""
-    dims = trained.schema.dims
-    if store.rooted != dims.rooted:
-        what = "nodes; give one graph" if dims.rooted else "whole graphs; give a list of them"
-        raise UserError(f"the model classifies {what}")
-    if not store.edge_index.numel():  # no edge, so no feature of one is missing
-        store = replace(store, edge_attr=torch.empty(0, dims.num_edge_features))
-    for found, fitted, what in (
-        (store.num_features, dims.num_features, "node"),
-        (store.num_edge_features, dims.num_edge_features, "edge"),
-    ):
-        if found != fitted and (what == "node" or trained.config.network.edge_features):
-            raise UserError(
-                f"the graphs have {found} {what} features, the model was fitted on {fitted}"
-            )
-    return store

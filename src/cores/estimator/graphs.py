@@ -1,0 +1,165 @@
+"""Graphs and labels as a user gives them: of a fit, and of a model that was fitted."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch_geometric.data import Batch, Data
+
+from cores.config.run import AskedTask
+from cores.data.dataset import Dataset, checked, numbered
+from cores.data.datasets import load_dataset
+from cores.data.inputs.columns import ColumnNames
+from cores.data.lists import (
+    are_smiles,
+    from_graphs,
+    given_labels,
+    listed,
+    plain_labels,
+    read_graphs,
+)
+from cores.data.nodes import NodeGraph
+from cores.data.raw import Parsed
+from cores.errors import UserError
+from cores.graphs.store import GraphStore
+from cores.runs.inputs import EncodedGraphs, model_rows
+from cores.runs.trained import DataSchema, TrainedModel
+
+Graphs = Any
+"""PyG ``Data``, networkx graphs or SMILES strings in a list, loader or dataset; a
+:class:`cores.Dataset`; or the path of a file, as ``cores train`` reads it."""
+Labels = Any
+"""A label per graph: a list, an array or a tensor."""
+
+
+def with_validation(
+    graphs: Graphs,
+    y: Labels,
+    validation: Graphs | None,
+    task: AskedTask = "auto",
+) -> tuple[Dataset, torch.Tensor | None]:
+    """One dataset of both, and the positions of the validation graphs in it."""
+    if validation is None:
+        return checked(from_graphs(graphs, y, task=task)), None
+    others, labels = validation, None
+    if isinstance(validation, tuple) and len(validation) == 2 and not _is_graph(validation[0]):
+        others, labels = validation
+    if isinstance(others, str | Path):
+        others = load_dataset(others, task=task)
+    first, known = _with_labels(graphs, y, "graphs")
+    second, added = _with_labels(others, labels, "validation")
+    dataset = from_graphs(_alike(first, second), known + added, task=task)
+    if isinstance(graphs, Dataset):
+        if graphs.given_parts:
+            raise UserError("the split column gives the parts; leave `validation` out")
+        dataset = replace(  # its columns mean, and are scaled, as it says
+            dataset,
+            feature_names=graphs.feature_names,
+            edge_feature_names=graphs.edge_feature_names,
+            continuous=graphs.continuous,
+            clipped=graphs.clipped,
+            encoding=graphs.encoding,
+        )
+    return checked(dataset), torch.arange(len(first), len(first) + len(second))
+
+
+def _alike(first: list[Any], second: list[Any]) -> list[Any]:
+    """Both as one list; SMILES become graphs where the others are."""
+    if are_smiles(first) == are_smiles(second):
+        return first + second
+    return [*_graphs(first), *_graphs(second)]
+
+
+def _graphs(items: list[Any]) -> list[Any]:
+    return read_graphs(items) if are_smiles(items) else items
+
+
+def _with_labels(graphs: Graphs, y: Labels, name: str) -> tuple[list[Any], list[Any]]:
+    items = list(graphs) if isinstance(graphs, Dataset) else listed(graphs)
+    source = graphs if isinstance(graphs, Dataset) else items
+    labels = plain_labels(source) if y is None else given_labels(y)
+    if not items:
+        raise UserError(f"`{name}` has no graphs")
+    if len(labels) != len(items):
+        raise UserError(f"`{name}` has {len(items)} graphs and {len(labels)} labels")
+    return items, labels
+
+
+def is_one_way(graphs: GraphStore) -> bool:
+    """Whether there are edges, and none of them has its opposite."""
+    ends = graphs.edge_index
+    between = int((ends[0] != ends[1]).sum())
+    pairs = graphs.pairs.ends
+    return between > 0 and between == int((pairs[0] != pairs[1]).sum())
+
+
+def _is_graph(item: Any) -> bool:
+    return isinstance(item, Data | str | Path) or hasattr(item, "adj")
+
+
+def is_node_graph(graphs: Graphs) -> bool:
+    """Whether it is a single graph: its nodes are classified."""
+    return isinstance(graphs, Data) and not isinstance(graphs, Batch)
+
+
+def unlabelled(graphs: Graphs, trained: TrainedModel) -> GraphStore:
+    """The graphs with a model's columns, whatever their labels are."""
+    schema = trained.schema
+    if (reach := schema.encoding.reach) is not None and is_node_graph(graphs):
+        graph = NodeGraph(graphs)
+        graph.check_finite()
+        return _checked(graph.neighbourhoods(torch.arange(len(graph)), reach), trained)
+    if isinstance(graphs, str | Path):
+        layout = schema.encoding.layout
+        chunks = [rows.parse(layout) for rows in model_rows(str(graphs), schema, ColumnNames())]
+        if not chunks:
+            raise UserError(f"{graphs} holds no graphs")
+        parsed = Parsed.joined(chunks)
+        if parsed.rejected:
+            raise UserError(f"{graphs}: {parsed.rejected[0]}")
+        encoded = EncodedGraphs.of(parsed, schema)
+        if encoded.rejected:
+            raise UserError(f"{graphs}: {encoded.rejected[0]}")
+        return encoded.graphs
+    if isinstance(graphs, Dataset):
+        _check_names(graphs, schema)
+        return _checked(graphs.graphs, trained)
+    items = listed(graphs)
+    if (schema.encoding.kind == "molecules") != are_smiles(items) and items:
+        what = "molecules; give SMILES" if schema.encoding.kind == "molecules" else "other graphs"
+        raise UserError(f"the model was fitted on {what}")
+    records = read_graphs(items)
+    store = GraphStore.from_graphs(records, torch.zeros(len(records), dtype=torch.int64))
+    return _checked(store, trained)
+
+
+def _check_names(dataset: Dataset, schema: DataSchema) -> None:
+    """Refuse columns that are as many and mean something else; numbered ones could be any."""
+    ours, theirs = schema.feature_names, dataset.feature_names
+    plain = numbered(len(ours))
+    if len(ours) == len(theirs) and ours != theirs and plain not in (ours, theirs):
+        first = next(pair for pair in zip(ours, theirs, strict=True) if pair[0] != pair[1])
+        raise UserError(
+            f"{dataset.name} has the column {first[1]!r} where the model was fitted on "
+            f"{first[0]!r}; give the path of the file, and it gets the model's columns"
+        )
+
+
+def _checked(store: GraphStore, trained: TrainedModel) -> GraphStore:
+    """Graphs that have as many columns as the model was fitted on, and reads."""
+    dims = trained.schema.dims
+    if store.rooted != dims.rooted:
+        what = "nodes; give one graph" if dims.rooted else "whole graphs; give a list of them"
+        raise UserError(f"the model classifies {what}")
+    if not store.edge_index.numel():  # no edge, so no feature of one is missing
+        store = replace(store, edge_attr=torch.empty(0, dims.num_edge_features))
+    for found, fitted, what in (
+        (store.num_features, dims.num_features, "node"),
+        (store.num_edge_features, dims.num_edge_features, "edge"),
+    ):
+        if found != fitted and (what == "node" or trained.config.network.edge_features):
+            raise UserError(
+                f"the graphs have {found} {what} features, the model was fitted on {fitted}"
+            )
+    return store

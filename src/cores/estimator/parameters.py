@@ -1,0 +1,151 @@
+"""The arguments of ``Cores``, as scikit-learn wants them, and the settings that they stand for."""
+
+import inspect
+from collections.abc import Mapping
+from typing import Any, TypeVar, cast, get_args
+
+import numpy as np
+
+from cores.config import RunConfig, merged
+from cores.config.models import MODELS
+from cores.config.names import with_current_names
+from cores.config.presets import own_data_settings
+from cores.config.run import AskedTask
+from cores.config.spec import TaskName
+from cores.errors import UserError
+
+Whole = int | np.integer[Any]
+Real = float | np.floating[Any]
+Setting = Whole | Real
+"""Of a dial: from 0, which keeps least, to 1, in steps of 0.05."""
+Own = TypeVar("Own", bound="Parameters")
+
+
+class Parameters:
+    """Stores the arguments of the constructor; :class:`cores.Cores` says what they mean."""
+
+    def __init__(
+        self,
+        removal: str | None = "node",
+        conv: str = "gin",
+        epochs: Whole | None = None,
+        seed: Whole = 0,
+        device: str = "auto",
+        progress: bool = True,
+        desired_ratio: Real | None = None,
+        lam: Real | None = None,
+        judge: bool = True,
+        settings: Mapping[str, Any] | None = None,
+        max_loss: Real | None = None,
+        task: str = "auto",
+    ) -> None:
+        self.removal = removal
+        self.conv = conv
+        self.epochs = epochs
+        self.seed = seed
+        self.device = device
+        self.progress = progress
+        self.desired_ratio = desired_ratio
+        self.lam = lam
+        self.judge = judge
+        self.settings = settings
+        self.max_loss = max_loss
+        self.task = task
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The arguments of the constructor, as scikit-learn asks for them."""
+        return {name: getattr(self, name) for name in _arguments()}
+
+    def set_params(self: Own, **params: Any) -> Own:
+        """Change arguments of the constructor."""
+        for name, value in params.items():
+            if name not in _arguments():
+                raise UserError(f"unknown parameter {name!r}; known: {', '.join(_arguments())}")
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = _arguments()
+        changed = [
+            f"{name}={value!r}"
+            for name, value in self.get_params().items()
+            if value != defaults[name]
+        ]
+        return f"Cores({', '.join(changed)})"
+
+    def _predicts(self, task: TaskName) -> bool:
+        """Whether that is what it was fitted for, or is to be."""
+        return self.task == task
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn must know of this estimator; only scikit-learn asks."""
+        from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags
+
+        numbers, several = self._predicts("regression"), self._predicts("multilabel")
+        return Tags(
+            estimator_type="regressor" if numbers else "classifier",
+            target_tags=TargetTags(required=False, multi_output=several),
+            classifier_tags=None if numbers else ClassifierTags(multi_label=several),
+            regressor_tags=RegressorTags() if numbers else None,
+            input_tags=InputTags(two_d_array=False),
+        )
+
+    def _config(self, num_graphs: int) -> RunConfig:
+        model = "gnn" if self.removal is None else f"cores-{self.removal}"
+        if model not in MODELS:
+            raise UserError(f"`removal` is node, edge, both or None, got {self.removal!r}")
+        settings = with_current_names(self.settings or {})
+        for name in ("conv", "seed", "task"):
+            if name in settings:
+                raise UserError(f"`settings` names {name}; give it as the argument `{name}`")
+        seed = python_number(self.seed)
+        if not isinstance(seed, int) or seed < 0:
+            raise UserError(f"`seed` is a whole number from 0, got {self.seed!r}")
+        defaults = {
+            "dataset": "graphs",
+            "model": model,
+            "split": seed + 1,
+            **own_data_settings(num_graphs),
+        }
+        epochs = {"epochs": python_number(self.epochs)}
+        reward = {
+            "desired_ratio": python_number(self.desired_ratio),
+            "lam": python_number(self.lam),
+            "max_loss": python_number(self.max_loss),
+            "promised": None if self.max_loss is None else True,
+        }
+        given: dict[str, Any] = {
+            "conv": self.conv,
+            "seed": seed,
+            "task": self._asked_task,
+            "training": {name: value for name, value in epochs.items() if value is not None},
+            "reward": {name: value for name, value in reward.items() if value is not None},
+        }
+        return RunConfig.from_settings(merged(merged(defaults, settings), given))
+
+    @property
+    def _asked_task(self) -> AskedTask:
+        if self.task not in get_args(AskedTask):
+            known = ", ".join(get_args(AskedTask))
+            raise UserError(f"`task` is one of {known}, got {self.task!r}")
+        return cast(AskedTask, self.task)
+
+
+def python_number(value: Any) -> Any:
+    """A number as Python's own: searches over parameters give NumPy's."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def settings_of(config: RunConfig) -> dict[str, Any]:
+    """The settings that differ from the defaults and are no arguments of the constructor."""
+    arguments = ("dataset", "conv", "preset", "split", "seed", "task")
+    found = {name: value for name, value in config.changes.items() if name not in arguments}
+    if config.removal is None and config.model != "gnn":
+        found["model"] = config.model
+    return found
+
+
+def _arguments() -> dict[str, Any]:
+    """The arguments of the constructor and their defaults."""
+    parameters = inspect.signature(Parameters.__init__).parameters
+    return {name: found.default for name, found in parameters.items() if name != "self"}
