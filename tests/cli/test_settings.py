@@ -11,7 +11,7 @@ from cores.cli.parse import parse
 from cores.cli.settings import run_config
 from cores.config import GSATConfig, PoolConfig, RunConfig, SetsConfig
 from cores.config.names import INTRODUCED_AS
-from cores.config.presets import preset_config
+from cores.config.presets import own_data_settings, preset_config
 from cores.errors import UserError
 
 Ask = Callable[..., tuple[int, str, str]]
@@ -36,6 +36,9 @@ def test_a_loss_that_is_named_is_promised(ask: Ask) -> None:
     reward = config(*dial, "--max-loss", "0.02").reward
     assert (reward.max_loss, reward.promised) == (0.02, True)
     assert not config(*dial).reward.promised
+    options = parse(["train", "--max-loss", "0.05"], COMMANDS)[1]
+    own = run_config(options, own_data_settings(500)).reward
+    assert (own.max_loss, own.promised, own.dial) == (0.05, True, True), "it asks for a dial"
     assert not config(*dial, "--reward.max_loss", "0.1").reward.promised
     assert not config(*dial, "--max-loss", "0.1", "--reward.promised", "false").reward.promised
     for options, told in (

@@ -326,11 +326,13 @@ def test_an_estimator_that_cannot_promise_warns(motifs: Path) -> None:
     small = {
         "network": {"hidden_dim": 8, "num_layers": 1},
         "ppo": {"env_steps": 8, "samples": 2},
-        "reward": {"dial": True, "referees": 2},
+        "reward": {"referees": 2},
     }
     options: dict[str, Any] = {"epochs": 2, "progress": False, "judge": False, "device": "cpu"}
     with pytest.warns(UserWarning, match=r"no promise: a loss of at most 0.001 takes 1998"):
         model = Cores(max_loss=0.001, settings=small, **options).fit(str(motifs))
     assert model.metrics_["promise"] is None
+    assert model.policy_.lam is not None, "a loss that is named asks for a dial"
+    fixed = {"reward": {"dial": False}}
     with pytest.raises(UserError, match="`max_loss` is promised of a model with a dial"):
-        Cores(max_loss=0.1, **options).fit(str(motifs))
+        Cores(max_loss=0.1, settings=fixed, **options).fit(str(motifs))

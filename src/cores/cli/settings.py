@@ -37,8 +37,8 @@ SHORT = {
     "split_type": "parts.kind",
 }
 """Settings of groups with a short option of their own."""
-IMPLIED = {"max_loss": ("reward.promised", True)}
-"""What giving a short option decides beside its own setting."""
+IMPLIED = {"max_loss": {"reward": {"promised": True, "dial": True}}}
+"""What giving a short option decides beside its own setting, unless other options say so."""
 OPTIONAL = {"connected": 1}
 """Short options that need no value, and the one that they stand for then."""
 FLAGS = {
@@ -203,9 +203,7 @@ def _given(options: Namespace) -> dict[str, Any]:
             group, _, setting = path.partition(".")
             settings = merged(settings, {group: {setting: found[name]}})
             if name in IMPLIED:
-                implied, given = IMPLIED[name]
-                group, _, setting = implied.partition(".")
-                settings = merged({group: {setting: given}}, settings)
+                settings = merged(IMPLIED[name], settings)
     for name, (path, value, _) in FLAGS.items():
         if found.get(name):
             group, _, setting = path.partition(".")

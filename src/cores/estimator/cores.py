@@ -86,11 +86,10 @@ class Cores(Parameters):
             about as long as the classifier itself.
         settings: Any other setting, nested as in a settings file, e.g.
             ``{"network": {"hidden_dim": 128}}``, or ``{"model": "gsat"}`` for another model.
-        max_loss: With a dial (``settings={"reward": {"dial": True}}``): the share of every class
-            that may be right on the full graph and wrong on the kept part. It is promised, as by
-            ``tune``; where the calibration graphs are too few, ``fit`` warns and the dial stands
-            where it stands without this argument: where it seemed best in training, without a
-            promise.
+        max_loss: The share of every class that may be right on the full graph and wrong on the kept
+            part. The model gets a dial, and the loss is promised, as by ``tune``; where the
+            calibration graphs are too few, ``fit`` warns and the dial stands where it seemed best
+            in training, without a promise.
         task: ``"classification"``, ``"regression"`` for numbers, ``"multilabel"`` for several
             labels per graph, or ``"auto"``, which takes more than 20 different labels that are not
             whole for numbers.

@@ -107,12 +107,13 @@ class Parameters:
             "split": seed + 1,
             **own_data_settings(num_graphs),
         }
+        if self.max_loss is not None:
+            defaults = merged(defaults, {"reward": {"dial": True, "promised": True}})
         epochs = {"epochs": python_number(self.epochs)}
         reward = {
             "desired_ratio": python_number(self.desired_ratio),
             "lam": python_number(self.lam),
             "max_loss": python_number(self.max_loss),
-            "promised": None if self.max_loss is None else True,
         }
         given: dict[str, Any] = {
             "conv": self.conv,
