@@ -122,7 +122,10 @@ class Policy(Network):
         self, elements: Elements, logits: Float[Tensor, " elements"]
     ) -> Bool[Tensor, " elements"]:
         """What the policy removes by its mode."""
-        return self.connected(elements, elements.mode(logits), 1 - self.probabilities(logits))
+        removed = elements.mode(logits)
+        if not self.max_pieces:  # no probabilities that nobody asks for
+            return removed
+        return self.connected(elements, removed, 1 - self.probabilities(logits))
 
     def connected(
         self,
