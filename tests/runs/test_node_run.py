@@ -163,12 +163,13 @@ def test_a_page_shows_the_nodes_of_the_test_part_and_takes_no_files(
         explorer.of_file(tmp_path / "graph.jsonl", 0.1, Deadline(Event()))
 
 
-def test_numbers_of_nodes_are_not_predicted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("task", ["regression", "multilabel"])
+def test_nodes_have_one_class_each(task: str, tmp_path: Path) -> None:
     torch.save(ladder(), tmp_path / "graph.pt")
-    told = 'nodes are classified; leave task="regression" out'
+    told = f'nodes are classified; leave task="{task}" out'
     for source in (ladder(), tmp_path / "graph.pt"):
         with pytest.raises(UserError, match=told):
-            Cores(task="regression", device="cpu", progress=False).fit(source)
+            Cores(task=task, device="cpu", progress=False).fit(source)
 
 
 def test_models_of_whole_graphs_refuse_nodes(graph_file: Path, tmp_path: Path) -> None:

@@ -143,10 +143,10 @@ def from_nodes(
         name: Of the dataset.
         class_names: Of the classes, where their numbers say little.
         truth: What decides the classes, where that is known.
-        task: Nodes have classes; ``"regression"`` is refused.
+        task: Nodes have one class each; other tasks are refused.
     """
-    if task == "regression":
-        raise UserError(f'{name}: nodes are classified; leave task="regression" out')
+    if task in ("regression", "multilabel"):
+        raise UserError(f'{name}: nodes are classified; leave task="{task}" out')
     reach = reach or Reach()
     graph = NodeGraph(data, truth)
     given = node_labels(graph, y)
