@@ -90,6 +90,7 @@ def parts(folder: Path) -> dict[str, str]:
         **_fresh(rows),
         "adapted": _price(read_rows(folder / "adapted.csv")),
         **_cores(rows),
+        "motifs-now": motifs_table(with_keys(rows, _motifs())).markdown(),
         **_all_models(rows),
         **_earlier(rows),
         **_many_splits(rows),
@@ -161,6 +162,12 @@ def _cores(rows: list[Row]) -> dict[str, str]:
         **_modes(paper, BASE_CONV, "cores-paper"),
         "coverage": coverage_table(default, BASE_CONV).markdown(),
     }
+
+
+def _motifs() -> list[RunConfig]:
+    """CORES on BA-2Motifs, three seeds of one split."""
+    policies, seeds = paper_policies(), (0, 1, 2)
+    return runs_of("comparison-gin", ["BA_2Motifs"], policies, [1], "default", seeds=seeds)
 
 
 def _earlier(rows: list[Row]) -> dict[str, str]:
