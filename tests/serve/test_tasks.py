@@ -198,7 +198,7 @@ def test_the_page_shows_a_number_with_its_interval(
     tab = opened(number_run)
     page = tab.page
     assert "Error rate of the prediction intervals" in page.content()
-    assert "predicts a number" in page.locator("header").inner_text()
+    assert "predicts a number" in page.locator("header").first.inner_text()
     tab.paste(PASTED, 2)
     interval = page.locator(".card dt", has_text="interval").first.locator("+ dd")
     before = interval.inner_text()

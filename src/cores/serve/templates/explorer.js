@@ -65,8 +65,8 @@ function cardTable(head, rows) {
   return frame;
 }
 
-function probabilityCell(share) {
-  const cell = element("td", digits(share), { className: "n" });
+function probabilityCell(share, text = digits(share), kind = "n") {
+  const cell = element("td", text, { className: kind });
   const bar = element("span", undefined, { className: "bar" });
   bar.style.setProperty("--share", `${100 * share}%`);
   cell.append(bar);
@@ -90,11 +90,12 @@ const inBraces = (labels) => element("span", `{${labels.join(", ")}}`, { classNa
 
 function labelsTable(graph) {
   const known = graph.labels.some((each) => each.label !== null);
-  const head = [["label", ""], ["predicted", ""], ["probability", "n"], ["set", ""]];
+  const head = [["label", ""], ["predicted", ""], ["set", ""]];
   return cardTable(known ? [...head, ["true", ""]] : head, graph.labels.map((each) => {
     const set = element("td");
     set.append(each.set === null ? "–" : inBraces(each.set));
-    const cells = [element("td", each.prediction), probabilityCell(each.probability), set];
+    const told = `${each.prediction}, ${each.probability.toFixed(2)}`;
+    const cells = [probabilityCell(each.probability, told, ""), set];
     if (known) {
       const value = element("td", each.label === null ? "–" : `${each.label} `);
       if (each.label !== null) value.append(mark(each.correct, "✓", "✗"));
