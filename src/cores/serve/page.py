@@ -56,8 +56,8 @@ WORDS: dict[TaskName, Words] = {
     "multilabel": Words(
         "prediction sets",
         "more values in the sets",
-        "Beside each label stand its predicted value with the probability of that, and a set of its "
-        "own: the values that are not ruled out. One part is kept for all labels.",
+        "Beside each label stand its predicted value with its probability, and a set of its own: "
+        "the values that are not ruled out. One part is kept for all labels.",
         "labels",
     ),
 }
