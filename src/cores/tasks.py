@@ -6,7 +6,7 @@ network, with its size and its loss, is the task's other half (:mod:`cores.model
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Bool, Float, Num
@@ -53,10 +53,28 @@ class Selection:
 
 
 @dataclass(frozen=True)
+class ShownMetric:
+    """A metric as tables and pictures of several models tell it."""
+
+    metric: str
+    """As `metrics.json` calls it."""
+    title: str
+    unit: Literal["percent", "target", "plain"] = "percent"
+    """Told in percent, in the unit of the targets, or as it is."""
+    higher_is_better: bool = True
+
+
+@dataclass(frozen=True)
 class Task:
     """A row of the table."""
 
     name: TaskName
+    leading: ShownMetric
+    """By which models are compared; a metric of predictions and of the judge."""
+    beside: ShownMetric
+    """Told beside it."""
+    baseline: tuple[str, str] | None
+    """The leading metric of a prediction that sees no graph, and its name; None: not measured."""
     conformal_scores: Callable[[Outputs, Labels, RewardConfig], Float[Tensor, " scores"]]
     """Of the truth, one of every graph or known label; the reward's q-hat is their quantile."""
     reward: Callable[..., PerGraph]
@@ -159,6 +177,9 @@ def _class_set_metrics(
 
 CLASSIFICATION = Task(
     name="classification",
+    leading=ShownMetric("accuracy", "accuracy"),
+    beside=ShownMetric("balanced_accuracy", "balanced"),
+    baseline=("majority_rate", "largest class"),
     conformal_scores=_class_scores,
     reward=_class_reward,
     selection=_class_selection,
@@ -227,6 +248,9 @@ def _value_set_metrics(
 
 REGRESSION = Task(
     name="regression",
+    leading=ShownMetric("mae", "MAE", unit="target", higher_is_better=False),
+    beside=ShownMetric("r2", "R2", unit="plain"),
+    baseline=("constant_mae", "best constant"),
     conformal_scores=_value_scores,
     reward=_value_reward,
     selection=_value_selection,
@@ -309,6 +333,9 @@ def _label_set_metrics(
 
 MULTILABEL = Task(
     name="multilabel",
+    leading=ShownMetric("roc_auc", "ROC-AUC"),
+    beside=ShownMetric("accuracy", "accuracy"),
+    baseline=None,  # the majority rate is an accuracy
     conformal_scores=_label_scores,
     reward=_label_reward,
     selection=_label_selection,

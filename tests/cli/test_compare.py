@@ -9,7 +9,8 @@ import pytest
 from cores.cli.display import print_columns, print_lines
 from cores.config.models import MODELS
 from cores.data.inputs.columns import ColumnNames
-from cores.runs.compare import COLUMNS, LEGEND
+from cores.runs.compare import comparison_columns, comparison_legend, comparison_lines
+from cores.tasks import MULTILABEL, REGRESSION, TASKS, Task
 
 Ask = Callable[..., tuple[int, str, str]]
 
@@ -27,6 +28,7 @@ def test_models_are_compared_on_the_same_splits(
     _, head, *lines = out.splitlines()
     assert [line.split()[0] for line in lines[:2]] == ["GNN", "MLP"]
     assert all(len(line.split()) == len(head.split()) for line in lines[:2])
+    assert head.split()[2:4] == ["accuracy", "balanced"]
     assert lines[-1] == f"Picture: {tmp_path / 'runs' / 'comparison.png'}"
     _, out, _ = ask(*arguments, "--json")
     printed = json.loads(out)
@@ -38,20 +40,56 @@ def test_models_are_compared_on_the_same_splits(
         assert (config["network"]["hidden_dim"], config["training"]["epochs"]) == (8, 1)
 
 
+def measured(task: Task, scale: float = 1.0) -> list[dict[str, str]]:
+    """Rows of every model of a task, two each, with the widest numbers."""
+    high = {"percent": (1.0, 0.0), "plain": (-9.5, -8.5), "target": (0.199 * scale, 0.1 * scale)}
+    told = {task.beside.metric: high[task.beside.unit]}
+    for name in ("{}", "judge_{}", "judge_random_{}"):
+        told[name.format(task.leading.metric)] = high[task.leading.unit]
+    rest = {"node_ratio": (1.0, 0.0), "edge_ratio": (1.0, 0.0), "seconds": (86400.0, 86400.0)}
+    return [
+        {"model": name, **{metric: str(pair[at]) for metric, pair in (told | rest).items()}}
+        for name, spec in MODELS.items()
+        if task.name in spec.tasks
+        for at in range(2)
+    ]
+
+
+@pytest.mark.parametrize("task", TASKS.values(), ids=lambda task: task.name)
+@pytest.mark.parametrize("scale", [1.0, 1e-6, 3e4, 8e9])
 def test_the_table_of_all_models_fits_80_columns(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    task: Task,
+    scale: float,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """At the widest numbers: a mean of 100 and two digits of deviation."""
     monkeypatch.setenv("COLUMNS", "80")
-    widest = ["100.0±50"] * 5
-    lines = [[spec.title, "12", *widest, "86400"] for spec in MODELS.values()]
-    print_columns("all of them", COLUMNS, lines)
-    print_lines(LEGEND)
+    rows = measured(task, scale)
+    lines, legend = comparison_lines(rows, task), comparison_legend(rows, task)
+    print_columns("all of them", comparison_columns(task), lines)
+    print_lines(legend)
     shown = capsys.readouterr().out.splitlines()
-    assert len(shown) == 2 + len(MODELS) + len(LEGEND)
+    assert len(lines) == len({row["model"] for row in rows})
+    assert len(shown) == 2 + len(lines) + len(legend)
     assert max(map(len, shown)) <= 80
     for line, cells in zip(shown[2:], lines, strict=False):
         assert line.split() == " ".join(cells).split()
+
+
+def test_errors_are_told_in_their_unit_or_in_a_power_of_it() -> None:
+    for scale, told, unit in (
+        (1, "0.150±0.07", ""),
+        (1e-6, "150±70", "1e-9"),
+        (9e4, "13.4±6", "1e+3"),
+    ):
+        rows = measured(REGRESSION, scale)
+        assert comparison_lines(rows, REGRESSION)[0][2:4] == [told, "-9.00"]
+        first = comparison_legend(rows, REGRESSION)[0]
+        assert first.startswith("MAE: mean absolute error")
+        assert first.endswith("lower is better")
+        assert unit in first
+    assert comparison_lines(measured(MULTILABEL), MULTILABEL)[0][2] == "50.0±71"
 
 
 @pytest.mark.parametrize(
@@ -61,6 +99,7 @@ def test_the_table_of_all_models_fits_80_columns(
         (["--dataset", "motifs", "--models", "gnm"], "unknown model 'gnm'; did you mean gnn"),
         (["--dataset", "motifs", "--conv", "gim"], "unknown conv 'gim'; did you mean gin"),
         (["--dataset", "motifs", "--epochs", "x"], "--epochs: expected a whole number, got x"),
+        (["--dataset", "motifs", "--task", "regression"], "motifs has classes; leave --task reg"),
         (["--dataset", "motifs", "--workers", "0"], "--workers must be positive, got 0"),
         (
             ["--dataset", "MUTAG", "--data-root", "TMP"],

@@ -277,16 +277,48 @@ def test_a_prediction_depends_on_nothing_but_what_is_kept(dialled: Path) -> None
     assert torch.equal(found.probs, again)
 
 
+@pytest.mark.usefixtures("runs_here")
+def test_models_are_compared_by_their_errors(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    (tmp_path / "small.toml").write_text(
+        "[network]\nhidden_dim = 8\nnum_layers = 1\n"
+        "[reward]\nreferees = 2\n[ppo]\nenv_steps = 8\nsamples = 2\n"
+    )
+    asked = ["compare", "--dataset", str(table), "--models", "gnn,cores-node"]
+    asked += ["--splits", "1", "--epochs", "4", "--settings", str(tmp_path / "small.toml")]
+    asked += ["--device", "cpu", "--out", str(tmp_path / "runs")]
+    assert main(asked) == 0
+    _, head, *lines = capsys.readouterr().out.splitlines()
+    assert head.split() == ["model", "runs", "MAE", "R2", "kept", "judge", "random", "seconds"]
+    assert [line.split("  ")[0] for line in lines[:2]] == ["GNN", "CORES nodes"]
+    assert max(map(len, (head, *lines[:-1]))) <= 80
+    assert main([*asked, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["task"] == "regression"
+    for row in found["rows"]:
+        run = next((tmp_path / "runs").glob(f"*{row['key']}*"))
+        metrics = metrics_of(run)
+        for name in ("mae", "judge_mae", "node_ratio", "coverage"):
+            assert row[name] == (metrics[name] and pytest.approx(metrics[name], rel=1e-5))
+    assert all(Path(path).stat().st_size > 5000 for path in found["pictures"])
+    drawn = Path(found["pictures"][1]).read_text()
+    assert "MAE; lower is better" in drawn
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (("tune", "RUN", "--max-loss", "0.1"), "`cores tune` is for classes"),
-        (("serve", "RUN"), "`cores serve` is for classes"),
         (("export", "RUN"), "`cores export` is for classes"),
         (("evaluate", "RUN", "--explanations"), "--explanations is for classes"),
         (("evaluate", "RUN", "--score", "aps"), "is for classes"),
         (("explain", "RUN", "--uncertain"), "--uncertain is for classes"),
-        (("compare", "--dataset", "DATA", "--models", "gnn", "--out", "OUT"), "is for classes"),
+        (
+            ("compare", "--dataset", "DATA", "--models", "gnn,gsat", "--out", "OUT"),
+            "gsat knows classes alone; models for a regression task: gnn",
+        ),
         (("equal-risk", "--dataset", "DATA", "--out", "OUT"), "is for classes"),
         (("search", "--dataset", "DATA", "--trials", "1", "--out", "OUT"), "is for classes"),
         (("train", "--dataset", "DATA", "--folds", "3", "--out", "OUT"), "--folds is for classes"),

@@ -2,24 +2,30 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from jsonargparse import Namespace
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser
 from cores.cli.comparison import Comparison, Failures, add_comparison
+from cores.cli.settings import BRIEF
 from cores.cli.values import names
-from cores.config.models import CONVS, MODELS, model_spec
+from cores.config.models import CONVS, MODELS, model_spec, need_task
+from cores.config.run import AskedTask
 from cores.runs.rows import Row
+
+if TYPE_CHECKING:
+    from cores.tasks import Task
 
 
 def _parser() -> CommandParser:
     parser = CommandParser(
-        "Train several models on the same splits of one dataset and print one table: accuracy, "
-        "balanced accuracy, kept ratio, an independent classifier (the judge) on the kept "
-        "subgraphs and on random ones as small, in percent, and seconds of training. A picture "
-        "shows accuracy over kept share. Finished runs are not repeated: the same command "
+        "Train several models on the same splits of one dataset and print one table: accuracy and "
+        "balanced accuracy (of numbers mean error and R2, of several labels ROC-AUC and "
+        "accuracy), kept ratio, an independent model (the judge) on the kept subgraphs and on "
+        "random ones as small, and seconds of training. A picture shows accuracy, mean error or "
+        "ROC-AUC over kept share. Finished runs are not repeated: the same command "
         "continues after an interruption.",
         usage="cores compare --dataset NAME [options]",
     )
@@ -30,18 +36,34 @@ def _parser() -> CommandParser:
         metavar="NAMES",
         help=f"Names with commas (default: gnn,cores-node,cores-edge), of {', '.join(MODELS)}.",
     )
+    parser.add_argument(
+        "--task",
+        type=AskedTask,
+        default=None,
+        metavar="NAME",
+        help=f"{BRIEF['task']}: {', '.join(get_args(AskedTask))} (default: auto).",
+    )
     add_comparison(parser, "compare")
     return parser
 
 
 def _compare(options: Namespace) -> dict[str, Any]:
-    from cores.runs.compare import COLUMNS, LEGEND, compare, comparison_lines
-    from cores.runs.rows import as_measured
+    from cores.runs.compare import (
+        compare,
+        comparison_columns,
+        comparison_legend,
+        comparison_lines,
+    )
+    from cores.runs.rows import EVERY, as_measured
+    from cores.tasks import TASKS
 
     models = names(options.models, "--models")
     for name in models:
         model_spec(name)
-    asked = Comparison.of(options)
+    asked = Comparison.of(options, any_task=True)
+    for name in models:
+        need_task(name, asked.task)
+    task = TASKS[asked.task]
     failures = Failures()
     runs = len(models) * len(asked.options["splits"])
     with display.runs_progress(runs, options.flags) as advance:
@@ -49,26 +71,28 @@ def _compare(options: Namespace) -> dict[str, Any]:
             asked.dataset, models, asked.out, **asked.options, done=failures.noted(advance)
         )
     title = f"{Path(asked.dataset).name} ({CONVS[options.conv].title})"
-    pictures = [str(path) for path in _pictures(rows, title, asked.out)]
+    pictures = [str(path) for path in _pictures(rows, title, asked.out, task)]
     if rows and not options.json:
-        caption = f"{title}, percent, mean ± deviation over the splits"
-        display.print_columns(caption, COLUMNS, comparison_lines(rows))
-        display.print_lines([*LEGEND, f"Picture: {pictures[0]}"])
+        unit = "percent" if task.leading.unit == "percent" else "kept in percent"
+        caption = f"{title}, {unit}, mean ± deviation over the splits"
+        display.print_columns(caption, comparison_columns(task), comparison_lines(rows, task))
+        display.print_lines([*comparison_legend(rows, task), f"Picture: {pictures[0]}"])
     failures.check()
     return {
         "dataset": asked.dataset,
-        "rows": [as_measured(row) for row in rows],
+        "task": asked.task,
+        "rows": [as_measured(row, EVERY) for row in rows],
         "pictures": pictures,
     }
 
 
-def _pictures(rows: Sequence[Row], title: str, out: Path) -> list[Path]:
+def _pictures(rows: Sequence[Row], title: str, out: Path, task: "Task") -> list[Path]:
     """Draw what has been measured, into the folder of the runs."""
     if not rows:
         return []
     from cores.explain.tradeoff import tradeoff_figure
 
-    return tradeoff_figure(rows, title, out / "comparison")
+    return tradeoff_figure(rows, title, out / "comparison", task)
 
 
 COMPARE = Command(

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from jsonargparse import Namespace
 
@@ -13,6 +13,8 @@ from cores.cli.settings import BRIEF, settings_file
 from cores.cli.values import check_workers, named_path, numbers, path_or_none
 from cores.config import merged
 from cores.config.models import CONVS, conv_spec
+from cores.config.run import AskedTask
+from cores.config.spec import TaskName
 from cores.data.catalogue import canonical_name
 from cores.errors import failed
 
@@ -93,12 +95,19 @@ class Comparison:
 
     dataset: str
     out: Path
+    task: TaskName
+    """That of the data."""
     options: dict[str, Any]
     """As the library takes them."""
 
     @classmethod
-    def of(cls, options: Namespace, folder: str = "compare") -> "Comparison":
-        """Check the options; what is wrong with all runs is told once."""
+    def of(
+        cls, options: Namespace, folder: str = "compare", *, any_task: bool = False
+    ) -> "Comparison":
+        """Check the options; what is wrong with all runs is told once.
+
+        With ``any_task``, the data may have more than classes.
+        """
         from cores.data.dataset import need_classes
         from cores.data.datasets import load_dataset
         from cores.runs.device import choose_device
@@ -111,14 +120,17 @@ class Comparison:
             settings = settings_file(Path(options.settings))
         if options.epochs is not None:
             settings = merged(settings, {"training": {"epochs": options.epochs}})
+        if options.get("task") is not None:
+            settings = merged(settings, {"task": options.task})
         dataset = canonical_name(options.dataset)
         choose_device(options.device)
-        own = own_file(dataset, options)
+        asked = settings.get("task")
+        task = asked if asked in get_args(AskedTask) else "auto"  # another is refused by the runs
+        own = own_file(dataset, options, task)
+        data = load_dataset(dataset, options.data_root, task=task) if own is None else own.dataset
+        if not any_task:
+            need_classes(data, "a comparison")
         if own is not None:
-            need_classes(own.dataset, "a comparison")
-        if own is None:
-            load_dataset(dataset, options.data_root)
-        else:
             settings = merged(own.settings, settings)
             own.note_unusable()
         named = {
@@ -130,7 +142,8 @@ class Comparison:
             "data_root": path_or_none(options.data_root),
             "columns": None if own is None else own.named,
         }
-        return cls(dataset, Path(options.out or f"runs/{folder}-{Path(dataset).stem}"), named)
+        out = Path(options.out or f"runs/{folder}-{Path(dataset).stem}")
+        return cls(dataset, out, data.task, named)
 
 
 @dataclass(frozen=True)

@@ -105,6 +105,13 @@ def model_spec(name: str) -> ModelSpec:
     return MODELS[name]
 
 
+def need_task(model: str, task: TaskName) -> None:
+    """Refuse a model that cannot be trained for a task."""
+    if task not in model_spec(model).tasks:
+        known = ", ".join(name for name, row in MODELS.items() if task in row.tasks)
+        raise UserError(f"{model} knows classes alone; models for a {task} task: {known}")
+
+
 def conv_spec(name: str) -> ConvSpec:
     """The row of a message-passing layer."""
     if name not in CONVS:

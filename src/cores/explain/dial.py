@@ -72,7 +72,8 @@ def dial_figure(curve: Curve, title: str, stem: Path) -> list[Path]:
         right=104,
         named=named,
         columns=3,
-        errors=numbers,
+        measured="mean error" if numbers else "accuracy, %",
+        percent=not numbers,
     )
 
 

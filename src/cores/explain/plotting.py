@@ -51,9 +51,10 @@ def save_over_kept_share(
     right: int,
     named: Sequence[Any],
     columns: int,
-    errors: bool = False,
+    measured: str = "accuracy, %",
+    percent: bool = True,
 ) -> list[Path]:
-    """Finish a picture of test accuracy over kept share, both in percent, and write it.
+    """Finish a picture of a metric of test graphs over kept share, in percent, and write it.
 
     Args:
         axis: With everything drawn.
@@ -63,17 +64,18 @@ def save_over_kept_share(
         right: Where the picture ends.
         named: What the legend names.
         columns: Of the legend.
-        errors: Whether mean errors stand in place of accuracies, in their unit.
+        measured: What the metric is, and its unit.
+        percent: Whether that is percent.
 
     Returns:
         The files, PNG and SVG.
     """
     axis.set_xlim(-2, right)
     low, high = axis.get_ylim()
-    if not errors:
+    if percent:
         axis.set_ylim(max(low, -2), min(high, 102))
     axis.ticklabel_format(useOffset=False)
-    axis.set(xlabel=f"{kept}, %", ylabel="test mean error" if errors else "test accuracy, %")
+    axis.set(xlabel=f"{kept}, %", ylabel=f"test {measured}")
     axis.set_title(figure_text(title), loc="left", fontsize=11)
     axis.spines[["top", "right"]].set_visible(False)
     axis.grid(alpha=0.25)

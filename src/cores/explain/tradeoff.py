@@ -1,4 +1,4 @@
-"""Accuracy over kept share of several models, as one picture."""
+"""A metric over kept share of several models, as one picture."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,31 +10,37 @@ from cores.config.models import MODELS
 from cores.explain.plotting import COLOURS, MARKERS, pyplot, save_over_kept_share
 from cores.files.escape import figure as figure_text
 from cores.runs.rows import Row, kept_metric, matching, spread
+from cores.tasks import CLASSIFICATION, ShownMetric, Task
 
 APART = 1.5
 """Percentage points between models that keep equally much: their bars would hide each other."""
 MOST_IN_ROW = 4
 """Models in a row of the legend."""
-_MAJORITY = {"color": "0.45", "linewidth": 1, "linestyle": "--"}
+_BASELINE = {"color": "0.45", "linewidth": 1, "linestyle": "--"}
 
 
-def tradeoff_figure(rows: Sequence[Row], title: str, stem: Path) -> list[Path]:
+def tradeoff_figure(
+    rows: Sequence[Row], title: str, stem: Path, task: Task = CLASSIFICATION
+) -> list[Path]:
     """A point for every model: its mean accuracy over the mean share that it keeps.
 
-    Bars are one standard deviation over the runs, small dots the runs themselves; the dashed line
-    is the accuracy of predicting the largest class. Models that keep equally much are drawn side
+    Other tasks have their leading metric in place of the accuracy. Bars are one standard deviation
+    over the runs, small dots the runs themselves; the dashed line is a prediction that sees no
+    graph, such as that of the largest class. Models that keep equally much are drawn side
     by side.
 
     Args:
         rows: Of runs on one dataset.
         title: Above the picture.
         stem: Of the files, without a suffix.
+        task: What the models predict.
 
     Returns:
         The files, PNG and SVG.
     """
     plt = pyplot()
-    models = {name: _points(name, rows) for name in MODELS}
+    leading = task.leading
+    models = {name: _points(name, rows, leading) for name in MODELS}
     models = {name: points for name, points in models.items() if points}
     shifts = _shifts({name: mean(share for share, _ in points) for name, points in models.items()})
     _, axis = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
@@ -42,9 +48,9 @@ def tradeoff_figure(rows: Sequence[Row], title: str, stem: Path) -> list[Path]:
         _draw(axis, MODELS[name].title, points, shifts[name], number)
         for number, (name, points) in enumerate(models.items())
     ]
-    majority = spread(rows, "majority_rate")
-    if majority is not None:
-        named.append(axis.axhline(100 * majority.mean, label="largest class", **_MAJORITY))
+    if task.baseline is not None and (level := spread(rows, task.baseline[0])) is not None:
+        height = _scale(leading) * level.mean
+        named.append(axis.axhline(height, label=task.baseline[1], **_BASELINE))
     return save_over_kept_share(
         axis,
         stem,
@@ -52,19 +58,36 @@ def tradeoff_figure(rows: Sequence[Row], title: str, stem: Path) -> list[Path]:
         kept="kept share of nodes or edges",
         right=106,
         named=named,
-        columns=min(MOST_IN_ROW, len(named)),
+        columns=min(MOST_IN_ROW, max(1, len(named))),
+        measured=_axis_name(leading),
+        percent=leading.unit == "percent",
     )
 
 
 Point = tuple[float, float]
-"""Kept share and accuracy, in percent."""
+"""Kept share in percent, and the metric."""
 
 
-def _points(model: str, rows: Sequence[Row]) -> list[Point]:
+def _scale(metric: ShownMetric) -> int:
+    return 100 if metric.unit == "percent" else 1
+
+
+def _axis_name(metric: ShownMetric) -> str:
+    """What the axis says.
+
+    >>> _axis_name(CLASSIFICATION.leading), _axis_name(ShownMetric("mae", "MAE", "target", False))
+    ('accuracy, %', 'MAE; lower is better')
+    """
+    unit = ", %" if metric.unit == "percent" else ""
+    return f"{metric.title}{unit}{'' if metric.higher_is_better else '; lower is better'}"
+
+
+def _points(model: str, rows: Sequence[Row], metric: ShownMetric) -> list[Point]:
     """Of a model's runs that have measured both."""
     runs = matching(rows, {"model": model})
-    found = [(row[kept_metric(model)], row["accuracy"]) for row in runs]
-    return [(100 * float(kept), 100 * float(accuracy)) for kept, accuracy in found if kept]
+    found = [(row[kept_metric(model)], row[metric.metric]) for row in runs]
+    scale = _scale(metric)
+    return [(100 * float(kept), scale * float(value)) for kept, value in found if kept and value]
 
 
 def _deviation(values: Sequence[float]) -> float:

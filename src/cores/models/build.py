@@ -6,9 +6,8 @@ import torch
 from torch import nn
 
 from cores.config import RunConfig
-from cores.config.models import MODELS, conv_spec
+from cores.config.models import conv_spec, need_task
 from cores.data.dataset import Dims
-from cores.errors import UserError
 from cores.files.limits import MEMORY, told_size
 from cores.models.classifier import Classifier
 from cores.models.network import GraphModel
@@ -18,11 +17,7 @@ from cores.models.sparse import SparseClassifier
 
 def build_model(config: RunConfig, dims: Dims) -> GraphModel:
     """The model of a configuration, if memory is likely to hold it."""
-    if dims.task not in config.spec.tasks:
-        known = ", ".join(name for name, row in MODELS.items() if dims.task in row.tasks)
-        raise UserError(
-            f"{config.model} knows classes alone; models for a {dims.task} task: {known}"
-        )
+    need_task(config.model, dims.task)
     parts = config.spec.network, conv_spec(config.conv).layer
     if all(isinstance(part, str) for part in parts):  # a user's may need numbers to be built
         with torch.device("meta"):  # where tensors have a size, but take no memory

@@ -59,9 +59,10 @@ def sampled(
 def _beside(
     action: str, predictions: Predictions, labels: Tensor, task: TaskName
 ) -> dict[str, Any]:
-    name, quality = next(iter(TASKS[task].quality.items()))  # the first is the one to tell
+    row = TASKS[task]
+    name = row.leading.metric
     return {
-        f"{action}_{name}": quality(predictions.probs, labels),
+        f"{action}_{name}": row.quality[name](predictions.probs, labels),
         f"{action}_node_ratio": float(predictions.node_ratio.mean()),
         f"{action}_edge_ratio": float(predictions.edge_ratio.mean()),
     }

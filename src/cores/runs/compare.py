@@ -1,22 +1,20 @@
 """Several models on one dataset, with the same splits: one compact table."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from cores.config.models import MODELS
 from cores.data.inputs.columns import ColumnNames
-from cores.runs.rows import Row, Spread, kept_metric, matching, run_row, spread
+from cores.runs.rows import EVERY, Row, Spread, kept_metric, matching, meanings, run_row, spread
 from cores.runs.runner import Outcome
 from cores.runs.series import Series
 from cores.runs.table import Table
+from cores.tasks import CLASSIFICATION, ShownMetric, Task
 
-COLUMNS = ("model", "runs", "accuracy", "balanced", "kept", "judge", "random", "seconds")
-LEGEND = (
-    "kept: share of the nodes, or of the edges where only those are removed",
-    "judge: an independent classifier on the kept subgraphs; random: on random ones",
-)
-"""What the columns are, in lines for a terminal."""
+LEAST, MOST = 0.1, 10_000
+"""Between these, errors are told as they are; else in a power of thousand."""
 
 
 def compare(
@@ -57,17 +55,40 @@ def compare(
         for split in splits
     ]
     outcomes = series.run(configs, done).values()
-    rows = [run_row(outcome.folder) for outcome in outcomes if outcome.failure is None]
+    rows = [run_row(outcome.folder, EVERY) for outcome in outcomes if outcome.failure is None]
     return [row for row in rows if row is not None]
 
 
-def comparison_lines(rows: Sequence[Row]) -> list[list[str]]:
-    """Every model's metrics over its runs, in percent: mean ± deviation, a line per model.
+def comparison_columns(task: Task = CLASSIFICATION) -> tuple[str, ...]:
+    """The names of the columns."""
+    measured = task.leading.title, task.beside.title
+    return ("model", "runs", *measured, "kept", "judge", "random", "seconds")
 
-    *kept* is the share of nodes, or of edges where only those are removed; *judge* the accuracy of
-    an independent classifier on the kept subgraphs, *random* its accuracy on random ones as small.
+
+def comparison_legend(rows: Sequence[Row], task: Task = CLASSIFICATION) -> list[str]:
+    """What the columns are, in lines for a terminal."""
+    leading, beside = task.leading, task.beside
+    means = meanings(task.quality)
+    better = "higher" if leading.higher_is_better else "lower"
+    power = _power(rows, task)
+    scale = f", in units of 1e{power:+d}" if power else ""
+    return [
+        f"{leading.title}: {means[leading.metric]}{scale}; {better} is better",
+        f"{beside.title}: {means[beside.metric]}",
+        "kept: share of the nodes, or of the edges where only those are removed",
+        f"judge: {leading.title} of an independent model on the kept subgraphs;",
+        "random: on random ones as small",
+    ]
+
+
+def comparison_lines(rows: Sequence[Row], task: Task = CLASSIFICATION) -> list[list[str]]:
+    """Every model's metrics over its runs: mean ± deviation, a line per model.
+
+    *kept* is the share of nodes, or of edges where only those are removed, in percent; *judge* the
+    leading metric of an independent model on the kept subgraphs, *random* on random ones as small.
     """
     measured = {row["model"] for row in rows}
+    leading, power = task.leading, _power(rows, task)
     lines = []
     for name in (name for name in MODELS if name in measured):
         runs = matching(rows, {"model": name})
@@ -76,20 +97,53 @@ def comparison_lines(rows: Sequence[Row]) -> list[list[str]]:
             [
                 MODELS[name].title,
                 str(len(runs)),
-                _percent(spread(runs, "accuracy")),
-                _percent(spread(runs, "balanced_accuracy")),
+                _told(spread(runs, leading.metric), leading, power),
+                _told(spread(runs, task.beside.metric), task.beside, power),
                 _percent(spread(runs, kept_metric(name))),
-                _percent(spread(runs, "judge_accuracy")),
-                _percent(spread(runs, "judge_random_accuracy")),
+                _told(spread(runs, f"judge_{leading.metric}"), leading, power),
+                _told(spread(runs, f"judge_random_{leading.metric}"), leading, power),
                 "–" if seconds is None else f"{seconds.mean:.0f}",
             ]
         )
     return lines
 
 
-def comparison_table(rows: Sequence[Row]) -> Table:
+def comparison_table(rows: Sequence[Row], task: Task = CLASSIFICATION) -> Table:
     """The same as a table."""
-    return Table(COLUMNS, comparison_lines(rows))
+    return Table(comparison_columns(task), comparison_lines(rows, task))
+
+
+def _power(rows: Sequence[Row], task: Task) -> int:
+    """The power of ten in which errors are told: 0, or one of thousand for very small or large."""
+    if task.leading.unit != "target":
+        return 0
+    models = {row["model"] for row in rows}
+    found = [spread(rows, task.leading.metric, model=name) for name in models]
+    largest = max((each.mean for each in found if each is not None), default=0)
+    if largest <= 0 or LEAST <= largest < MOST:
+        return 0
+    return 3 * math.floor(math.log10(largest) / 3)
+
+
+def _told(value: Spread | None, metric: ShownMetric, power: int) -> str:
+    if value is None:
+        return "–"
+    if metric.unit == "percent":
+        return _percent(value)
+    return f"{value.mean:.2f}" if metric.unit == "plain" else _error(value, power)
+
+
+def _error(value: Spread, power: int) -> str:
+    """An error in three digits, and its deviation in one fewer.
+
+    >>> _error(Spread(12.345, 0.678, 3), 0), _error(Spread(0.00012, None, 1), -6)
+    ('12.3±1', '120')
+    """
+    mean, std = value.mean / 10**power, value.std
+    digits = 2 - math.floor(math.log10(mean)) if mean > 0 else 2
+    places = min(max(digits, 0), 3)
+    deviation = "" if std is None else f"±{std / 10**power:.{max(places - 1, 0)}f}"
+    return f"{mean:.{places}f}{deviation}"
 
 
 def _percent(value: Spread | None) -> str:

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
@@ -96,10 +96,11 @@ OF_LABELS = {
     "set_size": "mean number of values per prediction set",
 }
 """The same where graphs have several labels, as far as it differs."""
-COLUMNS = (
-    *("dataset", "model", "conv", "preset", "split", "seed", *METRICS),
-    *("key", "version", "commit", "machine"),
-)
+EVERY = tuple(dict.fromkeys((*METRICS, *MEANINGS)))
+"""Metrics of any task."""
+_NAMES = ("dataset", "model", "conv", "preset", "split", "seed")
+_ORIGIN = ("key", "version", "commit", "machine")
+COLUMNS = (*_NAMES, *METRICS, *_ORIGIN)
 """Columns of a results file; empty where a metric does not apply."""
 
 LARGEST = 1e15
@@ -163,21 +164,26 @@ def _are_lines(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(line, str) for line in value)
 
 
-def run_row(folder: Path) -> Row | None:
-    """The row of a run folder; None while the run has not finished."""
+def run_row(folder: Path, metrics: Sequence[str] = METRICS) -> Row | None:
+    """The row of a run folder, with these metrics; None while the run has not finished."""
     if not (folder / "metrics.json").exists():
         return None
     try:
         identity = read_json(folder / "config.json")
         reward = identity["config"].get("reward", {})  # what a sweep over lambda or d varies
         found = reward | identity | read_metrics(folder / "metrics.json")
-        row = {name: cell(found.get(name)) for name in COLUMNS}
-        _check(row)
+        row = {name: cell(found.get(name)) for name in (*_NAMES, *metrics, *_ORIGIN)}
+        _check(row, metrics)
     except UserError:
         raise
     except (AttributeError, LookupError, TypeError, ValueError):
         raise UserError(f"the run in {folder} is damaged; remove it to run it again") from None
     return row
+
+
+def meanings(metrics: Collection[str]) -> dict[str, str]:
+    """What each metric measures; where graphs have several labels, as their metrics tell."""
+    return MEANINGS | (OF_LABELS if "label_roc_auc" in metrics else {})
 
 
 def shown_metrics(metrics: Mapping[str, Any]) -> list[tuple[str, str, str]]:
@@ -188,10 +194,9 @@ def shown_metrics(metrics: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     >>> shown_metrics({"accuracy": 0.9666, "node_auc": None, "seconds": 12.34})[1]
     ('seconds', '12.3', 'training time')
     """
-    meanings = MEANINGS | (OF_LABELS if "label_roc_auc" in metrics else {})
     return [
         (name, _shown(value, 1 if name == "seconds" else 3), meaning)
-        for name, meaning in meanings.items()
+        for name, meaning in meanings(metrics).items()
         if (value := metrics.get(name)) is not None
     ]
 
@@ -257,12 +262,13 @@ def read_rows(path: Path, kind: RowKind | None = None) -> list[Row]:
     return list(rows.values())
 
 
-def _check(row: Row) -> None:
+def _check(row: Row, metrics: Sequence[str] = METRICS) -> None:
     """Raise a ValueError for values that no run can have measured."""
     _order(row)  # raises where split or seed is no integer
-    if not 0 <= float(row["accuracy"]) <= 1:
+    check_finite(row, metrics)
+    known = row["accuracy"] or metrics is METRICS  # runs of other tasks have none
+    if known and not 0 <= float(row["accuracy"]) <= 1:
         raise ValueError("an accuracy outside of 0 to 1")
-    check_finite(row, METRICS)
 
 
 def check_finite(row: Row, metrics: Iterable[str]) -> None:

@@ -9,7 +9,9 @@ from cores.files.escape import brief
 from cores.runs.records import Record
 from cores.serve.explorer import Found
 from cores.serve.limits import MOST_GRAPHS, Deadline
-from cores.serve.promise import Promise
+from cores.serve.promise import IntervalPromise, LabelPromise, Promise, promise_of
+
+AnyPromise = Promise | IntervalPromise | LabelPromise
 
 
 def answer(found: Found, deadline: Deadline, *, drawings: bool) -> dict[str, Any]:
@@ -17,7 +19,7 @@ def answer(found: Found, deadline: Deadline, *, drawings: bool) -> dict[str, Any
 
     Drawing some graphs takes a second each: those that come after the deadline have none.
     """
-    promise = Promise.of(found.predictor)
+    promise = promise_of(found.predictor)
     return {
         "alpha": found.predictor.alpha,
         "lam": found.predictor.trained.lam,
@@ -33,19 +35,41 @@ def answer(found: Found, deadline: Deadline, *, drawings: bool) -> dict[str, Any
     }
 
 
-def _card(graph: ExplainedGraph, promise: Promise) -> dict[str, Any]:
+def _card(graph: ExplainedGraph, promise: AnyPromise) -> dict[str, Any]:
     record = graph.record
+    return {
+        "position": graph.position,
+        "name": brief(graph.id),
+        "prediction": brief(graph.prediction),
+        "label": None if graph.label is None else brief(graph.label),
+        "correct": graph.correct,
+        **_predicted(graph, promise),
+        "node_ratio": record["node_ratio"],
+        "edge_ratio": record["edge_ratio"],
+        "nodes": len(graph.nodes),
+        "edges": len(graph.edges),
+        "truth": graph.truth is not None,
+        "kept_smiles": brief(record["kept_smiles"]) if record.get("kept_smiles") else None,
+    }
+
+
+def _predicted(graph: ExplainedGraph, promise: AnyPromise) -> dict[str, Any]:
+    """What is predicted, and how sure that is: of one class, of a number, or of several labels."""
+    if isinstance(promise, Promise):
+        return _of_classes(graph.record, promise)
+    if graph.is_several:
+        return {"labels": [_of_label(*each) for each in graph.of_label]}
+    lower, upper = graph.record["lower"], graph.record["upper"]
+    return {"interval": None if lower is None else [f"{lower:.4g}", f"{upper:.4g}"]}
+
+
+def _of_classes(record: Record, promise: Promise) -> dict[str, Any]:
     labels = record["prediction_set"]
     inside = set() if labels is None else {str(label) for label in labels}
     unusual = record["p_values"] or {}
     by_probability = sorted(record["probabilities"].items(), key=lambda item: -item[1])
     return {
-        "position": graph.position,
-        "name": brief(graph.id),
-        "prediction": brief(graph.prediction),
         "probability": record["probability"],
-        "label": None if graph.label is None else brief(graph.label),
-        "correct": graph.correct,
         "set": None if labels is None else [brief(label) for label in labels],
         "promise": promise.of_set(labels),
         "classes": [
@@ -57,12 +81,19 @@ def _card(graph: ExplainedGraph, promise: Promise) -> dict[str, Any]:
             }
             for name, probability in by_probability
         ],
-        "node_ratio": record["node_ratio"],
-        "edge_ratio": record["edge_ratio"],
-        "nodes": len(graph.nodes),
-        "edges": len(graph.edges),
-        "truth": graph.truth is not None,
-        "kept_smiles": brief(record["kept_smiles"]) if record.get("kept_smiles") else None,
+    }
+
+
+def _of_label(
+    name: str, value: Any, probability: float, held: list[Any] | None, known: Any
+) -> dict[str, Any]:
+    return {
+        "name": brief(name),
+        "prediction": brief(value),
+        "probability": probability,
+        "set": None if held is None else [brief(each) for each in held],
+        "label": None if known is None else brief(known),
+        "correct": None if known is None else str(known) == str(value),
     }
 
 

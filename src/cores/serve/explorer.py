@@ -65,7 +65,6 @@ class Explorer:
     ) -> None:
         self.run = run
         self.predictor = Predictor(run, options, device)
-        self.predictor.trained.need_classes("`cores serve`")
         self._columns = run_columns(run, options)
         self._data_root = data_root
         self._atoms = atom_map(self.predictor.trained.config.dataset)

@@ -49,29 +49,60 @@ function tell(message) {
   by("error").hidden = !message;
 }
 
-function classesTable(graph) {
+// A table of a card; a row has cells that are elements, and says whether it is in the set.
+function cardTable(head, rows) {
   const frame = element("div", undefined, { className: "scroll" });
   const table = element("table");
-  const head = table.createTHead().insertRow();
-  for (const [name, kind] of [["label", ""], ["probability", "n"], ["p-value", "n"], ["set", ""]]) {
-    head.append(element("th", name, { scope: "col", className: kind }));
-  }
+  const top = table.createTHead().insertRow();
+  for (const [name, kind] of head) top.append(element("th", name, { scope: "col", className: kind }));
   const body = table.createTBody();
-  for (const each of graph.classes.slice(0, MOST_CLASSES)) {
+  for (const [name, marked, ...cells] of rows) {
     const row = body.insertRow();
-    row.className = each.in_set ? "in" : "";
-    row.append(element("th", each.name, { scope: "row" }));
-    const probability = element("td", digits(each.probability), { className: "n" });
-    const bar = element("span", undefined, { className: "bar" });
-    bar.style.setProperty("--share", `${100 * each.probability}%`);
-    probability.append(bar);
-    row.append(probability, element("td", digits(each.p_value), { className: "n" }),
-      element("td", each.in_set ? "✓ in" : "–"));
+    row.className = marked ? "in" : "";
+    row.append(element("th", name, { scope: "row" }), ...cells);
   }
   frame.append(table);
+  return frame;
+}
+
+function probabilityCell(share, text = digits(share), kind = "n") {
+  const cell = element("td", text, { className: kind });
+  const bar = element("span", undefined, { className: "bar" });
+  bar.style.setProperty("--share", `${100 * share}%`);
+  cell.append(bar);
+  return cell;
+}
+
+function classesTable(graph) {
+  const head = [["label", ""], ["probability", "n"], ["p-value", "n"], ["set", ""]];
+  const frame = cardTable(head, graph.classes.slice(0, MOST_CLASSES).map((each) => [
+    each.name, each.in_set, probabilityCell(each.probability),
+    element("td", digits(each.p_value), { className: "n" }), element("td", each.in_set ? "✓ in" : "–"),
+  ]));
   const more = graph.classes.length - MOST_CLASSES;
   if (more > 0) frame.append(element("p", `and ${more} less likely labels`, { className: "soft" }));
   return frame;
+}
+
+const mark = (correct, right = "✓ right", wrong = "✗ wrong") => element("span", correct ? right : wrong,
+  { className: correct ? "right" : "wrong" });
+const inBraces = (labels) => element("span", `{${labels.join(", ")}}`, { className: "labels" });
+
+function labelsTable(graph) {
+  const known = graph.labels.some((each) => each.label !== null);
+  const head = [["label", ""], ["predicted", ""], ["set", ""]];
+  return cardTable(known ? [...head, ["true", ""]] : head, graph.labels.map((each) => {
+    const set = element("td");
+    set.append(each.set === null ? "–" : inBraces(each.set));
+    const told = `${each.prediction}, ${each.probability.toFixed(2)}`;
+    const cells = [probabilityCell(each.probability, told, ""), set];
+    if (known) {
+      const value = element("td", each.label === null ? "–" : `${each.label} `);
+      if (each.label !== null) value.append(mark(each.correct, "✓", "✗"));
+      cells.push(value);
+    }
+    return [each.name, each.set?.length === 1, ...cells];
+  }));
 }
 
 function factsOf(graph) {
@@ -81,13 +112,14 @@ function factsOf(graph) {
     value.append(...values);
     list.append(element("dt", name), value);
   };
-  add("predicted", `${graph.prediction}, probability ${graph.probability.toFixed(2)}`);
-  if (graph.label !== null) {
-    add("true", `${graph.label} `, element("span", graph.correct ? "✓ right" : "✗ wrong",
-      { className: graph.correct ? "right" : "wrong" }));
-  }
-  if (graph.set !== null) {
-    add("set", element("span", `{${graph.set.join(", ")}}`, { className: "labels" }), `: ${graph.promise}`);
+  if (graph.classes) {
+    add("predicted", `${graph.prediction}, probability ${graph.probability.toFixed(2)}`);
+    if (graph.label !== null) add("true", `${graph.label} `, mark(graph.correct));
+    if (graph.set !== null) add("set", inBraces(graph.set), `: ${graph.promise}`);
+  } else if (!graph.labels) { // a number
+    add("predicted", element("span", graph.prediction, { className: "labels" }));
+    if (graph.label !== null) add("true", graph.label);
+    if (graph.interval) add("interval", graph.interval.join(" to "));
   }
   add("kept", `${percent(graph.node_ratio)} of ${graph.nodes} ${facts.atoms}, `
     + `${percent(graph.edge_ratio)} of ${graph.edges} edges`);
@@ -98,7 +130,9 @@ function factsOf(graph) {
 // The part of a card that changes with the error rate.
 function answerPart(graph) {
   const part = element("div", undefined, { className: "answer" });
-  part.append(factsOf(graph), classesTable(graph));
+  if (graph.labels) part.append(labelsTable(graph));
+  part.append(factsOf(graph));
+  if (graph.classes) part.append(classesTable(graph));
   return part;
 }
 
