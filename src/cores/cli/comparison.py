@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from jsonargparse import Namespace
 
@@ -124,8 +124,8 @@ class Comparison:
             settings = merged(settings, {"task": options.task})
         dataset = canonical_name(options.dataset)
         choose_device(options.device)
-        asked = settings.get("task")
-        task = asked if asked in get_args(AskedTask) else "auto"  # another is refused by the runs
+        asked = settings.get("task")  # an unknown one is refused by the runs
+        task = cast(AskedTask, asked) if asked in get_args(AskedTask) else "auto"
         own = own_file(dataset, options, task)
         data = load_dataset(dataset, options.data_root, task=task) if own is None else own.dataset
         if not any_task:
