@@ -81,7 +81,7 @@ def test_errors_are_told_in_their_unit_or_in_a_power_of_it() -> None:
     for scale, told, unit in (
         (1, "0.150±0.07", ""),
         (1e-6, "150±70", "1e-9"),
-        (9e4, "13.4±6", "1e+3"),
+        (9e4, "13.5±6", "1e+3"),
     ):
         rows = measured(REGRESSION, scale)
         assert comparison_lines(rows, REGRESSION)[0][2:4] == [told, "-9.00"]
