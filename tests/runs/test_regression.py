@@ -275,7 +275,7 @@ def test_a_run_with_quantiles_from_file_to_records(table: Path, tmp_path: Path) 
     run = tmp_path / "run"
     metrics = train_run(config, run, device="cpu")
     again = evaluate_run(run, device="cpu")
-    names = ("mae", "coverage", "interval_width", "judge_mae")
+    names = ("mae", "coverage", "interval_width")
     assert [again[name] for name in names] == [metrics[name] for name in names]
     trained = TrainedModel.load(run)
     assert trained.calibration.probs.shape[1] == 3
@@ -289,7 +289,7 @@ def test_a_run_with_quantiles_from_file_to_records(table: Path, tmp_path: Path) 
     estimator = Cores.load(run, device="cpu")
     smiles = [smiles_of(number) for number in range(8)]
     ends = estimator.predict_interval(smiles, alpha=0.3)
-    assert ends[:, 0] == pytest.approx([each["lower"] for each in records[:8]], rel=1e-4)
+    assert ends[:, 0] == pytest.approx([each["lower"] for each in records[:8]], rel=1e-4, abs=1e-3)
     explained = estimator.explain(smiles, alpha=0.3)
     assert [each.prediction for each in explained] == pytest.approx(estimator.predict(smiles))
     assert explained[0].interval == pytest.approx(tuple(ends[0].tolist()))
@@ -300,10 +300,12 @@ def test_a_run_with_quantiles_from_file_to_records(table: Path, tmp_path: Path) 
 
 
 def test_quantiles_are_refused_where_there_are_classes(tmp_path: Path) -> None:
+    path = tmp_path / "toxic.csv"
+    path.write_text("smiles,label\n" + "CC,toxic\nCCC,safe\n" * 15)
     config = RunConfig.from_settings(
-        {"dataset": "motifs", "model": "gnn", "training": {"quantiles": True}}
+        {"dataset": str(path), "model": "gnn", "training": {"quantiles": True}}
     )
-    with pytest.raises(UserError, match=r"motifs has classes; training\.quantiles is for numbers"):
+    with pytest.raises(UserError, match=r"has classes; training\.quantiles is for numbers"):
         train_run(config, tmp_path / "run", device="cpu")
 
 
