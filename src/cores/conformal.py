@@ -180,3 +180,39 @@ def prediction_intervals(
             [1.5000, 2.5000]])
     """
     return torch.stack([values - q_hat, values + q_hat], dim=-1)
+
+
+def cqr_scores(
+    quantiles: Float[Tensor, "graphs 2"], targets: Float[Tensor, " graphs"]
+) -> Float[Tensor, " graphs"]:
+    """s(x, y) = max(lower(x) - y, y - upper(x)): how far y is outside of predicted quantiles.
+
+    The score of conformalised quantile regression (Romano, Patterson and Candès 2019); negative
+    inside.
+
+    >>> cqr_scores(torch.tensor([[0.0, 4.0], [0.0, 4.0]]), torch.tensor([1.0, 6.0]))
+    tensor([-1.,  2.])
+    """
+    lower, upper = quantiles.unbind(-1)
+    return torch.maximum(lower - targets, targets - upper)
+
+
+def cqr_intervals(
+    values: Float[Tensor, " graphs"], quantiles: Float[Tensor, "graphs 2"], q_hat: Float[Tensor, ""]
+) -> Float[Tensor, "graphs 2"]:
+    """C(x) = {y : max(lower(x) - y, y - upper(x)) <= q-hat}, and the predicted number.
+
+    A negative q-hat moves the ends inwards, and those of a narrow interval past each other. They
+    stop at the number: what is added to an interval cannot make it miss more often.
+
+    >>> quantiles = torch.tensor([[0.0, 4.0], [1.0, 2.0]])
+    >>> cqr_intervals(torch.tensor([2.0, 1.5]), quantiles, torch.tensor(0.5))
+    tensor([[-0.5000,  4.5000],
+            [ 0.5000,  2.5000]])
+    >>> cqr_intervals(torch.tensor([2.0, 1.5]), quantiles, torch.tensor(-1.0))
+    tensor([[1.0000, 3.0000],
+            [1.5000, 1.5000]])
+    """
+    lower, upper = quantiles.unbind(-1)
+    ends = torch.minimum(lower - q_hat, values), torch.maximum(upper + q_hat, values)
+    return torch.stack(ends, dim=-1)

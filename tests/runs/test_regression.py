@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -266,6 +267,46 @@ def test_the_estimator_from_lists(table: Path) -> None:
     assert explanation.correct is None
     with pytest.raises(UserError, match="`task` is one of"):
         Cores(task="ranking").fit(smiles, masses)
+
+
+def test_a_run_with_quantiles_from_file_to_records(table: Path, tmp_path: Path) -> None:
+    base = config_of(table, "cores-node", 4, dial=True, tolerance=9.0, referees=2)
+    config = replace(base, training=replace(base.training, quantiles=True))
+    run = tmp_path / "run"
+    metrics = train_run(config, run, device="cpu")
+    again = evaluate_run(run, device="cpu")
+    names = ("mae", "coverage", "interval_width")
+    assert [again[name] for name in names] == [metrics[name] for name in names]
+    trained = TrainedModel.load(run)
+    assert trained.calibration.probs.shape[1] == 3
+    other = trained.at(0.0 if trained.lam else 1.0)
+    assert other.calibration.probs.shape[1] == 3
+    predict_file(run, str(table), tmp_path / "p.jsonl", PredictOptions(alpha=0.3), device="cpu")
+    records = [json.loads(line) for line in (tmp_path / "p.jsonl").read_text().splitlines()][:180]
+    assert all(each["lower"] <= each["prediction"] <= each["upper"] for each in records)
+    widths = [each["upper"] - each["lower"] for each in records]
+    assert max(widths) - min(widths) > 1e-3  # in the default they are equal
+    estimator = Cores.load(run, device="cpu")
+    smiles = [smiles_of(number) for number in range(8)]
+    ends = estimator.predict_interval(smiles, alpha=0.3)
+    assert ends[:, 0] == pytest.approx([each["lower"] for each in records[:8]], rel=1e-4, abs=1e-3)
+    explained = estimator.explain(smiles, alpha=0.3)
+    assert [each.prediction for each in explained] == pytest.approx(estimator.predict(smiles))
+    assert explained[0].interval == pytest.approx(tuple(ends[0].tolist()))
+    page, _ = explain_run(
+        run, None, tmp_path / "r.html", Choice(), PredictOptions(alpha=0.3), device="cpu"
+    )
+    assert "<dt>interval</dt>" in page.read_text()
+
+
+def test_quantiles_are_refused_where_there_are_classes(tmp_path: Path) -> None:
+    path = tmp_path / "toxic.csv"
+    path.write_text("smiles,label\n" + "CC,toxic\nCCC,safe\n" * 15)
+    config = RunConfig.from_settings(
+        {"dataset": str(path), "model": "gnn", "training": {"quantiles": True}}
+    )
+    with pytest.raises(UserError, match=r"has classes; training\.quantiles is for numbers"):
+        train_run(config, tmp_path / "run", device="cpu")
 
 
 def test_a_prediction_depends_on_nothing_but_what_is_kept(dialled: Path) -> None:

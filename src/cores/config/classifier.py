@@ -162,6 +162,9 @@ class TrainingConfig:
     """Which epoch's weights are kept: best on the selection part, or the last (the paper)."""
     loss: Literal["squared", "absolute"] = "squared"
     """Regression: the loss of an error, in deviations of the training targets."""
+    quantiles: bool = False
+    """Regression: also predict the quantiles between which all but a share ``alpha`` of the targets
+    are, so that intervals are wider where a number is harder to predict."""
 
     @property
     def balanced(self) -> bool:

@@ -33,11 +33,19 @@ class Dims:
     task: TaskName = "classification"
     rooted: bool = False
     """Whether the graphs are neighbourhoods of nodes, which are classified."""
+    quantile_alpha: float | None = None
+    """The share of targets to be outside of two quantiles that are predicted beside a number; None:
+    the number alone."""
 
     @property
     def num_outputs(self) -> int:
-        """Numbers that a network predicts of a graph: one per class or label, or the one."""
-        return 1 if self.task == "regression" else self.num_classes
+        """Numbers that a network predicts of a graph.
+
+        One per class or label; or the one, with its two quantiles where these are predicted.
+        """
+        if self.task != "regression":
+            return self.num_classes
+        return 1 if self.quantile_alpha is None else 3
 
 
 def are_labels(values: Sequence[Any]) -> bool:

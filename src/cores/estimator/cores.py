@@ -262,7 +262,8 @@ class Cores(Parameters):
         """An interval per graph that misses the true number at most a share ``alpha`` of the time.
 
         The promise is that of :meth:`predict_set`. Where there were too few calibration graphs for
-        ``alpha``, the intervals have no ends.
+        ``alpha``, the intervals have no ends. All are equally wide, unless the model was trained
+        with ``training.quantiles``.
 
         Args:
             graphs: The graphs to predict.

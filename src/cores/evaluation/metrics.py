@@ -136,20 +136,20 @@ def class_mean(values: Float[Tensor, " graphs"], labels: Int[Tensor, " graphs"])
 
 
 def mean_absolute_error(
-    values: Float[Tensor, "graphs 1"], targets: Float[Tensor, " graphs"]
+    values: Float[Tensor, "graphs outputs"], targets: Float[Tensor, " graphs"]
 ) -> float:
     """MAE: how far predicted numbers are off, on average."""
     return float((values[:, 0].double() - targets.double()).abs().mean())
 
 
 def root_mean_squared_error(
-    values: Float[Tensor, "graphs 1"], targets: Float[Tensor, " graphs"]
+    values: Float[Tensor, "graphs outputs"], targets: Float[Tensor, " graphs"]
 ) -> float:
     """RMSE: the same, where large errors count more."""
     return float((values[:, 0].double() - targets.double()).square().mean().sqrt())
 
 
-def r2(values: Float[Tensor, "graphs 1"], targets: Float[Tensor, " graphs"]) -> float | None:
+def r2(values: Float[Tensor, "graphs outputs"], targets: Float[Tensor, " graphs"]) -> float | None:
     """Share of the targets' variance that is predicted; None where all targets are the same.
 
     >>> r2(torch.tensor([[0.0], [1.0]]), torch.tensor([0.0, 1.0]))

@@ -203,7 +203,7 @@ def _target(found: Tensor, labels: tuple[Any, ...]) -> Tensor:
     """What is predicted of a graph, for PyG's metrics."""
     if _are_several(labels):
         return (found > 0.5).long()[None]
-    return found.argmax(dim=-1, keepdim=True) if labels else found
+    return found.argmax(dim=-1, keepdim=True) if labels else found[:1]
 
 
 def _verdict(
@@ -212,7 +212,7 @@ def _verdict(
     """Of one graph, from its probabilities and set, or from its number and interval."""
     if not labels:
         ends = None if held is None else (float(held[0]), float(held[1]))
-        return Verdict(float(found), np.empty(0, dtype=np.float32), None, ends, pieces)
+        return Verdict(float(found[0]), np.empty(0, dtype=np.float32), None, ends, pieces)
     if _are_several(labels):
         chosen = [pair[int(prob > 0.5)] for pair, prob in zip(labels, found.tolist(), strict=True)]
         sets = None if held is None else labels_in_sets(labels, held)

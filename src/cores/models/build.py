@@ -1,5 +1,6 @@
 """Networks with fresh weights, as a configuration asks for."""
 
+from dataclasses import replace
 from typing import cast
 
 import torch
@@ -13,6 +14,13 @@ from cores.models.classifier import Classifier
 from cores.models.network import GraphModel
 from cores.models.policy import Critic, Policy
 from cores.models.sparse import SparseClassifier
+
+
+def network_dims(config: RunConfig, dims: Dims) -> Dims:
+    """What a network must know of graphs, and of the quantiles that the settings ask for."""
+    if not config.training.quantiles or dims.task != "regression":
+        return dims
+    return replace(dims, quantile_alpha=config.alpha)
 
 
 def build_model(config: RunConfig, dims: Dims) -> GraphModel:
@@ -31,7 +39,8 @@ def _built(config: RunConfig, dims: Dims) -> GraphModel:
     spec = config.spec
     if not spec.has_policy:
         own = () if spec.settings is None else (config.model_config,)
-        return cast(GraphModel, spec.network_class()(dims, config.network, config.conv, *own))
+        shape = network_dims(config, dims), config.network, config.conv
+        return cast(GraphModel, spec.network_class()(*shape, *own))
     classifier = build_classifier(config, dims)
     policy = Policy(
         dims,
@@ -48,7 +57,7 @@ def _built(config: RunConfig, dims: Dims) -> GraphModel:
 
 def build_classifier(config: RunConfig, dims: Dims, scaler: nn.Module | None = None) -> Classifier:
     """A classifier f_theta; with a scaler, it shares that one."""
-    classifier = Classifier(dims, config.network, config.conv)
+    classifier = Classifier(network_dims(config, dims), config.network, config.conv)
     if scaler is not None:
         classifier.scaler = scaler
     return classifier

@@ -90,16 +90,16 @@ class ValueHead(nn.Linear):
         """Predicted numbers."""
         return super().forward(h) * self.std + self.mean
 
-    def outputs(self, values: Float[Tensor, "graphs 1"]) -> Float[Tensor, "graphs 1"]:
+    def outputs(self, values: Float[Tensor, "graphs outputs"]) -> Float[Tensor, "graphs outputs"]:
         """The numbers as they are."""
         return values
 
-    def predicted(self, values: Float[Tensor, "graphs 1"]) -> Float[Tensor, " graphs"]:
+    def predicted(self, values: Float[Tensor, "graphs outputs"]) -> Float[Tensor, " graphs"]:
         """The numbers, one of each graph."""
         return values[:, 0]
 
     def lost(
-        self, full: Float[Tensor, "graphs 1"], part: Float[Tensor, "graphs 1"]
+        self, full: Float[Tensor, "graphs outputs"], part: Float[Tensor, "graphs outputs"]
     ) -> Float[Tensor, " graphs"]:
         """How far the number from a part is from that of the full graph, in deviations."""
         return ((full - part)[:, 0] / self.std).abs().clamp(max=-LEAST_LOG_PROB)
@@ -114,6 +114,63 @@ class ValueHead(nn.Linear):
         """Mean squared or absolute error, in deviations: Eq. (6) for numbers."""
         error = (values - y.view_as(values)) / self.std
         return error.abs().mean() if self.absolute else error.square().mean()
+
+
+class QuantileHead(ValueHead):
+    """A number, and beside it a lower and an upper conditional quantile of the target.
+
+    The quantiles are the number less, and plus, a softplus: they never cross, and the number is
+    between them.
+
+    Args:
+        width: Of what a graph is read out as.
+        dims: Of the graphs; its ``quantile_alpha`` is shared by what is outside of the quantiles.
+    """
+
+    def __init__(self, width: int, dims: Dims) -> None:
+        super().__init__(width, dims)
+        if dims.quantile_alpha is None:
+            raise ValueError("there is no level to predict quantiles at")
+        self.levels = dims.quantile_alpha / 2, 1 - dims.quantile_alpha / 2
+        self.spread = nn.Linear(width, 2)
+        """How far below and above the number they are, before the softplus."""
+        nn.init.zeros_(self.spread.weight)
+        nn.init.zeros_(self.spread.bias)
+
+    def forward(self, h: Float[Tensor, "graphs pooled"]) -> Float[Tensor, "graphs 3"]:
+        """Predicted numbers, lower quantiles, upper quantiles."""
+        value = super().forward(h)
+        below, above = (F.softplus(self.spread(h)) * self.std).split(1, dim=-1)
+        return torch.cat([value, value - below, value + above], dim=-1)
+
+    def targets(self, labels: Float[Tensor, " graphs"]) -> Float[Tensor, "graphs 3"]:
+        """Targets in the shape of the outputs: all three are learnt from the same number."""
+        return labels[:, None].expand(-1, 3)
+
+    def loss(
+        self, values: Float[Tensor, "graphs 3"], y: Num[Tensor, "..."], class_weights: Tensor | None
+    ) -> Float[Tensor, ""]:
+        """The loss of the number, and the pinball losses of both quantiles, in deviations.
+
+        The quantiles learn how far they are from the number; where it is, it learns by itself.
+        """
+        targets = y.view(len(values), -1).expand_as(values)
+        value, quantiles = values[:, :1], values[:, 1:]
+        errors = (targets[:, 1:] - quantiles + (value - value.detach())) / self.std
+        pinball = pinball_losses(errors, values.new_tensor(self.levels))
+        return super().loss(value, targets[:, :1], None) + pinball.sum(dim=-1).mean()
+
+
+def pinball_losses(
+    errors: Float[Tensor, "graphs quantiles"], levels: Float[Tensor, " quantiles"]
+) -> Float[Tensor, "graphs quantiles"]:
+    """What predicted quantiles are trained by (Koenker and Bassett 1978): least at the true ones.
+
+    >>> pinball_losses(torch.tensor([[2.0, 2.0], [-2.0, -2.0]]), torch.tensor([0.25, 0.75]))
+    tensor([[0.5000, 1.5000],
+            [1.5000, 0.5000]])
+    """
+    return torch.maximum(levels * errors, (levels - 1) * errors)
 
 
 class LabelHead(nn.Linear):
@@ -169,3 +226,10 @@ HEADS: dict[TaskName, type[ClassHead] | type[ValueHead] | type[LabelHead]] = {
     "multilabel": LabelHead,
 }
 """The last layer, by task."""
+
+
+def build_head(width: int, dims: Dims) -> Head:
+    """The last layer of a network that reads graphs out as so many numbers."""
+    if dims.quantile_alpha is not None:
+        return QuantileHead(width, dims)
+    return HEADS[dims.task](width, dims)

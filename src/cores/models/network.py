@@ -44,7 +44,8 @@ class Prediction:
     """What a model predicts for a batch, and what it saw of it."""
 
     probs: Float[Tensor, "graphs classes"]
-    """Of classes, or of labels; in a regression, the predicted number in the one column."""
+    """Of classes, or of labels; in a regression, the predicted number in the first column, and its
+    quantiles in two more where the model has them."""
     subgraph: Subgraph
     """What the model saw."""
     node_scores: Float[Tensor, " nodes"] | None = None
@@ -65,6 +66,7 @@ class GraphModel(Network):
     def __init__(self, dims: Dims) -> None:
         super().__init__(dims.num_features)
         self.num_classes = dims.num_classes
+        self.num_outputs = dims.num_outputs
         self.task = dims.task
 
     def logits(self, batch: Batch) -> Float[Tensor, "graphs classes"]:

@@ -35,6 +35,7 @@ class SparseClassifier(GraphModel):
         features, classes = classifier.encoder.input.in_features, classifier.num_classes
         dims = Dims(features, classes, task=classifier.task)
         super().__init__(dims)
+        self.num_outputs = classifier.num_outputs
         self.policy = policy
         self.classifier = classifier
         self.scaler = policy.scaler = classifier.scaler

@@ -86,10 +86,13 @@ class PreparedData:
 
 
 def _check_task(dataset: Dataset, config: RunConfig) -> None:
-    """Refuse settings of classes where numbers, or several labels, are predicted."""
+    """Refuse settings of classes where numbers, or several labels, are predicted; and back."""
+    numbers = dataset.task == "regression"
+    if config.training.quantiles and not numbers:
+        has = PREDICTED[dataset.task]
+        raise UserError(f"{dataset.name} has {has}; training.quantiles is for numbers")
     if dataset.task == "classification":
         return
-    numbers = dataset.task == "regression"
     for asked, name in (
         (config.training.class_weights, "training.class_weights"),
         (config.training.balance == "always", "training.balance"),

@@ -18,7 +18,7 @@ from cores.data.encoding import Encoding
 from cores.errors import UserError
 from cores.evaluation.predictions import predict, predict_full
 from cores.graphs.store import GraphStore
-from cores.models.build import build_model
+from cores.models.build import build_model, network_dims
 from cores.models.head import ValueHead
 from cores.models.network import GraphModel
 from cores.models.sparse import SparseClassifier
@@ -203,11 +203,12 @@ class TrainedModel:
             raise UserError(f"the run in {out} has not finished; go on with resume=True")
         state = load_state(out / MODEL)
         try:
-            model = build_model(config, schema.dims)
+            dims = network_dims(config, schema.dims)
+            model = build_model(config, dims)
             check_fits(state["model"], model.state_dict())
             model.load_state_dict(state["model"])
-            calibration = _calibration(state["calibration"], schema.dims)
-            dial = _dial(state["dial"], schema.dims) if "dial" in state else None
+            calibration = _calibration(state["calibration"], dims)
+            dial = _dial(state["dial"], dims) if "dial" in state else None
             test = _positions(state["parts"]["test"]) if "parts" in state else None
         except UserError:
             raise
@@ -271,9 +272,9 @@ def calibrate_dial(
 
 def uncalibrated(model: GraphModel) -> AnyCalibration:
     """Where there is no calibration part."""
+    empty = torch.empty(0, model.num_outputs)
     if model.task == "regression":
-        return TASKS[model.task].calibration(torch.empty(0, 1), torch.empty(0))
-    empty = torch.empty(0, model.num_classes)
+        return TASKS[model.task].calibration(empty, torch.empty(0))
     if model.task == "multilabel":
         return TASKS[model.task].calibration(empty, empty)
     return TASKS[model.task].calibration(empty, torch.empty(0, dtype=torch.int64))
