@@ -1,0 +1,80 @@
+"""Rare classes with known reasons: molecules with a benzene ring, and houses, thinned to a few.
+
+Registers the datasets Benzene_9, Benzene_3 and Motifs_5, of which so many percent are of the rare
+class, always the same ones; all graphs of the other class stay. Run as a script, it prints what the
+rows of these datasets come to: mean and deviation over the splits.
+
+    cores reproduce comparison-gin --import benchmarks/rare_classes.py \
+        --datasets Benzene_9,Benzene_3,Motifs_5 --models gnn,gsat,cores-node --splits 1-3 \
+        --rows rare.csv
+    python benchmarks/rare_classes.py rare.csv
+"""
+
+import argparse
+from functools import partial
+from pathlib import Path
+from statistics import fmean, stdev
+
+import torch
+
+from cores import Dataset, load_dataset, register_dataset
+from cores.runs.rows import Row, read_rows
+from cores.runs.table import Table
+
+RARE = {
+    "Benzene_9": ("Benzene", 0.09),
+    "Benzene_3": ("Benzene", 0.03),
+    "Motifs_5": ("BA_2Motifs", 0.05),
+}
+"""Datasets by name: of which one, and the share of class 1 that is left."""
+SHOWN = {
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced",
+    "node_ratio": "nodes kept",
+    "node_auc": "node AUC",
+    "judge_accuracy": "judge",
+}
+
+
+def thinned(source: str, share: float) -> Dataset:
+    """The dataset with so few graphs of class 1 that they are the given share of all."""
+    dataset = load_dataset(source)
+    y = dataset.graphs.y
+    frequent, rare = (y == 0).nonzero().flatten(), (y == 1).nonzero().flatten()
+    number = round(share / (1 - share) * len(frequent))
+    order = torch.randperm(len(rare), generator=torch.Generator().manual_seed(0))
+    return dataset[torch.cat([frequent, rare[order[:number]]]).sort().values]
+
+
+def told(rows: list[Row], metric: str) -> str:
+    """Mean and deviation in percent; empty where no row has the metric."""
+    values = [100 * float(row[metric]) for row in rows if row[metric] != ""]
+    if not values:
+        return ""
+    return f"{fmean(values):.1f}" + (f" ± {stdev(values):.1f}" if len(values) > 1 else "")
+
+
+def rare_table(rows: list[Row]) -> Table:
+    """A line for each dataset and model that there are rows of."""
+    lines = []
+    for dataset in RARE:
+        for model in dict.fromkeys(row["model"] for row in rows):
+            own = [row for row in rows if (row["dataset"], row["model"]) == (dataset, model)]
+            if own:
+                cells = [told(own, metric) for metric in SHOWN]
+                lines.append([dataset, model, str(len(own)), *cells])
+    return Table(("dataset", "model", "runs", *SHOWN.values()), lines)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("rows", type=Path, help="CSV of `cores reproduce --rows`")
+    print(rare_table(read_rows(parser.parse_args().rows)).markdown())
+
+
+if __name__ == "__main__":
+    main()
+else:
+    for name, (source, share) in RARE.items():
+        register_dataset(name, partial(thinned, source, share))
