@@ -20,5 +20,5 @@ class Called:
 @pytest.fixture
 def unrecorded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps that a GPU would replay can be taken on a CPU."""
-    for module in ("stacked", "updates"):
+    for module in ("stacked", "recorded"):
         monkeypatch.setattr(f"cores.training.{module}.Recording", Called)

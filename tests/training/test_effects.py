@@ -1,5 +1,6 @@
 """Where the policy starts: the cost of removing an element, learnt from random masks."""
 
+from copy import deepcopy
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,7 @@ from torch_geometric.data import Batch
 from cores.config.presets import preset_config
 from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
+from cores.graphs.batches import cut
 from cores.graphs.subgraphs import Elements
 from cores.models.build import build_classifier, build_model
 from cores.models.head import LEAST_LOG_PROB, ClassHead
@@ -17,7 +19,11 @@ from cores.models.sparse import SparseClassifier
 from cores.training.bilevel import BilevelState, start_policy
 from cores.training.effects import (
     SPREAD,
+    Effects,
+    MaskCosts,
+    RecordedEffects,
     fit_effects,
+    mask_costs,
     random_masks,
     removal_cost,
 )
@@ -26,6 +32,7 @@ from cores.training.state import RandomState
 
 GRAPHS = ba_motifs(num_graphs=12, base_size=8, seed=0).with_pairs()
 CPU = torch.device("cpu")
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
 
 def policy_and_referee(
@@ -67,6 +74,46 @@ def test_elements_whose_removal_costs_most_are_kept_before_ppo() -> None:
     marked = batch.x[:, 0] > 0
     assert logits[marked].mean() < logits[~marked].mean() - SPREAD / 2
     assert float(logits.std()) == pytest.approx(SPREAD, rel=0.5)
+
+
+@pytest.mark.usefixtures("unrecorded")
+@pytest.mark.parametrize("name", ["cores-node", "cores-edge"])
+def test_recorded_steps_are_plain_steps(name: str) -> None:
+    """Twelve graphs, five at a time: the last batch has padding graphs too."""
+    model, referee = policy_and_referee(name)
+    policy, other = model.policy, deepcopy(model.policy)
+    costs = mask_costs(policy, referee, torch.arange(12))
+    pieces = [Elements.of(piece, policy.removal) for piece in cut(costs.elements.batch, 5)]
+    removed = [each[0] for each in costs.elements.split(costs.removed[None], pieces)]
+    parts = [MaskCosts(*each) for each in zip(pieces, removed, costs.cost.split(5), strict=True)]
+    plain, recorded = Effects(policy, 6), RecordedEffects(other, 6)
+    for _ in range(2):
+        for part in parts:
+            plain.run(part, 5)
+        recorded.run(costs, 5)
+    start = policy_and_referee(name)[0].policy
+    for one, two, first in zip(
+        policy.parameters(), other.parameters(), start.parameters(), strict=True
+    ):
+        assert torch.allclose(one, two, atol=1e-5)
+        assert not torch.equal(one, first)
+
+
+@needs_gpu
+@pytest.mark.parametrize("name", ["cores-node", "cores-edge"])
+def test_a_gpu_starts_a_policy_with_recorded_steps(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpu = torch.device("cuda")
+    model, referee = policy_and_referee(name)
+    model.to(gpu)
+    referee.classifier.to(gpu)
+    referee.policy_graphs = GRAPHS.to(gpu).view()
+    monkeypatch.setattr(RecordedEffects, "at_once", 7)  # the last ones are fewer
+    fit_effects(model.policy, [referee], 20, RandomState(0, gpu))
+    with torch.no_grad():
+        logits = model.policy(GRAPHS.to(gpu).batch(torch.arange(12)))
+    assert float(logits.std()) > 0.1
 
 
 @pytest.mark.parametrize("name", ["cores-node", "cores-edge", "cores-both"])

@@ -68,7 +68,7 @@ def test_recorded_updates_are_plain_updates(removal: Removal) -> None:
     torch.nn.init.normal_(policy.node_head.weight if removal == "node" else policy.edge_head.weight)
     config = PPOConfig(max_kl=0.0, batch_size=4)
     other, recorded = both_ways(policy, graphs(removal), config)
-    assert recorded._update.calls == 3 * 4 * 7, "three calls, four passes, seven mini-batches"
+    assert recorded._update.recording.calls == 3 * 4 * 7, "calls, passes, mini-batches"
     for one, two in zip(policy.parameters(), other.parameters(), strict=True):
         assert torch.allclose(one, two, atol=1e-5)
 
@@ -105,11 +105,11 @@ def test_larger_rollouts_than_ever_get_room() -> None:
     for base_size in (6, 30, 6):
         store = ba_motifs(num_graphs=12, base_size=base_size, seed=0)
         assert recorded.run(rollouts_of(policy, store), config) > 0
-        recordings.append(recorded._update)
+        recordings.append(recorded._update.recording)
     assert recordings[0] is not recordings[1], "it would look at the tensors of before"
     assert recordings[1] is recordings[2]
-    assert recorded._batches is not None
-    assert recorded._batches.capacity.nodes > 4 * 30
+    assert recorded._update.batches is not None
+    assert recorded._update.batches.capacity.nodes > 4 * 30
 
 
 @needs_gpu

@@ -11,17 +11,9 @@ from torch_geometric.data import Batch
 
 from cores import ranks
 from cores.config import PPOConfig
-from cores.graphs.stacked import (
-    NODE_VALUES,
-    PAIR_VALUES,
-    Chunk,
-    StackedBatches,
-    needed_capacity,
-    with_room,
-)
+from cores.graphs.stacked import NODE_VALUES, PAIR_VALUES, Chunk
 from cores.graphs.subgraphs import Elements
 from cores.models.policy import Critic, Policy
-from cores.models.recording import Recording
 from cores.ppo import (
     Experience,
     RewardedRollout,
@@ -32,6 +24,7 @@ from cores.ppo import (
 )
 from cores.ranks import Ranks
 from cores.training.optimizer import skip_steps
+from cores.training.recorded import RecordedSteps, fixed_shapes
 
 
 class RecordedUpdates(Updates):
@@ -50,11 +43,9 @@ class RecordedUpdates(Updates):
         super().__init__(policy, None, optimizer)
         self._config = config
         device = next(policy.parameters()).device
-        self._place = torch.zeros(1, dtype=torch.long, device=device)
         self._stopped, self._steps, self._entropy_coef = torch.zeros(3, device=device).unbind()
         skip_steps(optimizer, self._stopped)
-        self._batches: StackedBatches | None = None
-        self._update = Recording(self._on_place)
+        self._update = RecordedSteps(self._on_batch, device)
 
     def run(self, rollouts: Sequence[RewardedRollout], config: PPOConfig) -> int:
         """K passes over the mini-batches; stops early at a KL divergence of ``max_kl``.
@@ -62,30 +53,18 @@ class RecordedUpdates(Updates):
         Returns the number of gradient steps.
         """
         chunks = [Chunk.of(_packed(rollout.experience), config.batch_size) for rollout in rollouts]
-        batches = self._load(chunks)
+        batches = self._update.load(chunks)
         self._entropy_coef.fill_(config.entropy_coef)
         self._stopped.zero_()
         self._steps.zero_()
         for _ in range(config.ppo_epochs):
-            self._place.zero_()
+            self._update.rewind()
             for _ in range(batches):
                 self._update()
         return int(self._steps)
 
-    def _load(self, chunks: Sequence[Chunk]) -> int:
-        """Put the chunks where the steps look for them; returns the number of mini-batches."""
-        places = sum(sum(chunk.num_batches) for chunk in chunks)
-        needed = needed_capacity(chunks)
-        if self._batches is None or not self._batches.holds(places, needed):
-            self._batches = StackedBatches(1, places, with_room(needed), chunks[0].batch)
-            self._update = Recording(self._on_place)  # the one before looks elsewhere
-        self._batches.load(chunks)
-        return places
-
-    def _on_place(self) -> None:
-        assert self._batches is not None
-        config, batch = self._config, self._batches.at(self._place)
-        self._place += 1
+    def _on_batch(self, batch: Batch) -> None:
+        config = self._config
         experience = _unpacked(batch, self.policy)
         objective = partial(element_objective, experience, clip=config.clip)
         loss, divergence = policy_loss(self.policy, experience, objective, self._entropy_coef)
@@ -171,7 +150,6 @@ def recordable(policy: Policy, critic: Critic | None, config: PPOConfig) -> bool
     return (
         critic is None
         and config.ratio == "element"
-        and policy.removal != "both"
         and policy.min_probability > 0
-        and policy.encoder.fixed_shapes
+        and fixed_shapes(policy)
     )
