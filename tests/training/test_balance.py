@@ -13,7 +13,7 @@ from cores.evaluation.predictions import predict
 from cores.models.build import build_model
 from cores.runs.fit import PreparedData, _learners, fit_model, training_settings
 from cores.training.balance import balanced_order, settled, shuffled_batches
-from cores.training.bilevel import selection_metrics
+from cores.training.bilevel import chosen, selection_metrics
 from cores.training.learner import training_batches
 from cores.training.rollouts import roll_out
 from cores.training.state import RandomState
@@ -146,9 +146,9 @@ def test_selection_looks_at_the_classes_alike() -> None:
     config = RunConfig()
     dataset = thinned(4, 36)
     model = build_model(config, dataset.dims)
-    batches = list(dataset.graphs.batches(40))
-    plain = selection_metrics(model, batches, config.reward)
-    balanced = selection_metrics(model, batches, config.reward, balanced=True)
+    choices = chosen(model, list(dataset.graphs.batches(40)))
+    plain = selection_metrics(model, choices, config.reward)
+    balanced = selection_metrics(model, choices, config.reward, balanced=True)
     assert "selection_balanced_accuracy" not in plain
     # An untrained model guesses one class: right on 0.9 or 0.1 of the graphs, on half the classes.
     assert plain["selection_accuracy"] == pytest.approx(0.5, abs=0.41)

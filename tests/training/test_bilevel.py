@@ -15,7 +15,7 @@ from cores.errors import UserError
 from cores.graphs.store import GraphStore
 from cores.models.classifier import Classifier
 from cores.models.policy import Critic, Policy
-from cores.models.sparse import SparseClassifier
+from cores.models.sparse import Choice, SparseClassifier
 from cores.ppo import Updates, collect
 from cores.training import bilevel
 from cores.training.bilevel import BilevelState
@@ -119,8 +119,10 @@ def test_the_selection_part_may_be_measured_by_a_sample() -> None:
     torch.manual_seed(0)
     model = model_of(settings)
     batches = list(ba_motifs(num_graphs=40, seed=2).batches(16))
-    by_mode = bilevel.selection_metrics(model, batches, settings.reward)
-    by_sample = bilevel.selection_metrics(model, batches, settings.reward, sample=True)
+    by_mode, by_sample = (
+        bilevel.selection_metrics(model, bilevel.chosen(model, batches, sample), settings.reward)
+        for sample in (False, True)
+    )
     assert by_mode["selection_ratio"] == 1, "a policy that has not learnt anything"
     assert by_sample["selection_ratio"] == pytest.approx(0.73, abs=0.05)
 
@@ -534,7 +536,7 @@ def test_the_selection_part_is_measured_by_the_mode_without_dropout() -> None:
     batches = list(ba_motifs(num_graphs=12, seed=2).batches(5))
     with torch.no_grad():  # a policy that removes about half of the nodes
         model.policy.node_head.bias -= model.policy(batches[0]).median()
-    metrics = bilevel.selection_metrics(model, batches, rough.reward)
+    metrics = bilevel.selection_metrics(model, bilevel.chosen(model, batches), rough.reward)
     model.eval()
     choices = [model.choose(batch) for batch in batches]
     probs = torch.cat([model.classifier(each.subgraph.batch) for each in choices]).softmax(-1)
@@ -769,3 +771,23 @@ def test_classifiers_slow_down_by_the_balanced_accuracy_where_there_is_one(
     told["selection_balanced_accuracy"] = 0.6
     state.finish_epoch(2)
     assert heard == [0.9, 0.9, 0.6, 0.6]
+
+
+def test_a_new_policy_chooses_once_for_all_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = config(classifier_data={"warm_up": 0.5})
+    student, referee = (learner_of(model_of(settings), settings) for _ in range(2))
+    state = state_of(settings, student, [referee])
+    asked: list[SparseClassifier] = []
+    choose = SparseClassifier.choose
+
+    def noted(self: SparseClassifier, *arguments: Any) -> Choice:
+        asked.append(self)
+        return choose(self, *arguments)
+
+    monkeypatch.setattr(SparseClassifier, "choose", noted)
+    first, second = (state.finish_epoch(epoch) for epoch in (1, 2))
+    assert len(asked) == len(state.selection_batches) == 1
+    assert first == second
+    state.averaged.update_parameters(state.model.policy)  # as PPO has changed it
+    state.finish_epoch(2)
+    assert len(asked) == 2

@@ -20,7 +20,7 @@ from cores.runs.run import train_run
 from cores.runs.trained import TrainedModel
 from cores.tasks import reward_sets
 from cores.training import dial
-from cores.training.bilevel import selection_metrics
+from cores.training.bilevel import chosen, selection_metrics
 from cores.training.dial import SELECTION_SETTINGS, at_every_setting, sparsest_setting
 from cores.training.learner import Learner
 from cores.training.rollouts import roll_out, rollout_reward
@@ -121,7 +121,7 @@ def test_an_epoch_is_measured_at_every_setting() -> None:
     assert torch.equal(lam.unique(), torch.linspace(0, 1, SELECTION_SETTINGS))
     assert (torch.bincount((lam * 4).round().long()) == 10).all()
     assert torch.equal(torch.cat([batch.y for batch in batches]), GRAPHS.y.repeat(5))
-    metrics = selection_metrics(model, batches, config.reward)
+    metrics = selection_metrics(model, chosen(model, batches), config.reward)
     ratios = []
     for value in torch.linspace(0, 1, SELECTION_SETTINGS):
         model.policy.lam.fill_(value)  # type: ignore[union-attr]

@@ -21,7 +21,13 @@ from cores.ppo import RewardedRollout
 from cores.runs.benchmark import median_seconds
 from cores.runs.device import tuned_cpu
 from cores.runs.fit import PreparedData, bilevel_state, training_settings
-from cores.training.bilevel import BilevelState, fit_classifiers, selection_metrics, update_policy
+from cores.training.bilevel import (
+    BilevelState,
+    chosen,
+    fit_classifiers,
+    selection_metrics,
+    update_policy,
+)
 from cores.training.optimizer import adam
 from cores.training.rollouts import reward_quantile, rewarded
 from cores.training.stacked import stacked_fit
@@ -99,7 +105,11 @@ def _epoch_seconds(state: BilevelState, plain: GraphModel, repeats: int) -> dict
 
     rollouts = _rollouts(state)
     epoch = config.warm_up_epochs + 1
-    selection = partial(selection_metrics, state.selected, state.dial_batches, config.reward)
+
+    def selection() -> None:
+        choices = chosen(state.selected, state.dial_batches)
+        selection_metrics(state.selected, choices, config.reward)
+
     return _medians(
         {
             "loader": lambda: list(graphs.batches(size, order)),

@@ -19,7 +19,7 @@ from cores.graphs.shares import of_graphs
 from cores.graphs.store import GraphStore
 from cores.models.head import ValueHead
 from cores.models.policy import Critic, Policy
-from cores.models.sparse import SparseClassifier
+from cores.models.sparse import Choice, SparseClassifier
 from cores.ppo import RewardedRollout
 from cores.tasks import TASKS, selection_score
 from cores.training.dial import at_every_setting, sparsest_setting
@@ -118,6 +118,7 @@ class BilevelState:
         self.dial_batches = self.selection_batches
         if config.reward.dial:
             self.dial_batches = list(at_every_setting(selection_graphs, size))
+        self._first_choices: list[Choice] | None = None
         self.warm_up = config.warm_up_epochs
         self.optimizer = _policy_optimizer(model, critic, config.ppo)
         self.updates = policy_updates(model.policy, critic, self.optimizer, config.ppo)
@@ -218,14 +219,8 @@ class BilevelState:
         Epochs in the first half of the policy's training are not selectable: a policy that has
         hardly been trained keeps nearly everything.
         """
-        metrics = selection_metrics(
-            self.selected,
-            # A policy that is new treats all settings alike.
-            self.dial_batches if self.trains_policy(epoch) else self.selection_batches,
-            self.reward,
-            self.config.training.balanced,
-            self.config.ppo.predict_from == "sample",  # Deviation D17: by default the mode
-        )
+        balanced = self.config.training.balanced
+        metrics = selection_metrics(self.selected, self._choices(epoch), self.reward, balanced)
         accuracy_now = selection_score(metrics)
         if self.turns is None or self.trains_classifiers(epoch):
             for learner in self.learners:
@@ -237,6 +232,16 @@ class BilevelState:
         if epoch > self.warm_up + int(UNSELECTABLE * self._policy_epochs):
             self.stopping.step(self._score(metrics["selection_reward"], accuracy_now), epoch)
         return metrics
+
+    def _choices(self, epoch: int) -> list[Choice]:
+        """What the policy that would be returned keeps of the selection part."""
+        sample = self.config.ppo.predict_from == "sample"  # Deviation D17: by default the mode
+        if sample or not self.policy_is_new:
+            batches = self.dial_batches if self.trains_policy(epoch) else self.selection_batches
+            return chosen(self.selected, batches, sample)
+        if self._first_choices is None:  # by a new policy: the same at every setting and epoch
+            self._first_choices = chosen(self.selected, self.selection_batches)
+        return self._first_choices
 
     def _score(self, reward: float, accuracy_now: float) -> tuple[float, ...]:
         """By what an epoch is selected.
@@ -305,22 +310,25 @@ def update_policy(
 
 
 @torch.no_grad()
+def chosen(model: SparseClassifier, batches: Sequence[Batch], sample: bool = False) -> list[Choice]:
+    """What a model keeps of batches, by its mode or by one sample per graph."""
+    return [model.choose(batch, sample) for batch in batches]
+
+
+@torch.no_grad()
 def selection_metrics(
     model: SparseClassifier,
-    batches: Sequence[Batch],
+    choices: Sequence[Choice],
     config: RewardConfig,
     balanced: bool = False,
-    sample: bool = False,
 ) -> dict[str, float]:
-    """Accuracy, kept ratio and :func:`selection_reward` of the mode on the selection part.
-
-    Or of one sample per graph.
+    """Accuracy, kept ratio and :func:`selection_reward` on what is kept of the selection part.
 
     Of a policy that sees lambda, they are means over the values that the batches have.
     Where classes are balanced, the reward is the mean over the classes.
     """
     model.eval()
-    choices = [model.choose(batch, sample) for batch in batches]
+    batches = [choice.elements.batch for choice in choices]
     logits = [of_graphs(model.classifier, choice.subgraph.batch) for choice in choices]
     probs = model.outputs(torch.cat(logits))
     ratio = torch.cat([choice.elements.kept_ratio(choice.removed) for choice in choices])
