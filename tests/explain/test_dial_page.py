@@ -22,6 +22,7 @@ from cores.graphs.store import GraphStore
 from cores.runs.predictor import PredictedGraphs, Predictor
 from cores.runs.trained import TrainedModel
 
+pytestmark = pytest.mark.usefixtures("unchecked")
 CHROMIUM = pytest.mark.skipif(shutil.which("chromium") is None, reason="needs Debian's chromium")
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 RANGES = "#lam, #lam-near"

@@ -9,7 +9,7 @@ from cores.config.presets import preset_config
 from cores.errors import UserError
 from cores.runs.run import evaluate_run, train_run
 
-pytestmark = pytest.mark.usefixtures("short_judge")
+pytestmark = pytest.mark.usefixtures("short_judge", "unchecked")
 
 
 def trained(data: Path, out: Path, model: str = "cores-node", **changes: Any) -> Path:

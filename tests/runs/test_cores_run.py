@@ -27,7 +27,7 @@ from cores.training import judge as judges
 MODELS = ("cores-node", "cores-edge", "cores-both")
 
 
-pytestmark = pytest.mark.usefixtures("few_motifs", "short_judge")
+pytestmark = pytest.mark.usefixtures("few_motifs", "short_judge", "unchecked")
 Trained = Callable[[str], Path]
 
 
@@ -184,7 +184,6 @@ def test_edges_cannot_be_removed_where_there_are_none(
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("unchecked")
 def test_cores_finds_the_motif(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The demo's run, shorter: the motif is what is kept, and the judge agrees."""
     monkeypatch.setattr(datasets, "ba_motifs", ba_motifs)  # all graphs: here it must learn

@@ -27,6 +27,7 @@ from cores.runs.export import TOLERANCE, export_run, max_difference, random_batc
 from cores.runs.folder import write_identity
 from cores.runs.trained import DataSchema, TrainedModel
 
+pytestmark = pytest.mark.usefixtures("unchecked")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "export.md"
 SCHEMA = DataSchema(
     *(("C", "N", "O", "size"), ("single", "double"), ("no", "yes"), (0, 1), "none"),

@@ -30,6 +30,7 @@ from cores.training import bilevel
 from cores.training.judge import Judge, judge_of, train_judge
 from cores.training.rollouts import Outcome
 
+pytestmark = pytest.mark.usefixtures("unchecked")
 CPU = torch.device("cpu")
 PARTS = ("train", "policy", "selection", "calibration", "test")
 PAPER_PARTS = {"policy": 0.4, "selection": 0.0, "calibration": 0.0}

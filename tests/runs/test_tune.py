@@ -22,6 +22,7 @@ from cores.runs.trained import DialCalibration, TrainedModel
 from cores.runs.tune import tune_run
 from cores.training import judge
 
+pytestmark = pytest.mark.usefixtures("unchecked")
 GRAPHS = 400
 IN_EXPECTATION = Promise(0.1, "excess", None, per_class=False)
 

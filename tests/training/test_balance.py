@@ -5,15 +5,24 @@ from dataclasses import replace
 import pytest
 import torch
 
-from cores.config import RunConfig, TrainingConfig
+from cores.config import RunConfig, TrainingConfig, merged
+from cores.config.presets import preset_config
 from cores.data.dataset import Dataset
 from cores.data.datasets import load_dataset
 from cores.evaluation.metrics import balanced_accuracy, class_mean
 from cores.evaluation.predictions import predict
 from cores.models.build import build_model
-from cores.runs.fit import PreparedData, _learners, fit_model, training_settings
-from cores.training.balance import balanced_order, settled, shuffled_batches
+from cores.runs.fit import (
+    PreparedData,
+    _learners,
+    bilevel_state,
+    fit_model,
+    training_settings,
+)
+from cores.training import bilevel
+from cores.training.balance import adjust_logits, balanced_order, settled, shuffled_batches
 from cores.training.bilevel import chosen, selection_metrics
+from cores.training.journal import Journal
 from cores.training.learner import training_batches
 from cores.training.rollouts import roll_out
 from cores.training.state import RandomState
@@ -169,3 +178,76 @@ def test_a_rare_class_is_found_that_a_mean_over_graphs_forgets() -> None:
         rest = load_dataset("motifs").graphs.subset(torch.arange(600, 1000))
         found[balance] = balanced_accuracy(predict(model, rest).probs, rest.y)
     assert found["auto"] > found["never"]
+
+
+def adjusted(**changes: dict[str, object]) -> list[torch.Tensor]:
+    """How far the biases of student and referees have moved when the policy's training begins."""
+    settings = {"training": {"epochs": 2, "balance": "always"}}
+    config = preset_config("motifs", "cores-node", "gin", "default", merged(settings, changes))
+    data = PreparedData.of(thinned(20, 380), config, CPU)
+    config = replace(config, training=training_settings(config, data))
+    state = bilevel_state(build_model(config, data.dataset.dims), config, data, RandomState(0, CPU))
+    before = [learner.classifier.head.bias.clone() for learner in state.learners]
+    state.balance_classes()
+    after = [learner.classifier.head.bias for learner in state.learners]
+    return [(two - one).detach() for one, two in zip(before, after, strict=True)]
+
+
+def test_classifiers_are_adjusted_so_that_all_classes_count_alike() -> None:
+    found = adjusted()
+    assert len(found) == 4, "the student and its referees"
+    for shift in found:
+        assert torch.allclose(shift, -torch.tensor([0.95, 0.05]).log(), atol=0.1)
+    half = adjusted(training={"logit_adjustment": 0.5})
+    assert torch.allclose(torch.stack(half), torch.stack(found) / 2)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"training": {"balance": "never"}},
+        {"training": {"logit_adjustment": 0.0}},
+        {"classifier_data": {"mix": 0.5}},
+    ],
+)
+def test_nothing_is_adjusted_where_classes_are_not_balanced_or_classifiers_go_on(
+    changes: dict[str, dict[str, object]],
+) -> None:
+    assert not torch.stack(adjusted(**changes)).any()
+
+
+def test_a_class_without_graphs_has_a_finite_logit() -> None:
+    head = torch.nn.Linear(1, 3)
+    adjust_logits(head, torch.tensor([0, 0, 2]), 1.0)
+    assert head.bias.isfinite().all()
+
+
+def test_a_run_adjusts_its_classifiers_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    adjusted_in: list[int] = []
+    reported = 0
+
+    def noted(*_: object) -> None:
+        adjusted_in.append(reported)
+
+    def report(epoch: int, _: object) -> None:
+        nonlocal reported
+        reported = epoch
+
+    monkeypatch.setattr(bilevel, "adjust_logits", noted)
+    config = preset_config(
+        "motifs",
+        "cores-node",
+        "gin",
+        "default",
+        {
+            "training": {"epochs": 4, "balance": "always"},
+            "classifier_data": {"warm_up": 0.5},
+            "reward": {"referees": 2},
+            "ppo": {"env_steps": 8, "samples": 2, "effect_steps": 1},
+        },
+    )
+    data = PreparedData.of(thinned(20, 60), config, CPU)
+    model = build_model(config, data.dataset.dims)
+    state = bilevel_state(model, config, data, RandomState(0, CPU))
+    bilevel.train(state, Journal(None, state.parts), report)
+    assert adjusted_in == [2, 2, 2], "student and two referees, after the second epoch"

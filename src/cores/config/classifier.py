@@ -158,6 +158,9 @@ class TrainingConfig:
     """Treat all classes as equally frequent, in the policy's rollouts, in the batches of models
     without a policy and in the choice of weights; auto: where one class has more than 80 % of the
     training part."""
+    logit_adjustment: float = 1.0
+    """Where classes are balanced: how much of the classes' frequencies is taken out of the logits
+    of a classifier behind a policy, once it is trained; 1: as if all were as frequent."""
     weights: Literal["best", "last"] = "best"
     """Which epoch's weights are kept: best on the selection part, or the last (the paper)."""
     loss: Literal["squared", "absolute"] = "squared"
@@ -173,17 +176,19 @@ class TrainingConfig:
 
     @property
     def weighs_classes(self) -> bool:
-        """Whether the loss of a model without a policy has class weights.
-
-        In its balanced batches they would count twice.
-        """
+        """Whether the loss has class weights; where classes are balanced, they count twice."""
         return self.class_weights and not self.balanced
 
     def __post_init__(self) -> None:
         for name in ("epochs", "patience", "batch_size", "learning_rate"):
             value = getattr(self, name)
             require(0 < value < 2**31, f"training.{name} must lie in (0, 2^31), got {value}")
-        for name in ("min_learning_rate", "schedule_patience", "weight_decay"):
+        for name in (
+            "min_learning_rate",
+            "schedule_patience",
+            "weight_decay",
+            "logit_adjustment",
+        ):
             value = getattr(self, name)
             require(0 <= value < math.inf, f"training.{name} must not be negative, got {value}")
         require(

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import torch
 from jaxtyping import Int, Num
-from torch import Tensor
+from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from cores.config import TrainingConfig
@@ -28,6 +28,25 @@ def settled(config: TrainingConfig, labels: Num[Tensor, "graphs *labels"]) -> Tr
     if labels.is_floating_point():  # targets of a regression, or several labels
         return replace(config, balance="never")
     return replace(config, balance="always" if majority_rate(labels) > MAJORITY else "never")
+
+
+@torch.no_grad()
+def adjust_logits(head: nn.Linear, labels: Int[Tensor, " graphs"], amount: float) -> None:
+    """Take the frequencies of the classes out of the logits of a layer that was trained on them.
+
+    Menon et al., Long-tail learning via logit adjustment (2021): the largest logit less the
+    logarithm of the class's frequency is the choice that errs least in the mean over the classes.
+    The layer can be trained on graphs as they come: batches with as many of each class would show
+    it the few graphs of a rare one again and again.
+
+    >>> head = nn.Linear(1, 2)
+    >>> _ = head.bias.detach().zero_()
+    >>> adjust_logits(head, torch.tensor([0, 0, 0, 1]), amount=1.0)
+    >>> head.bias.detach().exp()  # what is unknown is each class with the same probability
+    tensor([1.3333, 4.0000])
+    """
+    counts = torch.bincount(labels, minlength=head.out_features).clamp(min=1)
+    head.bias.sub_(amount * (counts / counts.sum()).log().to(head.bias))
 
 
 def balanced_order(

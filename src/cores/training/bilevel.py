@@ -22,6 +22,7 @@ from cores.models.policy import Critic, Policy
 from cores.models.sparse import Choice, SparseClassifier
 from cores.ppo import RewardedRollout
 from cores.tasks import TASKS, selection_score
+from cores.training.balance import adjust_logits
 from cores.training.dial import at_every_setting, sparsest_setting
 from cores.training.effects import fit_effects
 from cores.training.journal import Journal, Stateful
@@ -64,8 +65,10 @@ def train(state: "BilevelState", journal: Journal, report: Report = no_report) -
             metrics |= fit_classifiers(state, epoch)
         if state.trains_policy(epoch):
             state.settle_tolerance()
-            if config.ppo.effect_steps and state.policy_is_new:
-                start_policy(state)
+            if state.policy_is_new:
+                state.balance_classes()
+                if config.ppo.effect_steps:
+                    start_policy(state)
             outcomes = state.roll_out()  # lines 8-12
             q_hat = reward_quantile(model, student, referees, outcomes, state.reward)  # line 13
             rollouts = rewarded(outcomes, q_hat, state.reward, state.critic)  # line 14, Eq. (7)
@@ -110,7 +113,7 @@ class BilevelState:
         self.selection_graphs = selection_graphs
         self.learners = [student, *(referee for referee in referees if referee is not student)]
         self.stacked = None
-        weighted_targets = config.training.class_weights and config.reward.referees > 0
+        weighted_targets = config.training.weighs_classes and config.reward.referees > 0
         if config.classifier_data.mix == 1 and not weighted_targets:
             self.stacked = stacked_fit([learner.step for learner in self.learners])
         size = evaluation_batch(selection_graphs.device)
@@ -153,6 +156,18 @@ class BilevelState:
                 f"the referees' errors tell no tolerance ({found:g}); set reward.tolerance"
             )
         head.tolerance.fill_(found)
+
+    def balance_classes(self) -> None:
+        """Let all classes count alike where one has nearly all the graphs (Deviation D15).
+
+        Of classifiers that are trained: one that goes on would undo it.
+        """
+        settings = self.config.training
+        if not settings.balanced or self.config.classifier_data.mix < 1:
+            return
+        for learner in self.learners:
+            head, labels = learner.classifier.head, learner.train_graphs.y
+            adjust_logits(head, labels, settings.logit_adjustment)
 
     @property
     def _policy_epochs(self) -> int:

@@ -45,7 +45,7 @@ class Learner:
         self.policy_graphs = policy_graphs
         class_weights = (
             inverse_frequencies(train_graphs.y, classifier.num_classes)
-            if settings.class_weights
+            if settings.weighs_classes
             else None
         )
         self.optimizer = adam(
@@ -155,8 +155,8 @@ def masked_chunks(
 ) -> Iterator[Chunk]:
     """An epoch of randomly masked graphs of classifiers, a row each, whose graphs are one store's.
 
-    Teachers are the first one's. Rare classes are not drawn more often here (D15): where a mask
-    hides what makes a graph rare, the classifier would learn that nothing in particular is rare.
+    Teachers are the first one's. Rare classes are not drawn more often here (D15): they are made to
+    count in the end, by :func:`~cores.training.balance.adjust_logits`.
     """
     store = learners[0].train_graphs.store
     most = store.chunk_size(size)

@@ -140,6 +140,7 @@ def test_settings_that_make_no_sense_are_refused(changes: dict[str, float], mess
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("unchecked")
 def test_attention_finds_a_planted_motif() -> None:
     graphs, network = ba_motifs(num_graphs=400, seed=0), NetworkConfig(hidden_dim=32, num_layers=2)
     torch.manual_seed(0)

@@ -138,6 +138,7 @@ def test_evaluation_is_not_random() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("unchecked")
 def test_attention_sharpens_on_a_planted_motif(learnt: Learnt) -> None:
     graphs = ba_motifs(num_graphs=400, seed=0)
     torch.manual_seed(0)
