@@ -89,6 +89,7 @@ def parts(folder: Path) -> dict[str, str]:
         **_gnn(rows),
         **_fresh(rows),
         "adapted": _price(read_rows(folder / "adapted.csv")),
+        "explained-now": explanations_table(read_rows(folder / "explained.csv")).markdown(),
         **_cores(rows),
         "motifs-now": motifs_table(with_keys(rows, _motifs())).markdown(),
         **_all_models(rows),
