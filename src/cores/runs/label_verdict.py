@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from cores.config import RunConfig
-from cores.runs.value_verdict import DENSE, SMALL_TEST, kept_share
+from cores.runs.value_verdict import DENSE, SMALL_TEST, density, kept_share
 
 NO_SKILL = 0.55
 """A mean ROC-AUC below this shows no skill: guessing has 0.5."""
@@ -35,7 +35,7 @@ def label_sentences(
         *_undefined(metrics),
         *_skill(metrics),
         *_honesty(metrics, config),
-        *_density(metrics, config),
+        *density(metrics, config, "lower `lam`, or train longer (`epochs`)"),
         *_cost(metrics, config),
         *_sets(metrics, calibration),
         *_small_test(metrics),
@@ -95,20 +95,6 @@ def _honesty(metrics: Mapping[str, Any], config: RunConfig) -> Iterator[str]:
             f"A random part of the same size is about as good (mean ROC-AUC {random:.3f}, the "
             f"chosen one {judged:.3f}): do not read the subgraph as a reason."
         )
-
-
-def _density(metrics: Mapping[str, Any], config: RunConfig) -> Iterator[str]:
-    """Whether the policy removes anything."""
-    kept, what = kept_share(metrics, config)
-    if not config.spec.has_policy or kept <= DENSE:
-        return
-    remedy = "lower `lam`, or train longer (`epochs`)"
-    if config.reward.dial:
-        remedy = (
-            "`cores curve` tells what sparser settings of the dial cost, and a reward.max_loss "
-            f"above {config.reward.max_loss:g} allows more"
-        )
-    yield f"Keeps {100 * kept:.0f} % of the {what}: {remedy}."
 
 
 def _cost(metrics: Mapping[str, Any], config: RunConfig) -> Iterator[str]:

@@ -18,6 +18,8 @@ SPARSITY_COST = 1.1
 SMALL_TEST = 100
 """Below this, one graph is more than a point of coverage."""
 STANDARD_ERRORS = 2.0
+TOO_DENSE = "raise `tolerance` (it was {tolerance:.3g}), or train longer (`epochs`)"
+"""What helps against a policy that keeps too much."""
 
 
 def value_sentences(
@@ -33,7 +35,7 @@ def value_sentences(
     careful = [
         *_skill(metrics),
         *_honesty(metrics),
-        *_density(metrics, config),
+        *density(metrics, config, TOO_DENSE),
         *_cost(metrics, config),
     ]
     intervals = [*_intervals(metrics, calibration_graphs), *_coverage(metrics, calibration_graphs)]
@@ -81,12 +83,12 @@ def _honesty(metrics: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _density(metrics: Mapping[str, Any], config: RunConfig) -> Iterator[str]:
-    """Whether the policy removes anything."""
+def density(metrics: Mapping[str, Any], config: RunConfig, remedy: str) -> Iterator[str]:
+    """Whether the policy removes anything; the remedy without a dial may name metrics."""
     kept, what = kept_share(metrics, config)
     if not config.spec.has_policy or kept <= DENSE:
         return
-    remedy = f"raise `tolerance` (it was {metrics['tolerance']:.3g}), or train longer (`epochs`)"
+    remedy = remedy.format(**metrics)
     if config.reward.dial:
         remedy = (
             "`cores curve` tells what sparser settings of the dial cost, and a reward.max_loss "
