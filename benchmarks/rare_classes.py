@@ -1,16 +1,18 @@
 """Rare classes with known reasons: molecules with a benzene ring, and houses, thinned to a few.
 
 Registers the datasets Benzene_9, Benzene_3 and Motifs_5, of which so many percent are of the rare
-class, always the same ones; all graphs of the other class stay. Run as a script, it prints what the
-rows of these datasets come to: mean and deviation over the splits.
+class, always the same ones; all graphs of the other class stay. Run as a script, it prints what
+comparisons on these datasets come to: mean and deviation over the splits.
 
-    cores reproduce comparison-gin --import benchmarks/rare_classes.py \
-        --datasets Benzene_9,Benzene_3,Motifs_5 --models gnn,gsat,cores-node --splits 1-3 \
-        --rows rare.csv
-    python benchmarks/rare_classes.py rare.csv
+    for NAME in Benzene_9 Benzene_3 Motifs_5; do
+        cores compare --import benchmarks/rare_classes.py --dataset $NAME \
+            --models gnn,gsat,cores-node --splits 1-3 --out runs/rare/$NAME
+    done
+    python benchmarks/rare_classes.py runs/rare/*/comparison.csv
 """
 
 import argparse
+import csv
 from functools import partial
 from pathlib import Path
 from statistics import fmean, stdev
@@ -18,7 +20,7 @@ from statistics import fmean, stdev
 import torch
 
 from cores import Dataset, load_dataset, register_dataset
-from cores.runs.rows import Row, read_rows
+from cores.runs.rows import Row
 from cores.runs.table import Table
 
 RARE = {
@@ -48,7 +50,7 @@ def thinned(source: str, share: float) -> Dataset:
 
 def told(rows: list[Row], metric: str) -> str:
     """Mean and deviation in percent; empty where no row has the metric."""
-    values = [100 * float(row[metric]) for row in rows if row[metric] != ""]
+    values = [100 * float(row[metric]) for row in rows if row.get(metric)]
     if not values:
         return ""
     return f"{fmean(values):.1f}" + (f" ± {stdev(values):.1f}" if len(values) > 1 else "")
@@ -69,8 +71,12 @@ def rare_table(rows: list[Row]) -> Table:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("rows", type=Path, help="CSV of `cores reproduce --rows`")
-    print(rare_table(read_rows(parser.parse_args().rows)).markdown())
+    parser.add_argument("files", nargs="+", type=Path, help="comparison.csv of `cores compare`")
+    rows: list[Row] = []
+    for path in parser.parse_args().files:
+        with path.open(newline="") as file:
+            rows += csv.DictReader(file)
+    print(rare_table(rows).markdown())
 
 
 if __name__ == "__main__":

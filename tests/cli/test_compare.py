@@ -1,5 +1,7 @@
 """`cores compare`: several models on anyone's data in one table."""
 
+import csv
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +31,16 @@ def test_models_are_compared_on_the_same_splits(
     assert [line.split()[0] for line in lines[:2]] == ["GNN", "MLP"]
     assert all(len(line.split()) == len(head.split()) for line in lines[:2])
     assert head.split()[2:4] == ["accuracy", "balanced"]
-    assert lines[-1] == f"Picture: {tmp_path / 'runs' / 'comparison.png'}"
+    assert lines[-2] == f"Picture: {tmp_path / 'runs' / 'comparison.png'}"
+    rows = tmp_path / "runs" / "comparison.csv"
+    assert lines[-1] == f"Rows: {rows}"
+    with rows.open(newline="") as file:
+        written = list(csv.DictReader(file))
+    assert [(row["model"], row["split"]) for row in written] == list(
+        itertools.product(["gnn", "mlp"], ["1", "2"])
+    )
+    assert all(0 <= float(row["accuracy"]) <= 1 for row in written)
+    assert "mae" not in written[0], "columns without a value are left out"
     _, out, _ = ask(*arguments, "--json")
     printed = json.loads(out)
     found = {(row["model"], row["split"]) for row in printed["rows"]}

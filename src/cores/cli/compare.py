@@ -25,8 +25,8 @@ def _parser() -> CommandParser:
         "balanced accuracy (of numbers mean error and R2, of several labels ROC-AUC and "
         "accuracy), kept ratio, an independent model (the judge) on the kept subgraphs and on "
         "random ones as small, and seconds of training. A picture shows accuracy, mean error or "
-        "ROC-AUC over kept share. Finished runs are not repeated: the same command "
-        "continues after an interruption.",
+        "ROC-AUC over kept share; comparison.csv has every metric of every run. Finished runs are "
+        "not repeated: the same command continues after an interruption.",
         usage="cores compare --dataset NAME [options]",
     )
     parser.add_argument(
@@ -49,6 +49,7 @@ def _parser() -> CommandParser:
 
 def _compare(options: Namespace) -> dict[str, Any]:
     from cores.runs.compare import (
+        ROWS,
         compare,
         comparison_columns,
         comparison_legend,
@@ -76,7 +77,8 @@ def _compare(options: Namespace) -> dict[str, Any]:
         unit = "percent" if task.leading.unit == "percent" else "kept in percent"
         caption = f"{title}, {unit}, mean ± deviation over the splits"
         display.print_columns(caption, comparison_columns(task), comparison_lines(rows, task))
-        display.print_lines([*comparison_legend(rows, task), f"Picture: {pictures[0]}"])
+        files = [f"Picture: {pictures[0]}", f"Rows: {asked.out / ROWS}"]
+        display.print_lines([*comparison_legend(rows, task), *files])
     failures.check()
     return {
         "dataset": asked.dataset,

@@ -7,12 +7,24 @@ from typing import Any
 
 from cores.config.models import MODELS
 from cores.data.inputs.columns import ColumnNames
-from cores.runs.rows import EVERY, Row, Spread, kept_metric, matching, meanings, run_row, spread
+from cores.runs.rows import (
+    EVERY,
+    Row,
+    Spread,
+    kept_metric,
+    matching,
+    meanings,
+    run_row,
+    spread,
+    write_rows,
+)
 from cores.runs.runner import Outcome
 from cores.runs.series import Series
 from cores.runs.table import Table
 from cores.tasks import CLASSIFICATION, ShownMetric, Task
 
+ROWS = "comparison.csv"
+"""File of the rows, beside the run folders."""
 LEAST, MOST = 0.1, 10_000
 """Between these, errors are told as they are; else in a power of thousand."""
 
@@ -33,7 +45,8 @@ def compare(
 ) -> list[Row]:
     """Train every model on every split into folders under ``out``; returns a row per finished run.
 
-    Runs that are there already are not repeated.
+    Runs that are there already are not repeated. The rows are also written beside the folders,
+    as a CSV file with all that was measured.
 
     Args:
         dataset: A name or a path.
@@ -55,8 +68,12 @@ def compare(
         for split in splits
     ]
     outcomes = series.run(configs, done).values()
-    rows = [run_row(outcome.folder, EVERY) for outcome in outcomes if outcome.failure is None]
-    return [row for row in rows if row is not None]
+    found = [run_row(outcome.folder, EVERY) for outcome in outcomes if outcome.failure is None]
+    rows = [row for row in found if row is not None]
+    if rows:
+        measured = {name for row in rows for name, value in row.items() if value}
+        write_rows(out / ROWS, rows, [name for name in rows[0] if name in measured])
+    return rows
 
 
 def comparison_columns(task: Task = CLASSIFICATION) -> tuple[str, ...]:

@@ -285,12 +285,17 @@ def merge_rows(path: Path, new: Iterable[Row], kind: RowKind | None = None) -> l
         by_key = {row["key"]: row for row in read_rows(path, kind)} if path.exists() else {}
         by_key |= {row["key"]: row for row in new}
         rows = sorted(by_key.values(), key=kind.order)
-        buffer = io.StringIO()
-        writer = csv.DictWriter(buffer, kind.columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-        write_atomically(path, buffer.getvalue().encode())
+        write_rows(path, rows, kind.columns)
     return rows
+
+
+def write_rows(path: Path, rows: Iterable[Row], columns: Sequence[str]) -> None:
+    """Write a file of these rows alone, with these of their columns."""
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_atomically(path, buffer.getvalue().encode())
 
 
 def kept_rows(
