@@ -176,7 +176,7 @@ class TrainingConfig:
 
     @property
     def weighs_classes(self) -> bool:
-        """Whether the loss has class weights; where classes are balanced, they count twice."""
+        """Whether the loss has class weights; balanced classes would count twice with them."""
         return self.class_weights and not self.balanced
 
     def __post_init__(self) -> None:
