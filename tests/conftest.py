@@ -270,6 +270,15 @@ def short_judge(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
+@pytest.fixture(scope="module")
+def short_judges(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The same for all tests of a module, and the runs that they share: two epochs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cores.training.judge.EPOCHS", 2)
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture
 def unchecked() -> Iterator[None]:
     """No checks of shapes and types, for long trainings; shorter ones call the same with them."""

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from cores.runs.trained import TrainedModel
 from cores.training import bilevel
 from cores.training.rollouts import usual_error
 
+pytestmark = pytest.mark.usefixtures("short_judges")
 SMALL = {
     "network": {"hidden_dim": 8, "num_layers": 1},
     "ppo": {"env_steps": 8, "samples": 2},
@@ -40,15 +41,6 @@ def smiles_of(number: int) -> str:
 def mass_of(number: int) -> float:
     """Of the heavy atoms."""
     return CARBON * (1 + number % 9) + OXYGEN * (number % 4)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def short_judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Judges are trained for two epochs, and kept nowhere else."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cores.training.judge.EPOCHS", 2)
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -318,33 +310,13 @@ def test_a_prediction_depends_on_nothing_but_what_is_kept(dialled: Path) -> None
     assert torch.equal(found.probs, again)
 
 
-@pytest.mark.usefixtures("runs_here")
-def test_models_are_compared_by_their_errors(
-    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    (tmp_path / "small.toml").write_text(
-        "[network]\nhidden_dim = 8\nnum_layers = 1\n"
-        "[reward]\nreferees = 2\n[ppo]\nenv_steps = 8\nsamples = 2\n"
+def test_models_are_compared_by_their_errors(table: Path, compared: Callable[..., str]) -> None:
+    drawn = compared(
+        ["--dataset", str(table)],
+        "regression",
+        ("MAE", "R2"),
+        ("mae", "judge_mae", "node_ratio", "coverage"),
     )
-    asked = ["compare", "--dataset", str(table), "--models", "gnn,cores-node"]
-    asked += ["--splits", "1", "--epochs", "4", "--settings", str(tmp_path / "small.toml")]
-    asked += ["--device", "cpu", "--out", str(tmp_path / "runs")]
-    assert main(asked) == 0
-    _, head, *lines = capsys.readouterr().out.splitlines()
-    assert head.split() == ["model", "runs", "MAE", "R2", "kept", "judge", "random", "seconds"]
-    assert [line.split("  ")[0] for line in lines[:2]] == ["GNN", "CORES nodes"]
-    assert max(map(len, (head, *lines[:-2]))) <= 80, "but for the names of files"
-    assert main([*asked, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["task"] == "regression"
-    for row in found["rows"]:
-        run = next((tmp_path / "runs").glob(f"*{row['key']}*"))
-        metrics = metrics_of(run)
-        for name in ("mae", "judge_mae", "node_ratio", "coverage"):
-            assert row[name] == (metrics[name] and pytest.approx(metrics[name], rel=1e-5))
-    assert all(Path(path).stat().st_size > 5000 for path in found["pictures"])
-    drawn = Path(found["pictures"][1]).read_text()
     assert "MAE; lower is better" in drawn
 
 

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from cores.config import RunConfig
 from cores.data.inputs.columns import ColumnNames
 from cores.runs.run import train_run
 
+pytestmark = pytest.mark.usefixtures("short_judges")
 PASTED = "CCO ethanol\nCCCCCC hexane\nC1CC broken"
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 needs_browser = pytest.mark.skipif(
@@ -24,15 +25,6 @@ needs_browser = pytest.mark.skipif(
 )
 Client = TestClient
 Ask = Callable[..., Any]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def short_judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Judges are trained for two epochs, and kept nowhere else."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cores.training.judge.EPOCHS", 2)
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 def trained(table: Path, columns: ColumnNames, reward: dict[str, Any]) -> Path:

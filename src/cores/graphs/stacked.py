@@ -9,6 +9,7 @@ from jaxtyping import Int
 from torch import Tensor
 from torch_geometric.data import Batch
 
+from cores.config import Removal
 from cores.graphs.batches import Cuts, batch_sizes, marks, new_batch
 
 SPARE = 64
@@ -17,6 +18,11 @@ ROOM = 1.25
 """Capacity for batches that are larger than the largest so far."""
 NODE_VALUES, PAIR_VALUES = "node_values", "pair_values"
 """Attributes with more about nodes, and about undirected edges."""
+
+
+def element_values(removal: Removal) -> str:
+    """The attribute with more about what is removed: nodes or undirected edges, not both."""
+    return NODE_VALUES if removal == "node" else PAIR_VALUES
 
 
 @dataclass(frozen=True)

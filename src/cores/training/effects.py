@@ -20,7 +20,7 @@ from cores import ranks
 from cores.config import Removal
 from cores.graphs.masks import smooth_masks
 from cores.graphs.shares import of_graphs
-from cores.graphs.stacked import NODE_VALUES, PAIR_VALUES, Chunk
+from cores.graphs.stacked import Chunk, element_values
 from cores.graphs.subgraphs import Elements
 from cores.models.policy import Policy
 from cores.training.learner import Learner
@@ -53,17 +53,13 @@ class MaskCosts:
         """As a batch, whose labels are the costs and whose elements have the mask."""
         batch = copy(self.elements.batch)
         batch.y = self.cost
-        batch[_name_of_mask(self.elements.removal)] = self.removed[:, None]
+        batch[element_values(self.elements.removal)] = self.removed[:, None]
         return batch
 
     @classmethod
     def unpacked(cls, batch: Batch, removal: Removal) -> "MaskCosts":
         """What a batch holds."""
-        return cls(Elements.of(batch, removal), batch[_name_of_mask(removal)][:, 0], batch.y)
-
-
-def _name_of_mask(removal: Removal) -> str:
-    return NODE_VALUES if removal == "node" else PAIR_VALUES
+        return cls(Elements.of(batch, removal), batch[element_values(removal)][:, 0], batch.y)
 
 
 def fit_effects(

@@ -11,7 +11,7 @@ from torch_geometric.data import Batch
 
 from cores import ranks
 from cores.config import PPOConfig
-from cores.graphs.stacked import NODE_VALUES, PAIR_VALUES, Chunk
+from cores.graphs.stacked import Chunk, element_values
 from cores.graphs.subgraphs import Elements
 from cores.models.policy import Critic, Policy
 from cores.ppo import (
@@ -119,15 +119,14 @@ def _packed(experience: Experience) -> Batch:
     """An experience as a batch, whose elements have its values."""
     parts = experience.log_probs, experience.frequency, experience.advantages.flatten(0, 1)
     batch = copy(experience.elements.batch)
-    name = NODE_VALUES if experience.elements.removal == "node" else PAIR_VALUES
-    batch[name] = torch.cat(parts).T.contiguous()  # [M, 8]
+    batch[element_values(experience.elements.removal)] = torch.cat(parts).T.contiguous()  # [M, 8]
     return batch
 
 
 def _unpacked(batch: Batch, policy: Policy) -> Experience:
     """The experience that a batch holds."""
     elements = Elements.of(batch, policy.removal)
-    values: Tensor = batch[NODE_VALUES if policy.removal == "node" else PAIR_VALUES].T
+    values: Tensor = batch[element_values(policy.removal)].T
     log_probs, frequency, advantages = values.split([2, 2, 4])
     return Experience(elements, log_probs, frequency, advantages.unflatten(0, (2, 2)))
 
