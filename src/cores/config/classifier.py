@@ -158,7 +158,7 @@ class TrainingConfig:
     """Treat all classes as equally frequent, in the policy's rollouts, in the batches of models
     without a policy and in the choice of weights; auto: where one class has more than 80 % of the
     training part."""
-    logit_adjustment: float = 1.0
+    logit_adjustment: float = 0.9
     """Where classes are balanced: how much of the classes' frequencies is taken out of the logits
     of a classifier behind a policy, once it is trained; 1: as if all were as frequent."""
     weights: Literal["best", "last"] = "best"
