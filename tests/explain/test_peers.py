@@ -11,6 +11,7 @@ from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
 from cores.errors import UserError
 from cores.evaluation.explanations import truth_auc
+from cores.evaluation.predictions import predict
 from cores.explain import peers
 from cores.explain.gradients import gradient_input, saliency
 from cores.explain.methods import METHODS, method_of
@@ -19,6 +20,7 @@ from cores.graphs.store import GraphStore
 from cores.models.build import build_model
 from cores.models.classifier import Classifier
 from cores.models.network import GraphModel
+from cores.models.sparse import SparseClassifier
 
 NETWORK = NetworkConfig(hidden_dim=8, num_layers=2)
 GRAPHS = ba_motifs(num_graphs=6, seed=0)
@@ -129,11 +131,26 @@ def test_gradients_are_those_of_differences() -> None:
 
 
 def test_the_auc_is_scikit_learns_on_graphs_with_a_reason() -> None:
+    assert GRAPHS.node_truth is not None
     truth = GRAPHS.node_truth.clone()
     truth[:25] = False  # the first graph has none: it does not count
     scores = torch.rand(len(truth), generator=torch.Generator().manual_seed(0)).mul(8).round()
     expected = roc_auc_score(truth[25:].numpy(), scores[25:].numpy())
     assert truth_auc(scores, truth, GRAPHS.node_ptr) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", ["cores-node", "cores-edge"])
+def test_the_scores_of_a_dial_are_means_over_its_settings(name: str) -> None:
+    model = model_of(name)
+    assert isinstance(model, SparseClassifier)
+    for weights in model.policy.parameters():  # those of a new policy give one logit for all
+        torch.nn.init.normal_(weights, std=0.5)
+    found = [predict(model.at(lam), GRAPHS) for lam in peers.DIAL]
+    every = [each.edge_scores if model.scores_edges else each.node_scores for each in found]
+    scores = PREPARE[name](model, GRAPHS, 0)(GRAPHS)
+    mean = torch.stack([each for each in every if each is not None]).double().mean(dim=0)
+    torch.testing.assert_close(scores.edges if model.scores_edges else scores.nodes, mean)
+    assert all((mean - each).abs().max() > 0.01 for each in every if each is not None)
 
 
 def test_random_scores_are_those_of_the_seed() -> None:

@@ -1,7 +1,7 @@
 """Ways to explain a classifier, CORES among them: each one gives scores of nodes and edges."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -18,8 +18,9 @@ from cores.explain.gradients import gradient_input, saliency
 from cores.explain.shapley import shapley_values
 from cores.graphs.store import GraphStore
 from cores.models.network import GraphModel
+from cores.models.sparse import SparseClassifier
 
-RECIPE = 1
+RECIPE = 2
 """Version of these methods and their settings: what was measured with others is not comparable."""
 GNN_EPOCHS, GNN_RATE = 200, 0.01
 """Steps of GNNExplainer for every graph, as in PyG's example."""
@@ -28,6 +29,8 @@ PG_EPOCHS, PG_RATE, PG_GRAPHS = 30, 0.003, 500
 it takes a step per graph."""
 PERMUTATIONS = 50
 """Orders of the nodes of every graph behind its Shapley values."""
+DIAL = tuple(step / 10 for step in range(11))
+"""Values of lambda over which the scores of a model with a dial are averaged."""
 
 Explain = Callable[[GraphStore], Scores]
 Prepare = Callable[[GraphModel, GraphStore, int], Explain]
@@ -37,18 +40,28 @@ Prepare = Callable[[GraphModel, GraphStore, int], Explain]
 def own_scores(model: GraphModel, training: GraphStore, seed: int) -> Explain:
     """The scores of a model that explains itself: nodes or edges, as it weighs them.
 
-    The other ones follow by the rule for all methods, whatever the model makes of them.
+    The other ones follow by the rule for all methods, whatever the model makes of them. Of a model
+    with a dial, the mean over its settings: at a single one most elements are kept for sure or
+    removed for sure, and which of them goes first when the dial is turned would not count.
     """
+    models = [model]
+    if isinstance(model, SparseClassifier) and model.policy.lam is not None:
+        models = [model.at(lam) for lam in DIAL]
 
     def explain(graphs: GraphStore) -> Scores:
-        found = predict(model, graphs)
-        if model.scores_edges and found.edge_scores is not None:
-            return Scores.of_edges(graphs, found.edge_scores)
-        if found.node_scores is None:
-            raise UserError(f"a {type(model).__name__} gives no scores")
-        return Scores.of_nodes(graphs, found.node_scores)
+        found = [predict(each, graphs) for each in models]
+        if model.scores_edges:
+            return Scores.of_edges(graphs, _mean(model, [each.edge_scores for each in found]))
+        return Scores.of_nodes(graphs, _mean(model, [each.node_scores for each in found]))
 
     return explain
+
+
+def _mean(model: GraphModel, scores: Sequence[Tensor | None]) -> Tensor:
+    given = [each for each in scores if each is not None]
+    if not given:
+        raise UserError(f"a {type(model).__name__} gives no scores")
+    return torch.stack(given).double().mean(dim=0)  # an order that rounding does not tie
 
 
 def random_scores(model: GraphModel, training: GraphStore, seed: int) -> Explain:
