@@ -4,11 +4,13 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch_geometric.data import Data
 
 from cores.config import RunConfig, TrainingConfig, merged
 from cores.config.presets import preset_config
 from cores.data.dataset import Dataset
 from cores.data.datasets import load_dataset
+from cores.data.lists import from_graphs
 from cores.evaluation.metrics import balanced_accuracy, class_mean
 from cores.evaluation.predictions import predict
 from cores.models.build import build_model
@@ -165,19 +167,27 @@ def test_selection_looks_at_the_classes_alike() -> None:
     assert balanced["selection_reward"] != pytest.approx(plain["selection_reward"])
 
 
+def overlapping(rare: int, frequent: int, seed: int) -> Dataset:
+    """Single nodes, one number each; the classes are 1.5 deviations apart."""
+    labels = torch.tensor([0] * frequent + [1] * rare)
+    noise = torch.randn(len(labels), generator=torch.Generator().manual_seed(seed))
+    values = noise + 1.5 * labels
+    no_edges = torch.empty(2, 0, dtype=torch.long)
+    return from_graphs([Data(x=v.view(1, 1), edge_index=no_edges) for v in values], labels)
+
+
 @pytest.mark.slow
-def test_a_rare_class_is_found_that_a_mean_over_graphs_forgets() -> None:
-    """By few epochs, in which the frequent class alone would be learnt."""
-    dataset = thinned(20, 300)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_rare_class_is_found_that_a_mean_over_graphs_forgets(seed: int) -> None:
+    """Where classes overlap, it pays to guess the frequent one: by theory 0.60 against 0.77."""
+    dataset, other = overlapping(40, 600, seed), overlapping(300, 300, seed + 100)
     found = {}
     for balance in ("never", "auto"):
-        training = TrainingConfig(epochs=12, balance=balance)
-        config = RunConfig(model="gnn", training=training)
-        data = PreparedData.of(dataset, config, CPU)
-        model = fit_model(config, data).trained.model
-        rest = load_dataset("motifs").graphs.subset(torch.arange(600, 1000))
-        found[balance] = balanced_accuracy(predict(model, rest).probs, rest.y)
-    assert found["auto"] > found["never"]
+        training = TrainingConfig(epochs=30, balance=balance)
+        config = RunConfig(model="gnn", seed=seed, training=training)
+        model = fit_model(config, PreparedData.of(dataset, config, CPU)).trained.model
+        found[balance] = balanced_accuracy(predict(model, other.graphs).probs, other.graphs.y)
+    assert found["auto"] > found["never"] + 0.05
 
 
 def adjusted(**changes: dict[str, object]) -> list[torch.Tensor]:
@@ -194,7 +204,7 @@ def adjusted(**changes: dict[str, object]) -> list[torch.Tensor]:
 
 
 def test_classifiers_are_adjusted_so_that_all_classes_count_alike() -> None:
-    found = adjusted()
+    found = adjusted(training={"logit_adjustment": 1.0})
     assert len(found) == 4, "the student and its referees"
     for shift in found:
         assert torch.allclose(shift, -torch.tensor([0.95, 0.05]).log(), atol=0.1)
