@@ -41,8 +41,7 @@ def own_scores(model: GraphModel, training: GraphStore, seed: int) -> Explain:
     """The scores of a model that explains itself: nodes or edges, as it weighs them.
 
     The other ones follow by the rule for all methods, whatever the model makes of them. Of a model
-    with a dial, the mean over its settings: at a single one most elements are kept for sure or
-    removed for sure, and which of them goes first when the dial is turned would not count.
+    with a dial, the mean over its settings: what goes first when the dial is turned counts, too.
     """
     models = [model]
     if isinstance(model, SparseClassifier) and model.policy.lam is not None:
