@@ -136,7 +136,7 @@ def _run_here(case: Case, folder: Path, scratch: Path) -> NoReturn:
 
 def _fault_of_end(status: int, out: str, err: str, memory: int) -> str:
     """What is wrong with how a command ended."""
-    if memory > MEMORY or "out of memory" in err:
+    if memory > MEMORY or "out of memory" in err or "DefaultCPUAllocator" in err:
         return "takes too much memory"
     places = re.findall(r'File ".*?/(cores/[\w/]+\.py)", line (\d+)', err) or [("nowhere", "?")]
     if status == -signal.SIGPROF or "Timeout (" in err:
