@@ -1,5 +1,6 @@
 """A policy that sees lambda: drawn in training, chosen at its end, and any value afterwards."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
 from cores.errors import UserError
 from cores.evaluation import metrics
+from cores.evaluation.dial import DialPredictions, at_settings
 from cores.graphs.components import count_pieces
+from cores.graphs.store import GraphView
 from cores.models.build import build_classifier, build_model
 from cores.models.sparse import SparseClassifier
 from cores.reward import conformal_reward, performance_reward, sparsity_reward
@@ -21,7 +24,7 @@ from cores.runs.trained import TrainedModel
 from cores.tasks import reward_sets
 from cores.training import dial
 from cores.training.bilevel import chosen, selection_metrics
-from cores.training.dial import SELECTION_SETTINGS, at_every_setting, sparsest_setting
+from cores.training.dial import SELECTION_SETTINGS, sparsest_setting
 from cores.training.learner import Learner
 from cores.training.rollouts import roll_out, rollout_reward
 from cores.training.state import RandomState
@@ -116,14 +119,14 @@ def test_an_epoch_is_measured_at_every_setting() -> None:
     config = run_config()
     model = dialled_model(config)
     more_at_0(model)
-    batches = list(at_every_setting(GRAPHS, 7))
+    batches = list(at_settings(GRAPHS.view(), SELECTION_SETTINGS, 7))
     lam = torch.cat([batch.lam for batch in batches])
-    assert torch.equal(lam.unique(), torch.linspace(0, 1, SELECTION_SETTINGS))
+    assert lam.unique().tolist() == list(SELECTION_SETTINGS)
     assert (torch.bincount((lam * 4).round().long()) == 10).all()
     assert torch.equal(torch.cat([batch.y for batch in batches]), GRAPHS.y.repeat(5))
     metrics = selection_metrics(model, chosen(model, batches), config.reward)
     ratios = []
-    for value in torch.linspace(0, 1, SELECTION_SETTINGS):
+    for value in SELECTION_SETTINGS:
         model.policy.lam.fill_(value)  # type: ignore[union-attr]
         (batch,) = GRAPHS.batches(10)
         choice = model.choose(batch)
@@ -137,7 +140,7 @@ def test_a_dial_with_one_piece_keeps_more_at_larger_settings() -> None:
     model = dialled_model(run_config(reward={"dial": True, "max_pieces": 1}))
     more_at_0(model)
     ratios, cut_back = [], False
-    for batch in at_every_setting(GRAPHS, len(GRAPHS)):
+    for batch in at_settings(GRAPHS.view(), SELECTION_SETTINGS, len(GRAPHS)):
         choice = model.choose(batch)
         assert (count_pieces(choice.elements, choice.removed) == 1).all()
         asked = choice.elements.mode(model.policy(batch))
@@ -158,16 +161,23 @@ CURVE = {0.0: (0.6, 0.2), 0.25: (0.7, 0.3), 0.5: (0.79, 0.5), 0.75: (0.79, 0.45)
 def test_the_sparsest_setting_that_loses_no_more_than_it_may(
     monkeypatch: pytest.MonkeyPatch, max_loss: float, chosen: float
 ) -> None:
-    def predicted(model: object, parts: object, lam: float | None) -> tuple[Tensor, Tensor, Tensor]:
-        right, kept = (0.8, 1.0) if lam is None else CURVE[lam]
-        probs = torch.eye(2)[(torch.arange(100) >= round(100 * right)).long()]
-        return probs, torch.zeros(100, dtype=torch.long), torch.full((100,), kept)
+    def right(share: float) -> Tensor:
+        return torch.eye(2)[(torch.arange(100) >= round(100 * share)).long()]
 
-    monkeypatch.setattr(dial, "_predicted", predicted)
+    def predicted(model: object, parts: object) -> DialPredictions:
+        probs = torch.stack([right(accuracy) for accuracy, _ in CURVE.values()])
+        kept = torch.tensor([share for _, share in CURVE.values()])
+        return DialPredictions(probs, kept[:, None].expand(-1, 100))
+
+    monkeypatch.setattr(dial, "_at_every_setting", predicted)
+    monkeypatch.setattr(dial, "_from_full_graphs", lambda parts: right(0.8))
     monkeypatch.setattr(dial, "SETTINGS", tuple(CURVE))
     config = run_config()
     model = dialled_model(config)
-    assert sparsest_setting(model, [learner_of(model, config)], GRAPHS, max_loss, False) == chosen
+    of_one_class = replace(GRAPHS, y=torch.zeros(100, dtype=torch.long))
+    referee = learner_of(model, config)
+    referee.policy_graphs = of_one_class.view()
+    assert sparsest_setting(model, [referee], of_one_class, max_loss, False) == chosen
 
 
 def test_neither_referees_nor_the_selection_part_may_lose_more(
@@ -176,16 +186,18 @@ def test_neither_referees_nor_the_selection_part_may_lose_more(
     config = run_config()
     model = dialled_model(config)
 
-    def predicted(
-        model: object, parts: list[tuple[object, object]], lam: float | None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        selection = len(parts) == 1
-        enough = lam is None or lam >= (0.5 if selection else 0.25)
-        kept = 1.0 if lam is None else lam / 2
-        right = torch.full((10,), int(not enough))
-        return torch.eye(2)[right], torch.zeros(10, dtype=torch.long), torch.full((10,), kept)
+    def predicted(model: object, parts: list[tuple[object, GraphView]]) -> DialPredictions:
+        labels = torch.cat([graphs.y for _, graphs in parts])
+        lam = torch.tensor(dial.SETTINGS)
+        wrong = lam < (0.5 if len(parts) == 1 else 0.25)  # the selection part is one
+        probs = torch.eye(2)[(labels + wrong[:, None]) % 2]
+        return DialPredictions(probs, (lam / 2)[:, None].expand(-1, len(labels)))
 
-    monkeypatch.setattr(dial, "_predicted", predicted)
+    def from_full_graphs(parts: list[tuple[object, GraphView]]) -> Tensor:
+        return torch.eye(2)[torch.cat([graphs.y for _, graphs in parts])]
+
+    monkeypatch.setattr(dial, "_at_every_setting", predicted)
+    monkeypatch.setattr(dial, "_from_full_graphs", from_full_graphs)
     referees = [learner_of(model, config) for _ in range(2)]
     assert sparsest_setting(model, referees, GRAPHS, 0.02, False) == 0.5
 
@@ -224,6 +236,7 @@ def test_only_so_many_graphs_are_asked_of_all_classes(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("name", ["cores-node", "cores-edge"])
+@pytest.mark.usefixtures("short_judge")
 def test_a_run_keeps_its_setting(name: str, tmp_path: Path) -> None:
     config = run_config(
         name,

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from collections.abc import Collection, Mapping
+from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -25,7 +26,7 @@ def from_dict(
 
     ``hidden`` fields are not to be set this way.
     """
-    hints = {name: hint for name, hint in get_type_hints(kind).items() if name not in hidden}
+    hints = {name: hint for name, hint in _hints(kind).items() if name not in hidden}
     arguments = {}
     for name, value in values.items():
         path = f"{where}.{name}" if where else name
@@ -33,6 +34,11 @@ def from_dict(
             raise UserError(f"unknown setting {path!r}; {nearest(name, hints)}")
         arguments[name] = _converted(hints[name], value, path)
     return kind(**arguments)
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
 
 
 def _converted(hint: Any, value: Any, path: str) -> Any:

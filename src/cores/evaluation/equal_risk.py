@@ -17,8 +17,9 @@ from torch import Tensor
 from cores import risk
 from cores.config import Removal
 from cores.config.policy import SETTINGS
+from cores.evaluation.dial import predict_settings
 from cores.evaluation.equal_share import element_values
-from cores.evaluation.predictions import EVALUATION_BATCH, predict, predict_full
+from cores.evaluation.predictions import EVALUATION_BATCH, predict_full
 from cores.evaluation.scores import Scores
 from cores.graphs.masks import largest, rounded_up, scattered
 from cores.graphs.segments import place_within
@@ -136,13 +137,12 @@ def ordered_cuts(
 
 def dial_cuts(model: SparseClassifier, graphs: GraphStore) -> Cuts:
     """What a model predicts as its dial turns from the full graph to its sparsest setting."""
-    removal = model.policy.removal
-    full = predict_full(model, graphs).argmax(dim=-1)
-    found = [predict(model.at(lam), graphs) for lam in reversed(SETTINGS)]
-    kept = [predictions.kept_ratio(graphs, removal) for predictions in found]
+    full = predict_full(model, graphs).argmax(dim=-1)  # [B]
+    found = predict_settings(model, graphs.view(), SETTINGS[::-1])
+    whole = torch.ones_like(found.kept_ratio[:1])
     return Cuts(
-        torch.stack([full, *(each.probs.argmax(dim=-1) for each in found)], dim=1).cpu(),
-        torch.stack([torch.ones_like(kept[0]), *kept], dim=1).cpu(),
+        torch.cat([full[None], found.probs.argmax(dim=-1)]).T.cpu(),
+        torch.cat([whole, found.kept_ratio]).T.cpu(),
         graphs.y.cpu(),
     )
 

@@ -1,6 +1,6 @@
 """A classifier that sees only the subgraph its policy chose."""
 
-from copy import copy, deepcopy
+from copy import copy
 from dataclasses import dataclass
 
 import torch
@@ -43,11 +43,13 @@ class SparseClassifier(GraphModel):
         """Whether predictions are made from samples of the policy in place of its mode."""
 
     def at(self, lam: float) -> "SparseClassifier":
-        """A copy whose dial stands at another value of lambda."""
-        other = deepcopy(self)
-        if other.policy.lam is None:
+        """The same model, weights and all, but with its dial at another value of lambda."""
+        if self.policy.lam is None:
             raise ValueError("the policy does not see lambda")
-        other.policy.lam.fill_(lam)
+        other, policy = copy(self), copy(self.policy)
+        # A copy of a module shares its dictionaries of buffers and of modules.
+        policy._buffers = policy._buffers | {"lam": torch.full_like(self.policy.lam, lam)}
+        other._modules = other._modules | {"policy": policy}
         return other
 
     def choose(self, batch: Batch, sample: bool = False) -> Choice:

@@ -16,6 +16,7 @@ from cores.config.spec import TaskName
 from cores.data.dataset import Dataset, Dims, are_labels
 from cores.data.encoding import Encoding
 from cores.errors import UserError
+from cores.evaluation.dial import predict_settings
 from cores.evaluation.predictions import predict, predict_full
 from cores.graphs.store import GraphStore
 from cores.models.build import build_model, network_dims
@@ -120,9 +121,7 @@ class TrainedModel:
     @property
     def lam(self) -> float | None:
         """Where the dial stands; None without one."""
-        if not isinstance(self.model, SparseClassifier) or self.model.policy.lam is None:
-            return None
-        return round(float(self.model.policy.lam), _DIGITS)
+        return dial_setting(self.model)
 
     @property
     def task(self) -> TaskName:
@@ -231,6 +230,13 @@ _DIGITS = 6
 """Of a setting; the network has half as many again, and not all of them are right."""
 
 
+def dial_setting(model: GraphModel) -> float | None:
+    """Where the dial of a model stands; None without one."""
+    if not isinstance(model, SparseClassifier) or model.policy.lam is None:
+        return None
+    return round(float(model.policy.lam), _DIGITS)
+
+
 def setting(lam: Any) -> int:
     """The place of a value of lambda among the settings of a dial."""
     if not isinstance(lam, Real) or round(float(lam), _DIGITS) not in SETTINGS:
@@ -259,11 +265,10 @@ def calibrate_dial(
         return DialCalibration(
             empty.expand(settings, *empty.shape), torch.empty(settings, 0), empty, labels, nobody
         )
-    removal = model.policy.removal
-    found = [predict(model.at(lam), graphs, names).cpu() for lam in SETTINGS]
+    found = predict_settings(model, graphs.view(), names=names)
     return DialCalibration(
-        torch.stack([predictions.probs for predictions in found]),
-        torch.stack([predictions.kept_ratio(graphs, removal) for predictions in found]),
+        found.probs.cpu(),
+        found.kept_ratio.cpu(),
         predict_full(model, graphs, names).cpu(),
         labels,
         nobody,

@@ -13,6 +13,7 @@ from torch_geometric.data import Batch
 
 from cores.config import PPOConfig, RewardConfig, RunConfig
 from cores.errors import UserError
+from cores.evaluation.dial import at_settings
 from cores.evaluation.metrics import class_mean
 from cores.evaluation.predictions import check_predicted, evaluation_batch
 from cores.graphs.shares import of_graphs
@@ -23,7 +24,7 @@ from cores.models.sparse import Choice, SparseClassifier
 from cores.ppo import RewardedRollout
 from cores.tasks import TASKS, selection_score
 from cores.training.balance import adjust_logits
-from cores.training.dial import at_every_setting, sparsest_setting
+from cores.training.dial import SELECTION_SETTINGS, sparsest_setting
 from cores.training.effects import fit_effects
 from cores.training.journal import Journal, Stateful
 from cores.training.learner import Learner, Teachers, masked_chunks, training_batches
@@ -120,7 +121,8 @@ class BilevelState:
         self.selection_batches = list(selection_graphs.batches(size))
         self.dial_batches = self.selection_batches
         if config.reward.dial:
-            self.dial_batches = list(at_every_setting(selection_graphs, size))
+            at_some = at_settings(selection_graphs.view(), SELECTION_SETTINGS, size)
+            self.dial_batches = list(at_some)
         self._first_choices: list[Choice] | None = None
         self.warm_up = config.warm_up_epochs
         self.optimizer = _policy_optimizer(model, critic, config.ppo)

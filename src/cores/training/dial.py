@@ -1,13 +1,13 @@
 """A policy that sees lambda (Deviation D16): one training, and every trade-off afterwards."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import torch
-from jaxtyping import Float, Num
+from jaxtyping import Float
 from torch import Tensor
-from torch_geometric.data import Batch
 
 from cores.config.policy import SETTINGS
+from cores.evaluation.dial import DialPredictions, predict_settings
 from cores.evaluation.predictions import evaluation_batch
 from cores.graphs.store import GraphStore, GraphView
 from cores.models.classifier import Classifier
@@ -15,20 +15,10 @@ from cores.models.sparse import SparseClassifier
 from cores.tasks import TASKS
 from cores.training.learner import Learner
 
-SELECTION_SETTINGS = 5
+SELECTION_SETTINGS = tuple(step / 4 for step in range(5))
 """Values of lambda at which a policy is measured after every epoch."""
 MOST_GRAPHS = 2000
 """Graphs that tell what a setting loses: with more, the answer hardly changes."""
-
-
-def at_every_setting(graphs: GraphStore, size: int) -> Iterator[Batch]:
-    """Every graph once for each of a few values of lambda, in batches of so many."""
-    values = torch.linspace(0, 1, SELECTION_SETTINGS, device=graphs.device)
-    order = torch.arange(len(graphs)).repeat(len(values))
-    of_graph = values.repeat_interleave(len(graphs))
-    for batch, lam in zip(graphs.each(order.split(size)), of_graph.split(size), strict=True):
-        batch.lam = lam
-        yield batch
 
 
 def sparsest_setting(
@@ -52,18 +42,22 @@ def sparsest_setting(
         [(referee.classifier, _spread(referee.policy_graphs, share)) for referee in referees],
         [(model.classifier, selection_graphs.view())],
     ]
-    full = [task.goodness(*_predicted(model, group, None)[:2], balanced) for group in groups]
-    least = [task.least_good(goodness, max_loss) for goodness in full]
+    model.eval()
+    found = [_at_every_setting(model, group) for group in groups]
+    labels = [torch.cat([graphs.y for _, graphs in group]) for group in groups]
+    least = [
+        task.least_good(task.goodness(_from_full_graphs(group), true, balanced), max_loss)
+        for group, true in zip(groups, labels, strict=True)
+    ]
+    kept = torch.cat([each.kept_ratio for each in found], dim=1).mean(dim=1).tolist()  # [S]
     kept_least, chosen = 1.0, 1.0
-    for lam in SETTINGS:
-        found = [_predicted(model, group, lam) for group in groups]
-        kept = float(torch.cat([ratio for _, _, ratio in found]).mean())
+    for place, lam in enumerate(SETTINGS):
         enough = all(
-            task.goodness(probs, labels, balanced) >= bound
-            for (probs, labels, _), bound in zip(found, least, strict=True)
+            task.goodness(each.probs[place], true, balanced) >= bound
+            for each, true, bound in zip(found, labels, least, strict=True)
         )
-        if enough and kept < kept_least:
-            kept_least, chosen = kept, lam
+        if enough and kept[place] < kept_least:
+            kept_least, chosen = kept[place], lam
     return chosen
 
 
@@ -73,24 +67,26 @@ def _spread(graphs: GraphView, most: int) -> GraphView:
     return graphs.store.view(graphs.index[places])
 
 
+def _at_every_setting(
+    model: SparseClassifier, parts: Sequence[tuple[Classifier, GraphView]]
+) -> DialPredictions:
+    """What classifiers predict from what the model keeps, each of its own graphs."""
+    found = [predict_settings(model, graphs, SETTINGS, classifier) for classifier, graphs in parts]
+    return DialPredictions(
+        torch.cat([each.probs for each in found], dim=1),
+        torch.cat([each.kept_ratio for each in found], dim=1),
+    )
+
+
 @torch.no_grad()
-def _predicted(
-    model: SparseClassifier, parts: Sequence[tuple[Classifier, GraphView]], lam: float | None
-) -> tuple[
-    Float[Tensor, "graphs classes"], Num[Tensor, "graphs *labels"], Float[Tensor, " graphs"]
-]:
-    """Probabilities, labels and kept ratios at a setting; of full graphs at None."""
-    model.eval()
-    probs, labels, kept = [], [], []
-    for classifier, graphs in parts:
-        for batch in graphs.batches(evaluation_batch(graphs.store.device)):
-            labels.append(batch.y)
-            if lam is None:
-                kept.append(batch.x.new_ones(batch.num_graphs))
-                probs.append(classifier.outputs(classifier(batch)))
-                continue
-            batch.lam = batch.x.new_full((batch.num_graphs,), lam)
-            choice = model.choose(batch)
-            kept.append(choice.elements.kept_ratio(choice.removed))
-            probs.append(classifier.outputs(classifier(choice.subgraph.batch)))
-    return torch.cat(probs), torch.cat(labels), torch.cat(kept)
+def _from_full_graphs(
+    parts: Sequence[tuple[Classifier, GraphView]],
+) -> Float[Tensor, "graphs classes"]:
+    """What classifiers predict from the full graphs."""
+    return torch.cat(
+        [
+            classifier.outputs(classifier(batch))
+            for classifier, graphs in parts
+            for batch in graphs.batches(evaluation_batch(graphs.store.device))
+        ]
+    )

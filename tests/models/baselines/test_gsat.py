@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from statistics import median
 
 import pytest
 import torch
@@ -141,14 +140,16 @@ def test_evaluation_is_not_random() -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("unchecked")
 def test_attention_sharpens_on_a_planted_motif(learnt: Learnt) -> None:
-    """In most runs: one in six learns to attend to everything but the motif."""
+    """In two runs of three: one in six learns to attend to everything but the motif."""
     graphs = ba_motifs(num_graphs=400, seed=0)
-    gaps = []
+    sharp = 0
     for seed in range(3):
         torch.manual_seed(seed)
         model = GSAT(DIMS, NetworkConfig(hidden_dim=32, num_layers=2), "gin", GSATConfig())
         before, after = learnt(model, graphs, 60, 32)
         assert abs(before) < 0.1
-        gaps.append(after)
-    assert median(gaps) > 0.2
+        sharp += after > 0.2
+        if sharp == 2:
+            break
+    assert sharp == 2
     assert roc_auc(predict(model, graphs).node_scores, graphs.node_truth) > 0.75
