@@ -26,7 +26,8 @@ def from_dict(
 
     ``hidden`` fields are not to be set this way.
     """
-    hints = {name: hint for name, hint in _hints(kind).items() if name not in hidden}
+    known = _hints(kind)  # type: ignore[arg-type]  # mypy does not take a class for hashable
+    hints = {name: hint for name, hint in known.items() if name not in hidden}
     arguments = {}
     for name, value in values.items():
         path = f"{where}.{name}" if where else name
