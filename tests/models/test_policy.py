@@ -122,10 +122,16 @@ def test_no_probability_is_below_the_least_one_or_above_its_complement() -> None
 def test_removal_starts_where_it_is_told() -> None:
     batch = random_graphs().batch(torch.arange(4))
     batch.x *= 100  # whatever the scale of the features
-    for removal in REMOVALS:
+    for removal in ("node", "edge"):
         assert torch.allclose(
             policy(removal, initial_removal=0.27)(batch).sigmoid(), torch.tensor(0.27)
         )
+
+
+def test_where_nodes_are_removed_too_edges_start_to_be_gone_as_often() -> None:
+    batch = random_graphs().batch(torch.arange(4))
+    keep = 1 - policy("both", initial_removal=0.27)(batch).sigmoid()  # one number for all
+    assert torch.allclose(keep**3, torch.tensor(0.73))
 
 
 def test_a_saturated_policy_still_has_a_gradient_that_is_a_number() -> None:

@@ -214,7 +214,8 @@ class PPOConfig:
     max_kl: float = 0.1
     """Updates of an epoch stop at this KL divergence (nats per element); 0: never."""
     initial_removal: float = 0.27
-    """Probability of removal before training."""
+    """Probability of removal before training; where nodes and edges are removed, that an edge is
+    gone, itself or with either of its ends."""
     min_probability: float = 0.02
     """Lower bound on the probabilities of removing and of keeping: exploration never ends."""
     ema_decay: float = 0.9

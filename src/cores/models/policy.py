@@ -34,7 +34,8 @@ class Policy(Network):
         config: Shape of the network.
         conv: Message-passing layer.
         removal: What is removed.
-        initial_removal: Probability of removal before training.
+        initial_removal: Probability of removal before training; where nodes and edges are removed,
+            that an edge is gone, itself or with either of its ends.
         min_probability: Lower bound on the probabilities of removing and of keeping.
         lam: Where the dial stands for graphs that do not say; None: the policy does not see lambda.
         max_pieces: Connected pieces that may be left of a graph; 0: any number.
@@ -53,6 +54,8 @@ class Policy(Network):
     ) -> None:
         super().__init__(dims.num_features)
         self.removal = removal
+        if removal == "both":  # else hardly a motif would survive, and nothing could be learnt
+            initial_removal = 1 - (1 - initial_removal) ** (1 / 3)
         self.start = math.log(initial_removal / (1 - initial_removal))
         """Every logit before training."""
         self.min_probability = min_probability
