@@ -1,7 +1,6 @@
 """Dataclasses of settings as nested plain data, and back."""
 
 import dataclasses
-import json
 from collections.abc import Collection, Mapping
 from functools import cache
 from types import NoneType, UnionType
@@ -16,7 +15,13 @@ DIGITS = 100
 
 def to_dict(config: Any) -> dict[str, Any]:
     """The settings as plain nested data, ready for JSON."""
-    return json.loads(json.dumps(dataclasses.asdict(config)))
+    return {field.name: _plain(getattr(config, field.name)) for field in dataclasses.fields(config)}
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        return to_dict(value)
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 
 def from_dict(
