@@ -9,6 +9,7 @@ from cores.config import RunConfig
 from cores.config.models import MODELS
 from cores.config.presets import PAPER_DATASETS, has_published_settings
 from cores.errors import UserError, nearest
+from cores.explain.equal_risk_rows import EQUAL_RISK, ORDERS
 from cores.files import write_atomically
 from cores.paper.cells import cores_claims, gnn_cells
 from cores.paper.comparison import (
@@ -19,7 +20,7 @@ from cores.paper.comparison import (
 )
 from cores.paper.figures import ablation_figure
 from cores.paper.price import price_claims, price_table
-from cores.paper.style import REMOVED
+from cores.paper.style import REMOVED, ordered_datasets, percent
 from cores.paper.tables import (
     ablation_table,
     cores_table,
@@ -41,14 +42,17 @@ from cores.paper.targets import (
     runs_of,
 )
 from cores.paper.timing_rows import REPEATS, read_timings, timing_table
-from cores.runs.rows import Row, read_rows, rows_of_conv, with_keys
+from cores.runs.rows import Row, matching, read_rows, rows_of_conv, spread, with_keys
+from cores.runs.table import Table
 from measured import measured_runs
 from readme import FRESH_SPLITS, readme_claims, summary_table
 
-PAGES = ("results.md", "results_0.2.md")
+PAGES = ("promise.md", "results.md", "results_0.2.md")
 MANY_SPLITS = tuple(range(1, 21))
 SMALL = ("BZR", "COX2", "MUTAG", "PTC")
 """Datasets with test parts so small that five splits are too few."""
+PROMISED_LOSSES = "0.05", "0.1"
+"""Losses that enough calibration graphs allow of every dataset that was measured at equal risk."""
 EXPLAINED = ("BA_2Motifs", "Benzene", "Mutagenicity")
 """Datasets with ground-truth explanations."""
 
@@ -98,8 +102,27 @@ def parts(folder: Path) -> dict[str, str]:
         **_architectures(rows),
         **_explained(rows),
         **_seconds(folder),
+        "equal-risk": _equal_risk(read_rows(folder / "equal_risk.csv", EQUAL_RISK)),
         "machines": _machines(rows),
     }
+
+
+def _equal_risk(rows: list[Row]) -> str:
+    """What orders keep, and lose on the test part, at the losses that are promised."""
+    shown = [
+        (loss, metric, name)
+        for loss in PROMISED_LOSSES
+        for metric, name in (("kept_ratio", "kept"), ("loss", "lost"))
+    ]
+    lines = []
+    for dataset in ordered_datasets(row["dataset"] for row in rows):
+        for method, order in ORDERS.items():
+            runs = matching(rows, {"dataset": dataset, "method": method})
+            splits = {row["split"] for row in runs}
+            cells = [percent(spread(runs, metric, max_loss=loss)) for loss, metric, _ in shown]
+            lines.append([dataset, order.title, str(len(splits)), *cells])
+    heads = [f"{name} at {loss}" for loss, _, name in shown]
+    return Table(["dataset", "order", "splits", *heads], lines).markdown()
 
 
 def figures(folder: Path, out: Path) -> list[Path]:
