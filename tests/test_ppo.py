@@ -104,6 +104,24 @@ def test_elements_are_removed_as_often_as_the_policy_says(removal: str) -> None:
 
 
 @pytest.mark.parametrize("removal", REMOVALS)
+def test_before_training_a_motif_often_stays_whole(removal: str) -> None:
+    """Else no sample would be predicted right, and nothing could be learnt."""
+    graphs = ba_motifs(num_graphs=8, base_size=6, seed=0)
+    batch = graphs.batch(torch.arange(8))
+    torch.manual_seed(0)
+    dims = Dims(graphs.num_features, 2)
+    policy = Policy(dims, ROUGH, "gin", removal, initial_removal=0.27, min_probability=0.02)
+    rollout = collect(policy, batch, samples=200)
+    whole = 0
+    for removed in rollout.removed:
+        subgraph = rollout.elements.subgraph(removed)
+        cut = graphs.edge_truth & subgraph.removed_edges  # a motif's node goes with its edges
+        hurt = torch.bincount(batch.batch[batch.edge_index[0, cut]], minlength=8) > 0
+        whole += int((~hurt).sum())
+    assert whole / (200 * 8) > 0.1
+
+
+@pytest.mark.parametrize("removal", REMOVALS)
 def test_passes_over_a_rollout_share_the_sums_along_its_edges(removal: str) -> None:
     policy, batch = fresh(removal), marked_graphs(80, seed=0).batch(torch.arange(80))
     logits = policy(batch)
