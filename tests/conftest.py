@@ -126,7 +126,7 @@ def _drawn_dial(source: str, run: Path, name: str = "cores-node") -> Path:
     from cores.models.sparse import SparseClassifier
     from cores.runs.fit import PreparedData
     from cores.runs.folder import write_identity
-    from cores.runs.trained import DataSchema, TrainedModel, calibrate, calibrate_dial
+    from cores.runs.trained import DataSchema, TrainedModel, calibrate
 
     small = {"network": {"hidden_dim": 8, "num_layers": 1}, "reward": {"dial": True}}
     dataset = load_dataset(source)
@@ -155,10 +155,8 @@ def _drawn_dial(source: str, run: Path, name: str = "cores-node") -> Path:
         head.weight /= logits.std()
         head.weight[0, -1] = -3.0
         head.bias.fill_(1.5 - float((logits / logits.std()).median()))
-    trained = TrainedModel(
-        *(config, schema, model, calibrate(model, part), data.split.test),
-        calibrate_dial(model, part),
-    )
+    calibration, dial = calibrate(model, part)
+    trained = TrainedModel(config, schema, model, calibration, data.split.test, dial)
     run.mkdir()
     write_identity(run, config, asdict(schema), device)
     trained.save(run)

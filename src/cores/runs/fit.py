@@ -26,14 +26,7 @@ from cores.models.encoder import NodeNorm
 from cores.models.network import GraphModel
 from cores.models.sparse import SparseClassifier
 from cores.runs.promise import promised_model
-from cores.runs.trained import (
-    DataSchema,
-    TrainedModel,
-    calibrate,
-    calibrate_dial,
-    dial_setting,
-    setting,
-)
+from cores.runs.trained import DataSchema, TrainedModel, calibrate
 from cores.tasks import TASKS, Task
 from cores.training import bilevel, supervised
 from cores.training.balance import settled
@@ -152,11 +145,7 @@ def fit_model(
     journal, stopping = fit(model, config, data, random, folder, report, warm_ups)
     seconds = journal.seconds  # what follows is not training
     held_out = data.part("calibration"), data.names("calibration")
-    dial = calibrate_dial(model, *held_out)
-    if dial is None:
-        calibration = calibrate(model, *held_out)
-    else:
-        calibration = dial.calibration(setting(dial_setting(model)), schema.task)
+    calibration, dial = calibrate(model, *held_out)
     trained = TrainedModel(config, schema, model, calibration, data.split.test, dial)
     trained, promise = promised_model(trained)
     return FittedModel(trained, journal.epoch, stopping.best_epoch, seconds, promise)

@@ -245,18 +245,23 @@ def setting(lam: Any) -> int:
     return SETTINGS.index(round(float(lam), _DIGITS))
 
 
-def calibrate(model: GraphModel, graphs: GraphStore, names: Sequence[str] = ()) -> AnyCalibration:
-    """Predict the calibration part, whose graphs may have names."""
-    if not len(graphs):
-        return uncalibrated(model)
-    probs = predict(model, graphs, names).probs.cpu()
-    return TASKS[model.task].calibration(probs, graphs.y.cpu())
-
-
-def calibrate_dial(
+def calibrate(
     model: GraphModel, graphs: GraphStore, names: Sequence[str] = ()
+) -> tuple[AnyCalibration, DialCalibration | None]:
+    """Predict the calibration part, whose graphs may have names; at every setting of a dial."""
+    dial = _calibrated_dial(model, graphs, names)
+    if dial is not None:
+        return dial.calibration(setting(dial_setting(model)), model.task), dial
+    if not len(graphs):
+        return uncalibrated(model), None
+    probs = predict(model, graphs, names).probs.cpu()
+    return TASKS[model.task].calibration(probs, graphs.y.cpu()), None
+
+
+def _calibrated_dial(
+    model: GraphModel, graphs: GraphStore, names: Sequence[str]
 ) -> DialCalibration | None:
-    """Predict the calibration part at every setting of a model's dial; None without a dial."""
+    """The calibration part at every setting of a model's dial; None without a dial."""
     if not isinstance(model, SparseClassifier) or model.policy.lam is None:
         return None
     labels, nobody = graphs.y.cpu(), torch.empty(0, dtype=torch.int64)

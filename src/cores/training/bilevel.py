@@ -121,8 +121,8 @@ class BilevelState:
         self.selection_batches = list(selection_graphs.batches(size))
         self.dial_batches = self.selection_batches
         if config.reward.dial:
-            at_some = at_settings(selection_graphs.view(), SELECTION_SETTINGS, size)
-            self.dial_batches = list(at_some)
+            graphs = selection_graphs.view()
+            self.dial_batches = list(at_settings(graphs, SELECTION_SETTINGS, size))
         self._first_choices: list[Choice] | None = None
         self.warm_up = config.warm_up_epochs
         self.optimizer = _policy_optimizer(model, critic, config.ppo)
