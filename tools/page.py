@@ -94,6 +94,7 @@ def parts(folder: Path) -> dict[str, str]:
         **_fresh(rows),
         "adapted": _price(read_rows(folder / "adapted.csv")),
         "explained-now": explanations_table(read_rows(folder / "explained.csv")).markdown(),
+        "bond-features": explanations_table(read_rows(folder / "bond_features.csv")).markdown(),
         **_cores(rows),
         "motifs-now": motifs_table(with_keys(rows, _motifs())).markdown(),
         **_all_models(rows),
