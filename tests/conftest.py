@@ -1,5 +1,6 @@
 """Shared fixtures. Every tensor shape and type in the package is checked while tests run."""
 
+import gc
 import json
 import os
 import shutil
@@ -7,7 +8,7 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,21 @@ install_import_hook("cores", "beartype.beartype")
 
 # Two workers with as many threads each as there are cores would wait for each other.
 torch.set_num_threads(1)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collects no garbage among the modules: they are many, and stay.
+
+    Copies of this process share their memory with it as long as nobody looks at them.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.fixture(scope="session")
