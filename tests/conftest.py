@@ -2,6 +2,7 @@
 
 import gc
 import json
+import multiprocessing
 import os
 import shutil
 import signal
@@ -10,7 +11,9 @@ import traceback
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
+from multiprocessing import forkserver
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jaxtyping
@@ -314,6 +317,38 @@ def runs_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for module in (runner, search):
         monkeypatch.setattr(module, "in_processes", in_this_process)
+
+
+@pytest.fixture(scope="session")
+def copied_workers(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A way to begin processes: each is a copy of one that has imported what a job needs.
+
+    They know no more of this process than new ones do, and get their jobs in the same form. What
+    tests change in the environment does not reach them; their cache is their own.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["cores.runs.run", "cores.runs.predict", "distributed.nanny"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        forkserver.ensure_running()
+    return context
+
+
+@pytest.fixture
+def quick_workers(copied_workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Worker processes that need not import torch, of commands and of dask's local clusters."""
+    import dask
+    import distributed.utils
+
+    from cores.runs import runner
+
+    begin = SimpleNamespace(
+        get_context=lambda _: copied_workers, parent_process=multiprocessing.parent_process
+    )
+    monkeypatch.setattr(runner, "multiprocessing", begin)
+    monkeypatch.setattr(distributed.utils, "_forkserver_preload_set", True)
+    settings = dask.config.config["distributed"]["worker"]
+    monkeypatch.setitem(settings, "multiprocessing-method", "forkserver")
 
 
 @pytest.fixture

@@ -43,6 +43,7 @@ def test_a_model_of_ones_own_trains_with_its_own_settings(
     assert saved["config"]["deep-set"] == {"width": 8}
 
 
+@pytest.mark.usefixtures("quick_workers")
 def test_a_model_of_ones_own_stands_in_the_tables_of_commands(
     scripts: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

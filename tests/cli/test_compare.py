@@ -17,6 +17,7 @@ from cores.tasks import MULTILABEL, REGRESSION, TASKS, Task
 Ask = Callable[..., tuple[int, str, str]]
 
 
+@pytest.mark.usefixtures("quick_workers")
 def test_models_are_compared_on_the_same_splits(
     ask: Ask, tu_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

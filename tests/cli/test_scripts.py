@@ -2,8 +2,6 @@
 
 import json
 import logging
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -148,17 +146,21 @@ def test_a_script_called_like_a_library_does_not_hide_it(tmp_path: Path) -> None
     assert library.dumps is not None
 
 
-def test_a_scripts_model_is_in_the_table(script: Path, tu_folder: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "cores", "reproduce", "comparison-gin", "--quick"]
-    command += ["--import", script.name, "--models", "gnn,my-mean", "--splits", "1"]
-    command += ["--datasets", str(tu_folder), "--device", "cpu", "--out", "runs"]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stderr
-    assert "Mean of features" in ended.stdout
+@pytest.mark.usefixtures("quick_workers")
+def test_a_scripts_model_is_in_the_table(
+    ask: Ask, script: Path, tu_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    arguments = ["--import", script.name, "--models", "gnn,my-mean", "--splits", "1"]
+    arguments += ["--datasets", tu_folder, "--device", "cpu", "--out", "runs"]
+    status, out, err = ask("reproduce", "comparison-gin", "--quick", *arguments)
+    assert status == 0, err
+    assert "Mean of features" in out
     table = (tmp_path / "runs" / "comparison-gin.md").read_text()
     assert "| dataset | GNN | Mean of features |" in table
 
 
+@pytest.mark.usefixtures("quick_workers")
 def test_workers_of_a_cluster_know_a_scripts_model(script: Path, tmp_path: Path) -> None:
     import_scripts([str(script)])
     short = {"training": {"epochs": 1}, "my-mean": {"bias": False}}

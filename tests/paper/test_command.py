@@ -114,6 +114,7 @@ def test_a_shorter_run_does_not_slip_into_a_table(
     assert [row["split"] for row in json.loads(out)["rows"]] == [2]
 
 
+@pytest.mark.usefixtures("quick_workers")
 def test_a_table_whose_runs_fail_says_so(ask: Ask, tmp_path: Path) -> None:
     arguments = ["--datasets", "MUTAG", "--models", "gnn", "--splits", "1", "--out", tmp_path]
     status, _, err = ask("reproduce", "comparison-gin", *arguments, "--data-root", tmp_path)

@@ -47,6 +47,7 @@ def test_every_graph_is_tested_once_and_finished_folds_are_not_repeated(tmp_path
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("quick_workers")
 def test_folds_in_processes_are_those_of_one_process(tmp_path: Path) -> None:
     ended: list[str] = []
     found = train_folds(

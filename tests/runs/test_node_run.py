@@ -129,6 +129,7 @@ def test_a_dial_is_measured_on_the_nodes_of_the_test_part(run: Path) -> None:
 
 
 @pytest.mark.usefixtures("short_judge")
+@pytest.mark.usefixtures("quick_workers")
 def test_models_are_compared_on_nodes_and_those_of_whole_graphs_fail_with_a_line(
     graph_file: Path, tmp_path: Path
 ) -> None:

@@ -171,6 +171,7 @@ def test_chunks_do_not_change_the_output(
             assert theirs[name] == (pytest.approx(ours[name], abs=2e-6) if near else ours[name])
 
 
+@pytest.mark.usefixtures("quick_workers")
 def test_workers_do_not_change_the_output(
     molecule_run: Path, tmp_path: Path, molecule_table: Table
 ) -> None:

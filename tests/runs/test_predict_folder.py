@@ -86,7 +86,7 @@ def test_a_bad_file_of_a_folder_is_named(molecule_run: Path, folder: Path, tmp_p
 
 
 @pytest.fixture
-def cluster() -> Iterator[LocalCluster]:
+def cluster(quick_workers: None) -> Iterator[LocalCluster]:
     """A real scheduler with two worker processes."""
     with LocalCluster(
         n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL

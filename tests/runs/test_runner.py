@@ -49,6 +49,7 @@ def config(split: int, epochs: int = 2, dataset: str = "motifs") -> RunConfig:
     )
 
 
+@pytest.mark.usefixtures("quick_workers")
 def test_a_failed_run_is_reported_and_the_rest_goes_on(tmp_path: Path) -> None:
     broken = config(1, dataset=str(tmp_path / "nowhere.zip"))
     told: list[Outcome] = []
@@ -62,6 +63,7 @@ def test_a_failed_run_is_reported_and_the_rest_goes_on(tmp_path: Path) -> None:
     assert row["key"] == config(1).key
 
 
+@pytest.mark.usefixtures("quick_workers")
 def test_a_run_that_kills_its_process_is_the_only_one_to_fail() -> None:
     deadly, harmless = "__import__('os')._exit(1)", "__import__('time').sleep({})"
     runs = [deadly, *(harmless.format(seconds) for seconds in (0.2, 0.3, 0.4))]
@@ -175,6 +177,7 @@ def test_a_killed_command_goes_on_and_repeats_nothing(
     assert all(path.stat().st_mtime_ns == when for path, when in finished.items())
 
 
+@pytest.mark.usefixtures("quick_workers")
 def test_a_run_that_another_command_holds_comes_last(tmp_path: Path) -> None:
     theirs, ours = config(1), config(2)
     told, waited = list[Outcome](), list[int]()
@@ -234,7 +237,7 @@ def test_workers_die_with_a_killed_parent(tmp_path: Path, begun: Begun) -> None:
 
 
 @pytest.fixture
-def cluster() -> Iterator[LocalCluster]:
+def cluster(quick_workers: None) -> Iterator[LocalCluster]:
     """A real scheduler with two worker processes."""
     with LocalCluster(
         n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
