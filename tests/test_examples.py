@@ -16,13 +16,14 @@ EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 @pytest.fixture
 def here(
     short_judge: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
-) -> Callable[[str], str]:
+) -> Callable[..., str]:
     """Gives what an example prints that is run in this process, in a folder, for two epochs."""
     folder = tmp_path / "work"
     folder.mkdir()
     monkeypatch.chdir(folder)
 
-    def run_here(name: str) -> str:
+    def run_here(name: str, *arguments: str) -> str:
+        monkeypatch.setattr("sys.argv", [name, *arguments])
         code, trainings = re.subn(r"\bepochs=\d+", "epochs=2", (EXAMPLES / name).read_text())
         assert trainings == 1
         exec(compile(code, name, "exec"), {"__name__": "__main__"})
@@ -31,12 +32,12 @@ def here(
     return run_here
 
 
-def run(name: str, folder: Path, *arguments: str) -> str:
+def run(name: str, folder: Path) -> str:
     """What an example prints; it may write to the folder. Epochs that it names are two."""
     code = re.sub(r'"epochs": \d+', '"epochs": 2', (EXAMPLES / name).read_text())
     (folder / name).write_text(code)
     ran = subprocess.run(
-        [sys.executable, name, *arguments],
+        [sys.executable, name],
         capture_output=True,
         text=True,
         check=True,
@@ -60,7 +61,7 @@ def test_a_first_example_fits_on_a_card(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_quickstart_predicts_explains_draws_and_saves(here: Callable[[str], str]) -> None:
+def test_the_quickstart_predicts_explains_draws_and_saves(here: Callable[..., str]) -> None:
     metrics, sets, explanation = here("quickstart.py").splitlines()
     assert "'judge_accuracy'" in metrics
     assert sets.startswith("[[")
@@ -70,14 +71,14 @@ def test_the_quickstart_predicts_explains_draws_and_saves(here: Callable[[str], 
 
 
 @pytest.mark.slow
-def test_networkx_graphs_have_predictions_and_kept_edges(here: Callable[[str], str]) -> None:
+def test_networkx_graphs_have_predictions_and_kept_edges(here: Callable[..., str]) -> None:
     printed = here("networkx_graphs.py")
     assert printed.startswith("['no ring' 'ring']")
     assert not list(Path.cwd().iterdir())  # nothing is written unless asked for
 
 
 @pytest.mark.slow
-def test_scikit_learn_cross_validates(here: Callable[[str], str]) -> None:
+def test_scikit_learn_cross_validates(here: Callable[..., str]) -> None:
     mean, _, deviation = here("cross_validation.py").split()
     assert 0 <= float(deviation) <= float(mean) <= 1
 
@@ -89,8 +90,8 @@ def test_a_registered_model_stands_in_a_comparison(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_collusion_prints_both_rows_side_by_side(tmp_path: Path) -> None:
-    header, _, paper, ours = run("collusion.py", tmp_path, "--quick").strip().splitlines()
+def test_collusion_prints_both_rows_side_by_side(here: Callable[..., str]) -> None:
+    header, _, paper, ours = here("collusion.py", "--quick").strip().splitlines()
     assert header.count("|") == paper.count("|") == ours.count("|") == 10
     assert "mix 0" in paper
     assert "default" in ours

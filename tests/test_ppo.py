@@ -320,6 +320,7 @@ def test_no_advantage_moves_nothing() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("baseline", ["samples", "critic"])
 def test_the_policy_finds_a_planted_reward(baseline: str) -> None:
     """Keep exactly the nodes with feature 1: known answer, a few seconds."""

@@ -293,6 +293,7 @@ def test_a_wrong_setting_in_a_file_is_told_even_where_an_option_overrides_it(
 
 
 @pytest.mark.data
+@pytest.mark.usefixtures("short_judge")
 def test_a_file_is_checked_against_the_preset_it_changes(
     ask: Ask, data_root: Path, tmp_path: Path
 ) -> None:

@@ -19,7 +19,10 @@ Ask = Callable[..., tuple[int, str, str]]
 
 @pytest.mark.data
 @pytest.mark.usefixtures("runs_here", "short_judge", "unchecked")
-def test_a_table_is_made_once_and_not_again(ask: Ask, tmp_path: Path, data_root: Path) -> None:
+def test_a_table_is_made_once_and_not_again(
+    ask: Ask, tmp_path: Path, data_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reproduction, "QUICK_EPOCHS", 4)
     arguments = ["reproduce", "comparison-gin", "--datasets", "MUTAG", "--quick", "--workers", "2"]
     arguments += [
         "--models",
@@ -44,7 +47,7 @@ def test_a_table_is_made_once_and_not_again(ask: Ask, tmp_path: Path, data_root:
     assert "GIN: All three hold in" in out
     for suffix in (".md", ".tex"):
         text = (tmp_path / f"comparison-gin{suffix}").read_text()
-        assert "(quick: 20 epochs, not for reading)" in text
+        assert "(quick: 4 epochs, not for reading)" in text
     for suffix, word in ((".md", "| MUTAG | 2 |"), (".tex", r"\begin{tabular}")):
         assert word in (tmp_path / f"comparison-gin{suffix}").read_text()
     elsewhere = tmp_path / "elsewhere"  # as if on another machine, with the rows at hand
@@ -76,7 +79,7 @@ def test_an_option_that_a_target_does_not_read_is_told(ask: Ask, tmp_path: Path)
     assert (status, err) == (0, "note: sparsity-reward has no use for --datasets\n")
 
 
-@pytest.mark.usefixtures("runs_here", "short_judge", "few_motifs")
+@pytest.mark.usefixtures("runs_here", "short_judge", "few_motifs", "unchecked")
 def test_the_pipeline_is_drawn_from_one_run(
     ask: Ask,
     tmp_path: Path,

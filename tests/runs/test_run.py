@@ -132,6 +132,7 @@ def test_a_half_written_history_line_is_cut_on_resume(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("unchecked")
 def test_a_run_killed_at_random_epochs_resumes_to_the_same_metrics(
     tmp_path: Path, begun: Begun
 ) -> None:

@@ -236,7 +236,7 @@ def test_only_so_many_graphs_are_asked_of_all_classes(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("name", ["cores-node", "cores-edge"])
-@pytest.mark.usefixtures("short_judge")
+@pytest.mark.usefixtures("short_judge", "few_motifs")
 def test_a_run_keeps_its_setting(name: str, tmp_path: Path) -> None:
     config = run_config(
         name,
