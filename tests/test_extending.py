@@ -59,6 +59,7 @@ def test_a_model_of_ones_own_stands_in_the_tables_of_commands(
     assert "Deep Set" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("short_judge")
 def test_a_layer_of_ones_own_serves_every_network(scripts: Path) -> None:
     exec((scripts / "sage.py").read_text(), {"__name__": "sage"})
     model = Cores(conv="sage", epochs=2, judge=True, progress=False)

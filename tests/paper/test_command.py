@@ -15,6 +15,7 @@ from cores.paper.targets import PICTURES, TARGETS, models_of, runs_of
 from cores.runs.runner import Outcome, run_folder
 
 Ask = Callable[..., tuple[int, str, str]]
+ONE_RUN = ["comparison-gin", "--datasets", "MUTAG", "--models", "gnn", "--splits", "1"]
 
 
 @pytest.mark.data
@@ -204,8 +205,8 @@ def test_all_goes_on_past_a_target_that_fails(
         (["ablation-d", "--models", "gnn"], "needs models with a policy, got gnn"),
         (["all", "--rows", "rows.csv"], "leave it out with all"),
         (["comparison-gin", "--workers", "0"], "--workers must be positive, got 0"),
-        (["comparison-gin", "--rows", "TMP/file/rows.csv"], "cannot make the folder TMP/file"),
-        (["comparison-gin", "--rows", "TMP/file"], "the first line must name the columns"),
+        ([*ONE_RUN, "--rows", "TMP/file/rows.csv"], "cannot make the folder TMP/file"),
+        ([*ONE_RUN, "--rows", "TMP/file"], "the first line must name the columns"),
         (["time-train", "--rows", "TMP/file"], "the first line must name the columns"),
         (
             ["time-train", "--preset", "paper"],
@@ -214,18 +215,18 @@ def test_all_goes_on_past_a_target_that_fails(
         (["comparison-gin", "--splits", f"1-{10**20}"], "--splits takes numbers from 1 such as"),
         (["comparison-gin", "--datasets", ","], "--datasets names nothing"),
         (["mutag", "--models", ","], "--models names nothing"),
-        (["comparison-gin", "--data-root", "~nobody-here/x"], "~nobody-here/x does not exist"),
+        ([*ONE_RUN, "--data-root", "~nobody-here/x"], "~nobody-here/x does not exist"),
         (
-            ["comparison-gin", "--scheduler", "foo://bar:1"],
+            [*ONE_RUN, "--scheduler", "foo://bar:1"],
             "no dask scheduler answers at foo://bar:1",
         ),
-        (["comparison-gin", "--scheduler", "head"], "--scheduler takes an address such as tcp"),
+        ([*ONE_RUN, "--scheduler", "head"], "--scheduler takes an address such as tcp"),
         (
-            ["comparison-gin", "--scheduler", "tls://head:1", "--tls-ca", "a.pem"],
+            [*ONE_RUN, "--scheduler", "tls://head:1", "--tls-ca", "a.pem"],
             "certificates need --tls-ca, --tls-cert, --tls-key; there is no --tls-cert",
         ),
         (
-            ["comparison-gin", "--scheduler", "tls://head:1"],
+            [*ONE_RUN, "--scheduler", "tls://head:1"],
             "tls://head:1 needs certificates: give --tls-ca, --tls-cert and --tls-key, or",
         ),
         (["ablation-d", "--models", "mlp,cores-node"], "needs models with a policy, got mlp"),

@@ -187,7 +187,7 @@ def test_edges_cannot_be_removed_where_there_are_none(
 def test_cores_finds_the_motif(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The demo's run, shorter: the motif is what is kept, and the judge agrees."""
     monkeypatch.setattr(datasets, "ba_motifs", ba_motifs)  # all graphs: here it must learn
-    monkeypatch.setattr(judges, "EPOCHS", 40)
+    monkeypatch.setattr(judges, "EPOCHS", 15)
     shorter = {
         "training": {"epochs": 64},
         "classifier_data": {"warm_up": 0.5},
