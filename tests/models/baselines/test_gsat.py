@@ -141,7 +141,7 @@ def test_evaluation_is_not_random() -> None:
 @pytest.mark.usefixtures("unchecked")
 def test_attention_sharpens_on_a_planted_motif(learnt: Learnt) -> None:
     """In two runs of three: one in six learns to attend to everything but the motif."""
-    graphs = ba_motifs(num_graphs=200, seed=0)
+    graphs = ba_motifs(num_graphs=400, seed=0)
     sharp = 0
     for seed in range(3):
         torch.manual_seed(seed)
