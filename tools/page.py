@@ -10,6 +10,8 @@ from cores.config import RunConfig
 from cores.config.models import MODELS
 from cores.config.presets import PAPER_DATASETS, has_published_settings
 from cores.errors import UserError, nearest
+from cores.explain.comparison_rows import EXPLANATIONS
+from cores.explain.comparison_rows import summary_table as methods_table
 from cores.explain.equal_risk_rows import EQUAL_RISK, ORDERS
 from cores.files import write_atomically
 from cores.paper.cells import cores_claims, gnn_cells
@@ -48,7 +50,7 @@ from cores.runs.table import Table
 from measured import measured_runs
 from readme import FRESH_SPLITS, readme_claims, summary_table
 
-PAGES = ("promise.md", "results.md", "results_0.2.md")
+PAGES = ("explain.md", "promise.md", "results.md", "results_0.2.md")
 MANY_SPLITS = tuple(range(1, 21))
 SMALL = ("BZR", "COX2", "MUTAG", "PTC")
 """Datasets with test parts so small that five splits are too few."""
@@ -105,8 +107,33 @@ def parts(folder: Path) -> dict[str, str]:
         **_explained(rows),
         **_seconds(folder),
         "equal-risk": _equal_risk(read_rows(folder / "equal_risk.csv", EQUAL_RISK)),
+        "methods": _methods(read_rows(folder / "explanations.csv", EXPLANATIONS)),
         "machines": _machines(rows),
     }
+
+
+def _methods(rows: list[Row]) -> str:
+    """Ways to explain where the reason is known, a table for each dataset."""
+    made = []
+    for dataset in ordered_datasets(row["dataset"] for row in rows):
+        runs = matching(rows, {"dataset": dataset})
+        splits = len({row["split"] for row in runs})
+        slower = _times_as_long(runs, "cores-node")
+        made += [
+            f"**{dataset}**, {splits} splits of {runs[0]['graphs']} test graphs. GNNExplainer "
+            f"takes {slower:.0f} times as long per graph as `cores-node`.",
+            methods_table(runs).markdown(),
+        ]
+    return "\n\n".join(made)
+
+
+def _times_as_long(rows: list[Row], method: str) -> float:
+    """Seconds that GNNExplainer takes per graph, in those of another method."""
+    seconds = [
+        sum(float(row["seconds_per_graph"]) for row in matching(rows, {"method": name}))
+        for name in ("gnnexplainer", method)
+    ]
+    return seconds[0] / seconds[1]
 
 
 def _equal_risk(rows: list[Row]) -> str:
