@@ -34,6 +34,7 @@ SHOWN = {
     "balanced_accuracy": "balanced",
     "node_ratio": "nodes kept",
     "node_auc": "node AUC",
+    "effect_node_auc": "effect AUC",
     "judge_accuracy": "judge",
 }
 

@@ -178,7 +178,7 @@ def test_settings_reach_the_run_and_arguments_come_last(graphs: list[Data]) -> N
     assert (config.training.epochs, config.training.batch_size) == (2, 16)
     assert (config.classifier_data.mix, config.seed, config.split) == (0.5, 3, 4)
     assert Cores(epochs=5, settings=settings)._config(80).training.epochs == 5
-    assert Cores()._config(80).training.epochs == Cores()._config(10).training.epochs == 400
+    assert Cores()._config(80).training.epochs == Cores()._config(10).training.epochs == 330
 
 
 def test_another_model_is_fitted_saved_and_loaded(graphs: list[Data], tmp_path: Path) -> None:

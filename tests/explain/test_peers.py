@@ -17,7 +17,7 @@ from cores.explain.gradients import gradient_input, saliency
 from cores.explain.methods import METHODS, method_of
 from cores.explain.peers import PREPARE
 from cores.graphs.store import GraphStore
-from cores.models.build import build_model
+from cores.models.build import build_effects, build_model
 from cores.models.classifier import Classifier
 from cores.models.network import GraphModel
 from cores.models.sparse import SparseClassifier
@@ -40,7 +40,13 @@ def short(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def model_of(name: str) -> GraphModel:
     torch.manual_seed(0)
-    return build_model(RunConfig(model=name, network=NETWORK), DIMS).eval()
+    config = RunConfig(model=name, network=NETWORK)
+    model = build_model(config, DIMS)
+    if isinstance(model, SparseClassifier):
+        model.effects = build_effects(config, DIMS, model.scaler)
+        for weights in model.effects.parameters():
+            torch.nn.init.normal_(weights)  # what is learnt is another test's
+    return model.eval()
 
 
 def test_every_method_of_the_table_can_be_made_ready() -> None:

@@ -36,12 +36,15 @@ def test_every_model_has_its_phases() -> None:
     def names(**settings: object) -> list[str]:
         return [phase.name for phase in phases_of(RunConfig.from_settings(settings))]
 
-    assert names() == ["classifier", "policy", "judge"]
+    assert names() == ["classifier", "policy", "effects", "judge"]
+    assert names(effects={"steps": 0}) == ["classifier", "policy", "judge"]
     assert names(model="gnn") == ["training"]
     assert names(model="sagpool") == ["training", "judge"]
     paper = {"mix": 0.0, "warm_up": 0.0}
-    assert names(classifier_data=paper) == ["classifier and policy", "judge"]
-    assert [phase.name for phase in phases_of(RunConfig(), judged=False)][-1] == "policy"
+    assert names(classifier_data=paper) == ["classifier and policy", "effects", "judge"]
+    alone = names(classifier_data=paper, reward={"referees": 0, "dial": False, "target": "label"})
+    assert alone == ["classifier and policy", "judge"], "effects are learnt from referees"
+    assert [phase.name for phase in phases_of(RunConfig(), judged=False)][-1] == "effects"
 
 
 def test_the_time_left_is_that_of_all_phases_each_at_its_own_pace() -> None:

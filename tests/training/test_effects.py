@@ -13,25 +13,28 @@ from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
 from cores.graphs.batches import cut
 from cores.graphs.subgraphs import Elements
-from cores.models.build import build_classifier, build_model
+from cores.models.build import build_classifier, build_effects, build_model
 from cores.models.head import LEAST_LOG_PROB, ClassHead
 from cores.models.sparse import SparseClassifier
 from cores.training.bilevel import BilevelState, start_policy
 from cores.training.effects import (
     SPREAD,
-    Effects,
+    EffectSteps,
     MaskCosts,
-    RecordedEffects,
+    RecordedEffectSteps,
     fit_effects,
+    learn_effects,
     mask_costs,
+    nats_lost,
+    probability_lost,
     random_masks,
-    removal_cost,
 )
 from cores.training.learner import Learner
 from cores.training.state import RandomState
 
 GRAPHS = ba_motifs(num_graphs=12, base_size=8, seed=0).with_pairs()
 CPU = torch.device("cpu")
+SMALL = {"network": {"hidden_dim": 8, "num_layers": 2}}
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
 
@@ -39,12 +42,24 @@ def policy_and_referee(
     name: str = "cores-node", **changes: dict[str, object]
 ) -> tuple[SparseClassifier, Learner]:
     torch.manual_seed(0)
-    small = {"network": {"hidden_dim": 8, "num_layers": 2}}
-    config = preset_config("motifs", name, "gin", "default", {**small, **changes})
+    config = preset_config("motifs", name, "gin", "default", {**SMALL, **changes})
     dims = Dims(GRAPHS.num_features, 2)
     model = build_model(config, dims)
     assert isinstance(model, SparseClassifier)
     return model, Learner(build_classifier(config, dims), GRAPHS.view(), GRAPHS.view(), config)
+
+
+class SummedNodes(torch.nn.Module):
+    """Every node whose first feature is 1 adds a twentieth to the second class's probability."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = ClassHead(1, Dims(1, 2))
+
+    def forward(self, batch: Batch) -> Tensor:
+        left = batch.x.new_zeros(batch.num_graphs).index_add(0, batch.batch, batch.x[:, 0])
+        p = (0.55 + 0.05 * left).clamp(max=0.999)
+        return torch.stack([1 - p, p], dim=-1).log()
 
 
 class MarkedNodes(torch.nn.Module):
@@ -85,11 +100,11 @@ def test_recorded_steps_are_plain_steps(name: str) -> None:
     """Twelve graphs, five at a time: the last batch has padding graphs too."""
     model, referee = policy_and_referee(name)
     policy, other = model.policy, deepcopy(model.policy)
-    costs = mask_costs(policy, referee, torch.arange(12))
+    costs = mask_costs(policy, referee, torch.arange(12), nats_lost)
     pieces = [Elements.of(piece, policy.removal) for piece in cut(costs.elements.batch, 5)]
     removed = [each[0] for each in costs.elements.split(costs.removed[None], pieces)]
     parts = [MaskCosts(*each) for each in zip(pieces, removed, costs.cost.split(5), strict=True)]
-    plain, recorded = Effects(policy, 6), RecordedEffects(other, 6)
+    plain, recorded = EffectSteps(policy, policy, 6), RecordedEffectSteps(other, other, 6)
     for _ in range(2):
         for part in parts:
             plain.run(part, 5)
@@ -137,13 +152,43 @@ def test_masks_keep_something_of_every_graph_and_one_half_of_them_is_smooth() ->
 def test_a_cost_is_what_the_prediction_from_the_full_graph_loses() -> None:
     _, referee = policy_and_referee()
     full, part = torch.tensor([[[0.0, 2.0], [5.0, 0.0]], [[0.0, 1.0], [-90.0, 0.0]]])
-    logits = iter([full, part])
-    referee.classifier.forward = lambda batch: next(logits)  # type: ignore[method-assign]
     elements = Elements.of(GRAPHS.batch(torch.arange(2)), "node")
-    cost = removal_cost(referee, elements, torch.zeros(len(elements.owner), dtype=torch.bool))
+    nothing = torch.zeros(len(elements.owner), dtype=torch.bool)
+    nats, probability = [], []
+    for cost, found in ((nats_lost, nats), (probability_lost, probability)):
+        logits = iter([full, part])
+        referee.classifier.forward = lambda batch, given=logits: next(given)  # type: ignore[method-assign,misc]
+        found += cost(referee, elements, nothing).tolist()
     before, after = full.log_softmax(-1), part.log_softmax(-1)
-    expected = [float(before[0, 1] - after[0, 1]), float(before[1, 0]) - LEAST_LOG_PROB]
-    assert cost.tolist() == pytest.approx(expected)
+    lost = [float(before[0, 1] - after[0, 1]), float(before[1, 0]) - LEAST_LOG_PROB]
+    assert nats == pytest.approx(lost)
+    before, after = full.softmax(-1), part.softmax(-1)
+    assert probability == pytest.approx(
+        [float(before[0, 1] - after[0, 1]), float(before[1, 0] - after[1, 0])]
+    )
+
+
+@pytest.mark.parametrize("name", ["cpu", pytest.param("cuda", marks=needs_gpu)])
+def test_effects_are_what_each_element_contributes(name: str) -> None:
+    """Of a prediction that is a sum over nodes, the summands; nodes that do nothing have none."""
+    device = torch.device(name)
+    model, referee = policy_and_referee()
+    store = referee.policy_graphs.store.to(device)
+    x = torch.zeros_like(store.x)
+    x[::3, 0] = 1.0
+    referee.policy_graphs = replace(store, x=x).view()
+    referee.classifier = SummedNodes()  # type: ignore[assignment]
+    config = preset_config("motifs", "cores-node", "gin", "default", SMALL)
+    network = build_effects(config, Dims(GRAPHS.num_features, 2), model.scaler).to(device)
+    told: list[int] = []
+    learn_effects(network, [referee], 450, RandomState(0, device), done=told.append)
+    batch = replace(store, x=x).batch(torch.arange(len(store)))
+    with torch.no_grad():
+        effects = network(batch)
+    marked = batch.x[:, 0] > 0
+    assert effects[marked].min() > 1.5 * effects[~marked].max()
+    assert effects[marked].max() < 0.06
+    assert told[-1] == 450
 
 
 def test_a_policy_is_new_until_ppo_has_changed_it() -> None:

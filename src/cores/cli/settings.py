@@ -37,8 +37,10 @@ SHORT = {
     "split_type": "parts.kind",
 }
 """Settings of groups with a short option of their own."""
-IMPLIED = {"max_loss": {"reward": {"promised": True, "dial": True}}}
+IMPLIED = {"max_loss": {"reward": {"promised": True}}}
 """What giving a short option decides beside its own setting, unless other options say so."""
+UNASKED = {"lam": "all at once", "max_loss": "not promised"}
+"""What holds where such an option is not given; told with its default."""
 OPTIONAL = {"connected": 1}
 """Short options that need no value, and the one that they stand for then."""
 FLAGS = {
@@ -92,8 +94,8 @@ def add_settings(parser: CommandParser) -> None:
     for name, path in SHORT.items():
         group, _, setting = path.partition(".")
         option = _options(groups[group])[setting]
-        if name in IMPLIED:
-            option["shown_default"] += ", not promised"
+        if name in UNASKED:
+            option["shown_default"] += f", {UNASKED[name]}"
         if name in OPTIONAL:
             option |= {"nargs": "?", "const": OPTIONAL[name], "metavar": "C"}
             option["shown_default"] = f"any; alone: {OPTIONAL[name]}"

@@ -15,7 +15,13 @@ from cores.config.classifier import (
     TrainingConfig,
 )
 from cores.config.nested import from_dict, merged, to_dict
-from cores.config.policy import ClassifierDataConfig, PhasesConfig, PPOConfig, RewardConfig
+from cores.config.policy import (
+    ClassifierDataConfig,
+    EffectsConfig,
+    PhasesConfig,
+    PPOConfig,
+    RewardConfig,
+)
 from cores.config.run import RunConfig
 from cores.config.spec import Removal
 
@@ -23,6 +29,7 @@ __all__ = [
     "TEST_SHARE",
     "ClassifierDataConfig",
     "DiffPoolConfig",
+    "EffectsConfig",
     "GMTConfig",
     "GSATConfig",
     "NetworkConfig",

@@ -142,6 +142,18 @@ class RewardConfig:
 
 
 @dataclass(frozen=True)
+class EffectsConfig:
+    """The network that tells what each node or edge contributes to a prediction."""
+
+    steps: int = 10
+    """Its gradient steps, after training, for every epoch of the policy; 0: there is none. It is
+    learnt from referees, and a model without them has none."""
+
+    def __post_init__(self) -> None:
+        require(0 <= self.steps < 2**31, f"effects.steps must lie in [0, 2^31), got {self.steps}")
+
+
+@dataclass(frozen=True)
 class PhasesConfig:
     """Whose turn an epoch is: the classifier's, the policy's, or both's."""
 

@@ -11,13 +11,19 @@ from cores.config.key import run_key, schema
 from cores.config.models import MODELS, conv_spec, model_spec
 from cores.config.names import INTRODUCED_AS, with_current_names
 from cores.config.nested import from_dict, to_dict
-from cores.config.policy import ClassifierDataConfig, PhasesConfig, PPOConfig, RewardConfig
+from cores.config.policy import (
+    ClassifierDataConfig,
+    EffectsConfig,
+    PhasesConfig,
+    PPOConfig,
+    RewardConfig,
+)
 from cores.config.spec import ModelSpec, Removal
 
 Preset = Literal["default", "paper", "authors"]
 AskedTask = Literal["auto", "classification", "regression", "multilabel"]
 
-POLICY_GROUPS = ("classifier_data", "phases", "reward", "ppo")
+POLICY_GROUPS = ("classifier_data", "phases", "reward", "ppo", "effects")
 """Groups of settings that models with a policy use."""
 
 
@@ -56,6 +62,7 @@ class RunConfig:
     phases: PhasesConfig = field(default_factory=PhasesConfig)
     reward: RewardConfig = field(default_factory=RewardConfig)
     ppo: PPOConfig = field(default_factory=PPOConfig)
+    effects: EffectsConfig = field(default_factory=EffectsConfig)
     model_config: Any = None
     """The model's own settings, of the dataclass in its row; None for a model without."""
 
@@ -132,6 +139,13 @@ class RunConfig:
         """Epochs before the policy of a CORES model begins: one at least, and one is left."""
         share, epochs = self.classifier_data.warm_up, self.training.epochs
         return min(max(int(share * epochs), int(share > 0)), epochs - 1)
+
+    @property
+    def effect_steps(self) -> int:
+        """Gradient steps for the effects of removing elements, all in all."""
+        if self.removal is None or self.reward.referees == 0:
+            return 0
+        return self.effects.steps * (self.training.epochs - self.warm_up_epochs)
 
     @property
     def warm_up_key(self) -> str | None:

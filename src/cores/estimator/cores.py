@@ -27,6 +27,7 @@ from cores.estimator.graphs import (
 )
 from cores.estimator.parameters import Parameters, Real, Setting, python_number, settings_of
 from cores.estimator.scores import class_score, node_score, several_score, value_score
+from cores.evaluation.effects import element_effects
 from cores.evaluation.predictions import Predictions, predict
 from cores.explain.explanation import Explanation, explanations, labels_in_sets
 from cores.files import locked, make_folder, write_json
@@ -289,7 +290,10 @@ class Cores(Parameters):
         trained = self._trained.at(lam)
         store, predictions = _predictions(trained, graphs)
         sets = _sets(trained, predictions, alpha, None, None)
-        return list(explanations(store, predictions, self._labels, sets))
+        with tuned_cpu():
+            effects = element_effects(trained.model, store.placed(_device_of(trained)))
+        found = None if effects is None else effects.cpu()
+        return list(explanations(store, predictions, self._labels, sets, effects=found))
 
     def score(self, graphs: Graphs, y: Labels = None, lam: Setting | None = None) -> float:
         """Accuracy on labelled graphs; where numbers are predicted, R2.
@@ -407,9 +411,12 @@ _UNCALIBRATED = "the model has no calibration part; fit it with parts.calibratio
 
 def _predictions(trained: TrainedModel, graphs: Graphs) -> tuple[GraphStore, Predictions]:
     store = unlabelled(graphs, trained)
-    device = next(trained.model.parameters()).device
     with tuned_cpu():
-        return store, predict(trained.model, store.placed(device)).cpu()
+        return store, predict(trained.model, store.placed(_device_of(trained))).cpu()
+
+
+def _device_of(trained: TrainedModel) -> torch.device:
+    return next(trained.model.parameters()).device
 
 
 def _sets(

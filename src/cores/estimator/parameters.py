@@ -9,7 +9,7 @@ import numpy as np
 from cores.config import RunConfig, merged
 from cores.config.models import MODELS
 from cores.config.names import with_current_names
-from cores.config.presets import own_data_settings
+from cores.config.presets import own_data_settings, preset_config
 from cores.config.run import AskedTask
 from cores.config.spec import TaskName
 from cores.errors import UserError
@@ -101,14 +101,6 @@ class Parameters:
         seed = python_number(self.seed)
         if not isinstance(seed, int) or seed < 0:
             raise UserError(f"`seed` is a whole number from 0, got {self.seed!r}")
-        defaults = {
-            "dataset": "graphs",
-            "model": model,
-            "split": seed + 1,
-            **own_data_settings(num_graphs),
-        }
-        if self.max_loss is not None:
-            defaults = merged(defaults, {"reward": {"dial": True, "promised": True}})
         epochs = {"epochs": python_number(self.epochs)}
         reward = {
             "desired_ratio": python_number(self.desired_ratio),
@@ -116,13 +108,18 @@ class Parameters:
             "max_loss": python_number(self.max_loss),
         }
         given: dict[str, Any] = {
-            "conv": self.conv,
             "seed": seed,
             "task": self._asked_task,
             "training": {name: value for name, value in epochs.items() if value is not None},
             "reward": {name: value for name, value in reward.items() if value is not None},
         }
-        return RunConfig.from_settings(merged(merged(defaults, settings), given))
+        defaults = merged({"split": seed + 1}, own_data_settings(num_graphs))
+        if self.max_loss is not None:
+            defaults["reward"] = {"promised": True}
+        changes = merged(merged(defaults, settings), given)
+        asked = settings.get("model")  # a model that `removal` does not name, such as a baseline
+        model = asked if isinstance(asked, str) else model
+        return preset_config("graphs", model, self.conv, "default", changes)
 
     @property
     def _asked_task(self) -> AskedTask:

@@ -13,6 +13,7 @@ from torch import Tensor
 from cores.data.inputs.labelled import label_numbers, label_text
 from cores.data.labels import given_values
 from cores.data.molecules import input_indices
+from cores.evaluation.effects import ElementEffects
 from cores.explain.atoms import AtomMap, elements_of, molecule_of
 from cores.runs.predictor import PredictedGraphs
 from cores.runs.records import Record
@@ -53,6 +54,9 @@ class ExplainedGraph:
     """Of rdkit; None for other graphs."""
     values: dict[str, Any] = field(default_factory=dict)
     """Where graphs have several labels, the true values of those that are known."""
+    node_effects: list[float] | None = None
+    """What each contributes to the prediction; None where the model did not learn it."""
+    edge_effects: list[float] | None = None
 
     @property
     def id(self) -> str:
@@ -136,34 +140,48 @@ class ExplainedGraph:
     @property
     def full_record(self) -> Record:
         """The record with the true class, and every node and edge with its probability."""
-        scores: Sequence[float | None] = self.node_scores or [None] * len(self.nodes)
-        edge_scores: Sequence[float | None] = self.edge_scores or [None] * len(self.edges)
-        nodes = zip(self.numbers, self.nodes, scores, self.kept_nodes, strict=True)
-        edges = zip(self.edges, edge_scores, self.kept_edges, strict=True)
+        nobody, nowhere = [None] * len(self.nodes), [None] * len(self.edges)
+        scores: Sequence[float | None] = self.node_scores or nobody
+        effects: Sequence[float | None] = self.node_effects or nobody
+        edge_scores: Sequence[float | None] = self.edge_scores or nowhere
+        edge_effects: Sequence[float | None] = self.edge_effects or nowhere
+        nodes = zip(self.numbers, self.nodes, scores, effects, self.kept_nodes, strict=True)
+        edges = zip(self.edges, edge_scores, edge_effects, self.kept_edges, strict=True)
         return self.record | {
             "position": self.position,
             "label": self.label,
             "nodes": [
-                {"node": number, "is": name, "keep_probability": score, "kept": kept}
-                for number, name, score, kept in nodes
+                {
+                    "node": number,
+                    "is": name,
+                    "keep_probability": score,
+                    "effect": effect,
+                    "kept": kept,
+                }
+                for number, name, score, effect, kept in nodes
             ],
             "edges": [
                 {
                     "ends": sorted((self.numbers[a], self.numbers[b])),
                     "keep_probability": score,
+                    "effect": effect,
                     "kept": kept,
                 }
-                for (a, b), score, kept in edges
+                for (a, b), score, effect, kept in edges
             ],
         }
 
 
 def explained_graphs(
-    found: PredictedGraphs, schema: DataSchema, atoms: AtomMap | None = None
+    found: PredictedGraphs,
+    schema: DataSchema,
+    atoms: AtomMap | None = None,
+    effects: ElementEffects | None = None,
 ) -> Iterator[ExplainedGraph]:
     """The graphs that the model has a prediction for, one by one.
 
-    With ``atoms`` they are molecules of a benchmark dataset.
+    With ``atoms`` they are molecules of a benchmark dataset; with ``effects`` it is known what each
+    node or edge contributes.
     """
     predictions, store = found.predictions, found.graphs
     if predictions is None:
@@ -198,6 +216,8 @@ def explained_graphs(
             kept_edges=(~predictions.removed_edges[edges][first]).tolist(),
             node_scores=_rounded(predictions.node_scores, nodes),
             edge_scores=_rounded(predictions.edge_scores, edges, first),
+            node_effects=_rounded(None if effects is None else effects.nodes, nodes),
+            edge_effects=_rounded(None if effects is None else effects.edges, edges, first),
             truth=None if store.node_truth is None else store.node_truth[nodes].tolist(),
             molecule=molecule,
             values=known_values(found.labels[at], schema) if schema.task == "multilabel" else {},

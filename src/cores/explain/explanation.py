@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.explain import Explanation as PyGExplanation
 
+from cores.evaluation.effects import ElementEffects
 from cores.evaluation.predictions import Predictions
 from cores.explain.drawing import Drawing, draw_graph
 from cores.files.escape import figure as figure_text
@@ -44,6 +45,20 @@ class Explanation(PyGExplanation):
         node_score: How much the model wants to keep each node, in [0, 1] for CORES.
         edge_score: The same for each directed edge.
     """
+
+    @property
+    def node_effect(self) -> Tensor | None:
+        """[N]: what each node contributes to the prediction: how much probability it loses without.
+
+        Effects add up, approximately. Of a predicted number they are in its unit, and what takes
+        from it has a negative one. None where the model did not learn effects, or of edges alone.
+        """
+        return self.get("effect_of_nodes")
+
+    @property
+    def edge_effect(self) -> Tensor | None:
+        """[E]: the same of each directed edge; None where the model does not remove edges."""
+        return self.get("effect_of_edges")
 
     @property
     def node_mask(self) -> Tensor:
@@ -159,6 +174,7 @@ def explanations(
     labels: tuple[Any, ...],
     sets: Tensor | None,
     labelled: bool = False,
+    effects: ElementEffects | None = None,
 ) -> Iterator[Explanation]:
     """One explanation per graph of a store.
 
@@ -168,6 +184,7 @@ def explanations(
         labels: The labels as they were given for training; none where numbers are predicted.
         sets: Prediction sets, or intervals of numbers, if the model was calibrated.
         labelled: Whether the store knows the true classes; only then an explanation has a ``y``.
+        effects: What each node or edge contributes, if the model learnt it.
     """
     pieces: list[int | None] = [None] * len(graphs)
     if predictions.pieces is not None:
@@ -187,6 +204,10 @@ def explanations(
             target=_target(found, labels),
             **graphs.graph(index).to_dict(),
         )
+        if effects is not None and effects.nodes is not None:
+            explanation.effect_of_nodes = effects.nodes[nodes]
+        if effects is not None and effects.edges is not None:
+            explanation.effect_of_edges = effects.edges[edges]
         if not labelled:
             del explanation.y
         # PyG's metrics ask the model again with these.

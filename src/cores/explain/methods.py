@@ -26,10 +26,13 @@ METHODS = {
     "gmt": Method("GMT", "gmt"),
     "cores-node": Method("CORES nodes", "cores-node"),
     "cores-edge": Method("CORES edges", "cores-edge"),
+    "effects-node": Method("effects, nodes", "cores-node"),
+    "effects-edge": Method("effects, edges", "cores-edge"),
 }
 """Every method by name, in the order of the tables.
 
-Methods that come after training explain our plain classifier; the others explain themselves.
+Methods that come after training explain our plain classifier; the others explain themselves. CORES
+does so twice: by what its policy wants to keep, and by the effects of removing nodes or edges.
 """
 
 

@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 from torch_geometric.explain import Explainer, ExplainerAlgorithm, GNNExplainer, PGExplainer
 
 from cores.errors import UserError
+from cores.evaluation.effects import element_effects
 from cores.evaluation.predictions import predict
 from cores.evaluation.scores import Scores
 from cores.explain.gradients import gradient_input, saliency
@@ -52,6 +53,18 @@ def own_scores(model: GraphModel, training: GraphStore, seed: int) -> Explain:
         if model.scores_edges:
             return Scores.of_edges(graphs, _mean(model, [each.edge_scores for each in found]))
         return Scores.of_nodes(graphs, _mean(model, [each.node_scores for each in found]))
+
+    return explain
+
+
+def effects(model: GraphModel, training: GraphStore, seed: int) -> Explain:
+    """The effects of removing nodes or edges, as a model of CORES has learnt them."""
+
+    def explain(graphs: GraphStore) -> Scores:
+        found = element_effects(model, graphs)
+        if found is None:
+            raise UserError("the model has learnt no effects; train it with effects.steps above 0")
+        return found.scores(graphs)
 
     return explain
 
@@ -184,5 +197,6 @@ PREPARE: dict[str, Prepare] = {
     "gnnexplainer": gnn_explainer,
     "pgexplainer": pg_explainer,
     **dict.fromkeys(("gsat", "gmt", "cores-node", "cores-edge"), own_scores),
+    **dict.fromkeys(("effects-node", "effects-edge"), effects),
 }
 """How each method is made ready; their table is in :mod:`cores.explain.methods`."""

@@ -5,6 +5,7 @@ from pathlib import Path
 from cores.data.datasets import load_dataset
 from cores.data.splits import split_dataset
 from cores.errors import UserError
+from cores.evaluation.effects import element_effects
 from cores.evaluation.predictions import predict
 from cores.explain.explanation import Explanation, explanations
 from cores.explain.inputs import held_out_graphs, input_graphs
@@ -36,7 +37,9 @@ def explain_test_graphs(
     if len(trained.calibration):
         sets = trained.calibration.sets(predictions.probs, config.alpha, config.sets)
     names = trained.schema.class_names
-    return list(explanations(graphs, predictions, names, sets, labelled=True)), names
+    effects = element_effects(trained.model, graphs)
+    found = explanations(graphs, predictions, names, sets, labelled=True, effects=effects)
+    return list(found), names
 
 
 def explain_run(

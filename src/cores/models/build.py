@@ -11,6 +11,7 @@ from cores.config.models import conv_spec, need_task
 from cores.data.dataset import Dims
 from cores.files.limits import MEMORY, told_size
 from cores.models.classifier import Classifier
+from cores.models.effects import EffectNetwork
 from cores.models.network import GraphModel
 from cores.models.policy import Critic, Policy
 from cores.models.sparse import SparseClassifier
@@ -61,6 +62,13 @@ def build_classifier(config: RunConfig, dims: Dims, scaler: nn.Module | None = N
     if scaler is not None:
         classifier.scaler = scaler
     return classifier
+
+
+def build_effects(config: RunConfig, dims: Dims, scaler: nn.Module) -> EffectNetwork:
+    """A network for the effects of removing elements, which shares a scaler."""
+    network = EffectNetwork(dims, config.network, config.conv, config.spec.removes or "node")
+    network.scaler = scaler
+    return network
 
 
 def build_critic(config: RunConfig, dims: Dims, scaler: nn.Module) -> Critic | None:

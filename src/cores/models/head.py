@@ -42,6 +42,14 @@ class ClassHead(nn.Linear):
         before, after = (each.squeeze(-1).clamp(min=LEAST_LOG_PROB) for each in log_probs)
         return before - after
 
+    def effect(
+        self, full: Float[Tensor, "graphs classes"], part: Float[Tensor, "graphs classes"]
+    ) -> Float[Tensor, " graphs"]:
+        """Probability that the prediction from a full graph loses in a part."""
+        predicted = self.predicted(full)[:, None]
+        before, after = (logits.softmax(dim=-1).gather(-1, predicted) for logits in (full, part))
+        return (before - after).squeeze(-1)
+
     def targets(self, labels: Int[Tensor, " graphs"]) -> Float[Tensor, "graphs classes"]:
         """Labels as what the loss may also be taken against: distributions."""
         return F.one_hot(labels, self.out_features).float()
@@ -103,6 +111,15 @@ class ValueHead(nn.Linear):
     ) -> Float[Tensor, " graphs"]:
         """How far the number from a part is from that of the full graph, in deviations."""
         return ((full - part)[:, 0] / self.std).abs().clamp(max=-LEAST_LOG_PROB)
+
+    def effect(
+        self, full: Float[Tensor, "graphs outputs"], part: Float[Tensor, "graphs outputs"]
+    ) -> Float[Tensor, " graphs"]:
+        """How much higher the number from the full graph is than that from a part, in deviations.
+
+        With its sign: some of what is removed adds to the number, and some takes from it.
+        """
+        return (full - part)[:, 0] / self.std
 
     def targets(self, labels: Float[Tensor, " graphs"]) -> Float[Tensor, "graphs 1"]:
         """Targets in the shape of the outputs."""
@@ -201,6 +218,14 @@ class LabelHead(nn.Linear):
         sign = 2 * self.predicted(full) - 1
         log_probs = [F.logsigmoid(sign * logits) for logits in (full, part)]
         before, after = (each.clamp(min=LEAST_LOG_PROB) for each in log_probs)
+        return (before - after).mean(dim=-1)
+
+    def effect(
+        self, full: Float[Tensor, "graphs labels"], part: Float[Tensor, "graphs labels"]
+    ) -> Float[Tensor, " graphs"]:
+        """As of classes: the mean over the labels."""
+        sign = 2 * self.predicted(full) - 1
+        before, after = (torch.sigmoid(sign * logits) for logits in (full, part))
         return (before - after).mean(dim=-1)
 
     def targets(self, labels: Float[Tensor, "graphs labels"]) -> Float[Tensor, "graphs labels"]:

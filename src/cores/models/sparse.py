@@ -13,6 +13,7 @@ from cores.graphs.batches import marks
 from cores.graphs.shares import of_elements
 from cores.graphs.subgraphs import Elements, Subgraph
 from cores.models.classifier import Classifier
+from cores.models.effects import EffectNetwork
 from cores.models.network import GraphModel, Prediction
 from cores.models.policy import Policy
 
@@ -39,6 +40,9 @@ class SparseClassifier(GraphModel):
         self.policy = policy
         self.classifier = classifier
         self.scaler = policy.scaler = classifier.scaler
+        self.register_module("effects", None)
+        self.effects: EffectNetwork | None
+        """Tells what each element contributes to a prediction; None where that was not learnt."""
         self.sampling = False
         """Whether predictions are made from samples of the policy in place of its mode."""
 

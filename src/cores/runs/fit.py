@@ -15,6 +15,7 @@ from cores.config import RunConfig, SetsConfig, TrainingConfig
 from cores.data.dataset import PREDICTED, Dataset
 from cores.data.splits import Split, split_dataset
 from cores.errors import UserError
+from cores.evaluation.effects import effect_metrics
 from cores.evaluation.explanations import ground_truth_metrics
 from cores.evaluation.predictions import Predictions, predict, predict_full
 from cores.graphs.masks import RECIPE
@@ -177,6 +178,7 @@ def fit(
     state = bilevel_state(model, config, data, random)
     journal = Journal(folder, state.parts, _shared_warm_up(asked, data, warm_ups), key)
     bilevel.train(state, journal, report)
+    model.effects = bilevel.fit_effect_network(state, data.dataset.dims, report)
     return journal, state.stopping
 
 
@@ -312,6 +314,7 @@ def measure(
         **({} if trained.tolerance is None else {"tolerance": trained.tolerance}),
         **({} if trained.lam is None else {"lam": trained.lam}),
         **ground_truth_metrics(predictions, graphs),
+        **effect_metrics(model, graphs),
         "test_graphs": len(labels),
     }
     names_of = trained.schema.class_names

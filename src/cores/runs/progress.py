@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cores.config import RunConfig
 from cores.files.escape import terminal
-from cores.training import judge
+from cores.training import effects, judge
 from cores.training.supervised import Report, no_report
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def phases_of(
     """What a training consists of, in order.
 
     >>> [(phase.name, phase.epochs) for phase in phases_of(RunConfig())]
-    [('classifier', 174), ('policy', 66), ('judge', 150)]
+    [('classifier', 174), ('policy', 66), ('effects', 66), ('judge', 150)]
     """
     epochs, warm_up = config.training.epochs, config.warm_up_epochs
     phases = [Phase("training", epochs, float(num_graphs))]
@@ -60,6 +60,8 @@ def phases_of(
             phases.append(Phase("policy", epochs - warm_up, policy))
         else:
             phases.append(Phase("classifier and policy", epochs - warm_up, classifiers + policy))
+    if config.effect_steps:
+        phases.append(Phase("effects", epochs - warm_up, _effects_cost(config, num_graphs)))
     if judged and config.spec.removes is not None:
         seen = judge.epochs_for(num_graphs) * num_graphs
         phases.append(Phase(JUDGE, judge.EPOCHS, seen / judge.EPOCHS))
@@ -72,6 +74,12 @@ def _policy_cost(config: RunConfig, num_graphs: int) -> float:
     rolled_out = referees * min(config.ppo.env_steps, num_graphs / referees)
     selection = config.parts.selection * num_graphs
     return rolled_out * (config.ppo.ppo_epochs + config.ppo.samples / 3) + selection / 3
+
+
+def _effects_cost(config: RunConfig, num_graphs: int) -> float:
+    """Of so many steps for the effects as there are for an epoch of the policy."""
+    at_once = min(effects.GRAPHS, num_graphs / max(1, config.reward.referees))
+    return config.effects.steps * at_once * (1 + 2 / 3)
 
 
 class Pace:

@@ -66,6 +66,8 @@ MEANINGS = {
     "node_iou": "kept and true nodes, intersection over union",
     "edge_auc": "ROC-AUC of the edge scores, ground truth",
     "edge_iou": "kept and true edges, intersection over union",
+    "effect_node_auc": "ROC-AUC of what nodes contribute, ground truth",
+    "effect_edge_auc": "ROC-AUC of what edges contribute, ground truth",
     "sufficiency": "probability lost if only the kept part is left",
     "comprehensiveness": "probability lost if only the rest is left",
     "fidelity_minus": "labels changed if only the kept part is left",

@@ -19,7 +19,7 @@ from cores.errors import UserError
 from cores.evaluation.dial import predict_settings
 from cores.evaluation.predictions import predict, predict_full
 from cores.graphs.store import GraphStore
-from cores.models.build import build_model, network_dims
+from cores.models.build import build_effects, build_model, network_dims
 from cores.models.head import ValueHead
 from cores.models.network import GraphModel
 from cores.models.sparse import SparseClassifier
@@ -204,6 +204,8 @@ class TrainedModel:
         try:
             dims = network_dims(config, schema.dims)
             model = build_model(config, dims)
+            if isinstance(model, SparseClassifier) and _has_effects(state["model"]):
+                model.effects = build_effects(config, dims, model.scaler)
             check_fits(state["model"], model.state_dict())
             model.load_state_dict(state["model"])
             calibration = _calibration(state["calibration"], dims)
@@ -288,6 +290,11 @@ def uncalibrated(model: GraphModel) -> AnyCalibration:
     if model.task == "multilabel":
         return TASKS[model.task].calibration(empty, empty)
     return TASKS[model.task].calibration(empty, torch.empty(0, dtype=torch.int64))
+
+
+def _has_effects(weights: Mapping[str, Any]) -> bool:
+    """Whether a file holds the effects of removing elements; those of earlier versions do not."""
+    return any(name.startswith("effects.") for name in weights)
 
 
 def _calibration(saved: Mapping[str, Any], dims: Dims) -> AnyCalibration:

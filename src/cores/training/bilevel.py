@@ -12,12 +12,15 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch_geometric.data import Batch
 
 from cores.config import PPOConfig, RewardConfig, RunConfig
+from cores.data.dataset import Dims
 from cores.errors import UserError
 from cores.evaluation.dial import at_settings
 from cores.evaluation.metrics import class_mean
 from cores.evaluation.predictions import check_predicted, evaluation_batch
 from cores.graphs.shares import of_graphs
 from cores.graphs.store import GraphStore
+from cores.models.build import build_effects
+from cores.models.effects import EffectNetwork
 from cores.models.head import ValueHead
 from cores.models.policy import Critic, Policy
 from cores.models.sparse import Choice, SparseClassifier
@@ -25,7 +28,7 @@ from cores.ppo import RewardedRollout
 from cores.tasks import TASKS, selection_score
 from cores.training.balance import adjust_logits
 from cores.training.dial import SELECTION_SETTINGS, sparsest_setting
-from cores.training.effects import fit_effects
+from cores.training.effects import fit_effects, learn_effects
 from cores.training.journal import Journal, Stateful
 from cores.training.learner import Learner, Teachers, masked_chunks, training_batches
 from cores.training.optimizer import adam
@@ -41,7 +44,7 @@ from cores.training.rollouts import (
 )
 from cores.training.schedule import Cosine, Schedule, plateau
 from cores.training.stacked import stacked_fit
-from cores.training.state import RandomState
+from cores.training.state import RandomState, forked_rng
 from cores.training.stopping import EarlyStopping
 from cores.training.supervised import Report, diverged, no_report
 from cores.training.updates import policy_updates
@@ -309,6 +312,31 @@ def start_policy(state: BilevelState) -> None:
     policy, config = state.model.policy, state.config
     steps = config.ppo.effect_steps * (config.training.epochs - state.warm_up)
     fit_effects(policy, state.referees, steps, state.random, config.training.balanced)
+
+
+def fit_effect_network(
+    state: BilevelState, dims: Dims, report: Report = no_report
+) -> EffectNetwork | None:
+    """What each element contributes to a prediction, as referees tell it (Deviation D25).
+
+    Its progress is told as that of more epochs, as many as the policy had. It draws random numbers
+    of its own: whether it is learnt changes nothing else.
+    """
+    config = state.config
+    steps, epochs = config.effect_steps, config.training.epochs
+    if not steps:
+        return None
+    device = state.selection_graphs.device
+    with forked_rng(device):
+        random = RandomState(config.seed, device)
+        network = build_effects(config, dims, state.model.scaler).to(device)
+
+        def done(steps: int) -> None:
+            if steps % config.effects.steps == 0:
+                report(epochs + steps // config.effects.steps, {})
+
+        learn_effects(network, state.referees, steps, random, config.training.balanced, done)
+    return network.eval()
 
 
 def update_policy(

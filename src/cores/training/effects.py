@@ -1,11 +1,14 @@
-"""Where the policy starts: what the removal of each element costs, learnt from random masks.
+"""What the removal of each element costs, learnt from random masks by least squares.
 
-Deviation D19: the paper's policy starts with the same probability for every element, and PPO has to
-find out by trial which of them matter. What a referee loses without an element can be learnt before
-that, by least squares and from far fewer predictions, as FastSHAP learns Shapley values.
+The policy starts from it. Deviation D19: the paper's policy starts with the same probability for
+every element, and PPO has to find out by trial which of them matter. What a referee loses without
+an element can be learnt before that from far fewer predictions, as FastSHAP learns Shapley values.
+
+And a network of its own keeps it, for users to see (Deviation D25): PPO leaves the order among the
+elements that its reward does not ask for to chance, a part of a ring that is enough to tell a ring.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 
@@ -22,6 +25,8 @@ from cores.graphs.masks import smooth_masks
 from cores.graphs.shares import of_graphs
 from cores.graphs.stacked import Chunk, element_values
 from cores.graphs.subgraphs import Elements
+from cores.models.effects import EffectNetwork
+from cores.models.elements import ElementNetwork
 from cores.models.policy import Policy
 from cores.training.learner import Learner
 from cores.training.optimizer import adam
@@ -62,6 +67,10 @@ class MaskCosts:
         return cls(Elements.of(batch, removal), batch[element_values(removal)][:, 0], batch.y)
 
 
+Estimate = Callable[[Batch], Float[Tensor, " elements"]]
+"""What a network takes the effect of every element to be."""
+
+
 def fit_effects(
     policy: Policy,
     referees: Sequence[Learner],
@@ -72,56 +81,97 @@ def fit_effects(
     """Let the policy remove those elements first whose removal costs a referee least.
 
     The logits are fitted so that the sum of the removed elements' effects is what a random mask
-    costs, then stretched around the mean with which the policy starts.
+    costs, in nats, then stretched around the mean with which the policy starts.
     """
-    on_gpu = next(policy.parameters()).is_cuda and ranks.current() is None
-    fit = (RecordedEffects if on_gpu and fixed_shapes(policy) else Effects)(policy, steps)
+
+    def effects(batch: Batch) -> Float[Tensor, " elements"]:
+        return (policy.start - policy(batch)) / LOGITS_PER_NAT
+
+    costs = _fit(policy, effects, referees, steps, random, balanced, nats_lost)
+    with torch.no_grad():
+        policy.stretch(policy(costs.elements.batch), SPREAD)
+
+
+def learn_effects(
+    network: EffectNetwork,
+    referees: Sequence[Learner],
+    steps: int,
+    random: RandomState,
+    balanced: bool = False,
+    done: Callable[[int], None] = lambda steps: None,
+) -> None:
+    """Fit a network's effects, so that their sum over a random mask is what the mask changes.
+
+    In probability, not in nats: few masks that turn a sure prediction into its opposite would
+    decide what is learnt. ``done`` is called with the number of steps so far.
+    """
+    _fit(network, network, referees, steps, random, balanced, probability_lost, done)
+
+
+def _fit(
+    network: ElementNetwork,
+    estimate: Estimate,
+    referees: Sequence[Learner],
+    steps: int,
+    random: RandomState,
+    balanced: bool,
+    cost: "Cost",
+    done: Callable[[int], None] = lambda steps: None,
+) -> "MaskCosts":
+    """Gradient steps, each on masks of graphs that another referee was not trained on."""
+    on_gpu = next(network.parameters()).is_cuda and ranks.current() is None
+    kind = RecordedEffectSteps if on_gpu and fixed_shapes(network) else EffectSteps
+    fit = kind(network, estimate, steps)
     turns = [referees[number % len(referees)] for number in range(steps)]
     for first in range(0, steps, fit.at_once):
         now = turns[first : first + fit.at_once]
         for referee in dict.fromkeys(now):
             graphs = referee.policy_graphs
             index = [drawn(graphs, GRAPHS, random, balanced) for _ in range(now.count(referee))]
-            costs = mask_costs(policy, referee, torch.cat(index))
+            costs = mask_costs(network, referee, torch.cat(index), cost)
             fit.run(costs, len(index[0]))
-    with torch.no_grad():
-        policy.stretch(policy(costs.elements.batch), SPREAD)
+        done(first + len(now))
+    return costs
 
 
 @torch.no_grad()
-def mask_costs(policy: Policy, referee: Learner, index: Int[Tensor, " graphs"]) -> MaskCosts:
-    """A random mask of each of these graphs, for a policy to learn from."""
-    elements = Elements.of(referee.policy_graphs.store.batch(index), policy.removal)
+def mask_costs(
+    network: ElementNetwork, referee: Learner, index: Int[Tensor, " graphs"], cost: "Cost"
+) -> MaskCosts:
+    """A random mask of each of these graphs, and what it costs."""
+    elements = Elements.of(referee.policy_graphs.store.batch(index), network.removal)
     batch = elements.batch
-    if policy.lam is not None:
+    if isinstance(network, Policy) and network.lam is not None:
         batch.lam = torch.rand(batch.num_graphs, device=batch.x.device)
     removed = random_masks(elements)
-    return MaskCosts(elements, removed.float(), removal_cost(referee, elements, removed))
+    return MaskCosts(elements, removed.float(), cost(referee, elements, removed))
 
 
-def effect_loss(policy: Policy, costs: MaskCosts) -> Float[Tensor, ""]:
+def effect_loss(estimate: Estimate, costs: MaskCosts) -> Float[Tensor, ""]:
     """Squared error of the removed elements' effects, whose sum is to be the cost of a mask."""
     elements = costs.elements
-    effects = (policy.start - policy(elements.batch)) / LOGITS_PER_NAT  # [M]
+    effects = estimate(elements.batch)  # [M]
     errors = mse_loss(elements.sum(effects * costs.removed), costs.cost, reduction="none")
     real = elements.batch.get("unpadded_graphs")
     return errors.mean() if real is None else (errors * real).sum() / real.sum()
 
 
-class Effects:
-    """Gradient steps that fit a policy's logits to what masks cost.
+class EffectSteps:
+    """Gradient steps that fit effects to what masks cost.
 
     Args:
-        policy: The policy.
+        network: Whose weights are fitted.
+        estimate: The effects by this network.
         steps: How many there will be.
     """
 
     at_once = 1
     """Steps whose masks are drawn together."""
 
-    def __init__(self, policy: Policy, steps: int) -> None:
-        self.policy = policy
-        self.optimizer = adam(policy.parameters(), LEARNING_RATE)
+    def __init__(self, network: ElementNetwork, estimate: Estimate, steps: int) -> None:
+        self.network = network
+        self.estimate = estimate
+        self.optimizer = adam(network.parameters(), LEARNING_RATE)
         self.schedule = Cosine(self.optimizer, steps, 0.0)
 
     def run(self, costs: MaskCosts, graphs: int) -> None:
@@ -132,19 +182,19 @@ class Effects:
     def step(self, costs: MaskCosts) -> None:
         """One gradient step."""
         self.optimizer.zero_grad()
-        effect_loss(self.policy, costs).backward()
-        clip_grad_norm_(self.policy.parameters(), 1.0)
+        effect_loss(self.estimate, costs).backward()
+        clip_grad_norm_(self.network.parameters(), 1.0)
         self.optimizer.step()
 
 
-class RecordedEffects(Effects):
+class RecordedEffectSteps(EffectSteps):
     """The same on a GPU: a step is recorded once and replayed, on padded batches."""
 
     at_once = 45
 
-    def __init__(self, policy: Policy, steps: int) -> None:
-        super().__init__(policy, steps)
-        self._recorded = RecordedSteps(self._on_batch, next(policy.parameters()).device)
+    def __init__(self, network: ElementNetwork, estimate: Estimate, steps: int) -> None:
+        super().__init__(network, estimate, steps)
+        self._recorded = RecordedSteps(self._on_batch, next(network.parameters()).device)
 
     def run(self, costs: MaskCosts, graphs: int) -> None:
         """A step for every so many graphs."""
@@ -153,7 +203,7 @@ class RecordedEffects(Effects):
             self.schedule.step(0.0)
 
     def _on_batch(self, batch: Batch) -> None:
-        self.step(MaskCosts.unpacked(batch, self.policy.removal))
+        self.step(MaskCosts.unpacked(batch, self.network.removal))
 
 
 @torch.no_grad()
@@ -171,11 +221,28 @@ def random_masks(elements: Elements) -> Bool[Tensor, " elements"]:
     return torch.where(smooth, smooth_masks(elements, kept), alone)
 
 
-@torch.no_grad()
-def removal_cost(
+Cost = Callable[[Learner, Elements, Bool[Tensor, " elements"]], Float[Tensor, " graphs"]]
+"""What a mask costs a referee."""
+
+
+def nats_lost(
     referee: Learner, elements: Elements, removed: Bool[Tensor, " elements"]
 ) -> Float[Tensor, " graphs"]:
     """What a referee's prediction from the full graph loses; of classes, in nats."""
+    return referee.classifier.head.lost(*_full_and_part(referee, elements, removed))
+
+
+def probability_lost(
+    referee: Learner, elements: Elements, removed: Bool[Tensor, " elements"]
+) -> Float[Tensor, " graphs"]:
+    """The same in probability; of a number, how much it falls, in deviations."""
+    return referee.classifier.head.effect(*_full_and_part(referee, elements, removed))
+
+
+@torch.no_grad()
+def _full_and_part(
+    referee: Learner, elements: Elements, removed: Bool[Tensor, " elements"]
+) -> tuple[Tensor, Tensor]:
+    """What a referee makes of the full graphs, and of what a mask leaves of them."""
     full = of_graphs(referee.classifier, elements.batch)
-    part = of_graphs(referee.classifier, elements.subgraph(removed).batch)
-    return referee.classifier.head.lost(full, part)
+    return full, of_graphs(referee.classifier, elements.subgraph(removed).batch)

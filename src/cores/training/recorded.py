@@ -6,7 +6,7 @@ import torch
 from torch_geometric.data import Batch
 
 from cores.graphs.stacked import Chunk, StackedBatches, needed_capacity, with_room
-from cores.models.policy import Policy
+from cores.models.elements import ElementNetwork
 from cores.models.recording import Recording
 
 
@@ -50,6 +50,6 @@ class RecordedSteps:
         self._step(batch)
 
 
-def fixed_shapes(policy: Policy) -> bool:
-    """Whether what a policy says of padded batches has the same shape every time."""
-    return policy.removal != "both" and policy.encoder.fixed_shapes
+def fixed_shapes(network: ElementNetwork) -> bool:
+    """Whether what it says of padded batches has the same shape every time."""
+    return network.removal != "both" and network.encoder.fixed_shapes
