@@ -22,7 +22,7 @@ def packed_details(details: dict[str, Any]) -> dict[str, Any]:
     >>> found["scores"] == number_string([500, 250])
     True
     """
-    numbers, names, scores, kept = zip(*details["nodes"], strict=True)
+    numbers, names, scores, kept, *effects = zip(*details["nodes"], strict=True)
     words = list(dict.fromkeys(names))
     place = {word: at for at, word in enumerate(words)}
     packed: dict[str, Any] = {
@@ -36,8 +36,12 @@ def packed_details(details: dict[str, Any]) -> dict[str, Any]:
     }
     if list(numbers) != list(range(len(numbers))):
         packed["numbers"] = list(numbers)
+    if effects:
+        packed["effects"] = effect_string(*effects)
     if "edges" in details:
-        one, other, scores, kept = zip(*details["edges"], strict=True)
+        one, other, scores, kept, *effects = zip(*details["edges"], strict=True)
+        if effects:
+            packed["edgeEffects"] = effect_string(*effects)
         packed["edges"] = [
             number_string(one), number_string(other), _score_string(scores), bit_string(kept)
         ]  # fmt: skip
@@ -52,6 +56,16 @@ def number_string(values: Sequence[int]) -> str:
     """
     width = 2 if max(values, default=0) <= ABSENT else 4
     return f"{width}{b64encode(np.asarray(values, dtype=f'<u{width}').tobytes()).decode()}"
+
+
+def effect_string(values: Sequence[float]) -> tuple[float, str]:
+    """Numbers of either sign as the largest of them, and each in thousandths of that, plus 1000.
+
+    >>> effect_string([0.5, -0.25]) == (0.5, number_string([2000, 500]))
+    True
+    """
+    most = max((abs(value) for value in values), default=0.0) or 1.0
+    return most, number_string([round(THOUSAND * value / most) + THOUSAND for value in values])
 
 
 def bit_string(values: Sequence[Any]) -> str:

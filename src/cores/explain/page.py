@@ -45,16 +45,30 @@ def graph_details(graph: ExplainedGraph, drawing: Picture) -> dict[str, Any]:
     def short(scores: Sequence[float] | None, at: int) -> float | None:
         return None if scores is None else round(scores[at], 3)
 
+    def effect(effects: Sequence[float] | None, at: int) -> list[float]:
+        return [] if effects is None else [float(f"{effects[at]:.2g}")]
+
     details: dict[str, Any] = {
         "nodes": [
-            [number, name, short(graph.node_scores, at), int(graph.kept_nodes[at])]
+            [
+                number,
+                name,
+                short(graph.node_scores, at),
+                int(graph.kept_nodes[at]),
+                *effect(graph.node_effects, at),
+            ]
             for at, (number, name) in enumerate(zip(graph.numbers, graph.nodes, strict=True))
         ],
         "points": drawing.points,
     }
     if graph.removes_edges:
         details["edges"] = [
-            [*sorted((graph.numbers[a], graph.numbers[b])), short(graph.edge_scores, at), int(kept)]
+            [
+                *sorted((graph.numbers[a], graph.numbers[b])),
+                short(graph.edge_scores, at),
+                int(kept),
+                *effect(graph.edge_effects, at),
+            ]
             for at, ((a, b), kept) in enumerate(zip(graph.edges, graph.kept_edges, strict=True))
         ]
     return details

@@ -81,6 +81,7 @@ def report_page(
         intervals=bool(len(trained.calibration)) and trained.task == "regression",
         labelled=survey.right + survey.wrong,
         truth=any(graph.truth is not None for graph in survey.shown),
+        effects=trained.effects is not None,
         cards=[(graph, drawing, Markup(drawing.inline())) for graph, drawing in drawn],
         details=Markup(html_json([packed_details(each) for each in details])),
         follows=["dial" in each for each in details],

@@ -144,10 +144,18 @@ def explanations_table(rows: Sequence[Row]) -> Table:
         "node recall": "node_recall",
         "node precision": "node_precision",
     }
+    if any(row.get("effect_node_auc") for row in rows):
+        metrics |= {
+            "effects: node AUC": "effect_node_auc",
+            "effects: edge AUC": "effect_edge_auc",
+        }
     lines = []
     for dataset, model in sorted({(row["dataset"], row["model"]) for row in rows}):
         model_rows = matching(rows, {"dataset": dataset, "model": model})
-        texts = [percent(spread(model_rows, metric)) for metric in metrics.values()]
+        texts = [
+            percent(spread([row for row in model_rows if metric in row], metric))
+            for metric in metrics.values()
+        ]
         lines.append((dataset, model, str(len(model_rows)), *texts))
     return Table(("dataset", "model", "runs", *metrics), lines)
 

@@ -20,6 +20,7 @@ from cores.evaluation.dial import predict_settings
 from cores.evaluation.predictions import predict, predict_full
 from cores.graphs.store import GraphStore
 from cores.models.build import build_effects, build_model, network_dims
+from cores.models.effects import EffectNetwork
 from cores.models.head import ValueHead
 from cores.models.network import GraphModel
 from cores.models.sparse import SparseClassifier
@@ -122,6 +123,11 @@ class TrainedModel:
     def lam(self) -> float | None:
         """Where the dial stands; None without one."""
         return dial_setting(self.model)
+
+    @property
+    def effects(self) -> EffectNetwork | None:
+        """Tells what each node or edge contributes; None where that was not learnt."""
+        return self.model.effects if isinstance(self.model, SparseClassifier) else None
 
     @property
     def task(self) -> TaskName:

@@ -95,18 +95,20 @@ function openDetails(title, drawing, found) {
     hit.setAttribute("cy", point[1]);
     hit.setAttribute("r", 9);
     hit.addEventListener("pointerenter", () => {
-      const [number, name, probability, kept] = found.nodes[at];
+      const [number, name, probability, kept, effect] = found.nodes[at];
       told.textContent = `${dialog.dataset.is === "atom" ? "Atom" : "Node"} ${number}: ${name || "–"}; `
-        + `keep-probability ${probability ?? "–"}; ${kept ? "kept" : "removed"}`;
+        + `keep-probability ${probability ?? "–"}; `
+        + `${effect === undefined ? "" : `effect ${effect}; `}${kept ? "kept" : "removed"}`;
     });
     drawing.append(label, hit);
   });
   document.getElementById("dialog-title").textContent = title;
-  const inWords = (rows) => rows.map((row) => [...row.slice(0, -1), row[row.length - 1] ? "yes" : "no"]);
-  const made = [table("Nodes", ["node", dialog.dataset.is, "keep-probability", "kept"], inWords(found.nodes))];
-  if (found.edges) {
-    made.push(table("Edges", ["from", "to", "keep-probability", "kept"], inWords(found.edges)));
-  }
+  // Rows end with whether it is kept and, where the model has learnt it, with its effect.
+  const listed = (caption, first, second, rows) => table(
+    caption, [first, second, "keep-probability", ...(rows[0]?.length > 4 ? ["effect"] : []), "kept"],
+    rows.map(([one, other, probability, kept, ...effect]) => [one, other, probability, ...effect, kept ? "yes" : "no"]));
+  const made = [listed("Nodes", "node", dialog.dataset.is, found.nodes)];
+  if (found.edges) made.push(listed("Edges", "from", "to", found.edges));
   picture.replaceChildren(drawing);
   view = new View(drawing);
   told.textContent = hint;

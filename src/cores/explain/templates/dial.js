@@ -121,7 +121,8 @@ detailsOf = (card) => {
   const found = detailsAt(Number(card.dataset.at));
   const kept = place === dial.own ? null : keptAt(found, place);
   if (!kept) return found;
-  const nodes = found.nodes.map(([number, name], at) => [number, name, null, Number(dial.edgesAlone || kept.nodes[at])]);
+  const nodes = found.nodes.map(([number, name, , , ...effect], at) => (
+    [number, name, null, Number(dial.edgesAlone || kept.nodes[at]), ...effect]));
   const ends = kept.edges.map((inside, at) => [found.ends[2 * at], found.ends[2 * at + 1], inside]);
   const removed = ends.some(([a, b, inside]) => !inside && nodes[a][3] && nodes[b][3]);
   const byNumber = (a, b) => [found.nodes[a][0], found.nodes[b][0]].sort((one, other) => one - other);

@@ -15,17 +15,25 @@ const numbersOf = (text) => {
 };
 const scoresOf = (text) => (text === null ? [] : numbersOf(text).map((score) => score / 1000));
 
-function unpacked({ names, is, scores, kept, points, numbers, edges, dial: settings, ends }) {
+const effectsOf = ([most, text]) => numbersOf(text).map((step) => Number((most * (step - 1000) / 1000).toPrecision(2)));
+
+function unpacked({ names, is, scores, kept, points, numbers, edges, effects, edgeEffects, dial: settings, ends }) {
   const [name, score, places] = [numbersOf(is), scoresOf(scores), numbersOf(points)];
   const inside = bitsOf(kept, name.length);
+  const withEffects = (rows, packed) => {
+    if (packed) effectsOf(packed).forEach((effect, at) => rows[at].push(effect));
+    return rows;
+  };
   const found = {
-    nodes: name.map((word, at) => [numbers ? numbers[at] : at, names[word], score[at] ?? null, Number(inside[at])]),
+    nodes: withEffects(
+      name.map((word, at) => [numbers ? numbers[at] : at, names[word], score[at] ?? null, Number(inside[at])]), effects),
     points: name.map((_, at) => (places[2 * at] === 0xffff ? null : [places[2 * at], places[2 * at + 1]])),
   };
   if (edges) {
     const [one, other, edgeScore] = [numbersOf(edges[0]), numbersOf(edges[1]), scoresOf(edges[2])];
     const keptEdges = bitsOf(edges[3], one.length);
-    found.edges = one.map((end, at) => [end, other[at], edgeScore[at] ?? null, Number(keptEdges[at])]);
+    found.edges = withEffects(
+      one.map((end, at) => [end, other[at], edgeScore[at] ?? null, Number(keptEdges[at])]), edgeEffects);
   }
   return settings ? { ...found, dial: settings, ends: numbersOf(ends) } : found;
 }
