@@ -130,6 +130,10 @@ def measured(
     if scores.std() > 0:
         sizes = np.abs(np.concatenate(parts))
         found["rank_correlation"] = float(spearmanr(scores, sizes).statistic)
+    effects = [each.node_effect for each in explained if each.node_effect is not None]
+    if effects:
+        told = np.concatenate([each.numpy() for each in effects])
+        found["effect_correlation"] = float(spearmanr(told, np.concatenate(parts)).statistic)
     return found
 
 

@@ -75,7 +75,10 @@ def molecule_table() -> Callable[..., str]:
 
 @pytest.fixture(scope="session")
 def train_tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """Trains a tiny model on a file for two epochs and gives its folder, made once for each."""
+    """Trains a tiny model on a file for two epochs and gives its folder, made once for each.
+
+    One of CORES is trained for one lambda: what a dial adds is tested with models that steer.
+    """
     done: dict[tuple[Path, str], Path] = {}
 
     def train(path: Path, model: str = "cores-node") -> Path:
@@ -89,7 +92,12 @@ def train_tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
                 device="cpu",
                 progress=False,
                 judge=False,
-                settings={"network": network} | ({"model": model} if "cores" not in model else {}),
+                settings={
+                    "network": network,
+                    "training": {"batch_size": 32},  # two epochs are hardly a step otherwise
+                    "reward": {"dial": False},
+                }
+                | ({"model": model} if "cores" not in model else {}),
             )
             done[path, model] = tmp_path_factory.mktemp("runs") / model
             estimator.fit(path).save(done[path, model])

@@ -156,7 +156,8 @@ def trained(
     history: list[dict[str, float]] = []
 
     def report(epoch: int, metrics: dict[str, float]) -> None:
-        history.append(metrics)
+        if epoch <= config.training.epochs:  # beyond them, the progress of the effects
+            history.append(metrics)
         if epoch == stop_after:
             raise KeyboardInterrupt
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cores import Cores
 from cores.cli.commands import COMMANDS
 from cores.cli.parse import parse
 from cores.cli.settings import run_config
@@ -36,9 +37,8 @@ def test_a_loss_that_is_named_is_promised(ask: Ask) -> None:
     reward = config(*dial, "--max-loss", "0.02").reward
     assert (reward.max_loss, reward.promised) == (0.02, True)
     assert not config(*dial).reward.promised
-    options = parse(["train", "--max-loss", "0.05"], COMMANDS)[1]
-    own = run_config(options, own_data_settings(500)).reward
-    assert (own.max_loss, own.promised, own.dial) == (0.05, True, True), "it asks for a dial"
+    own = config("--max-loss", "0.05").reward
+    assert (own.max_loss, own.promised, own.dial) == (0.05, True, True)
     assert not config(*dial, "--reward.max_loss", "0.1").reward.promised
     assert not config(*dial, "--max-loss", "0.1", "--reward.promised", "false").reward.promised
     for options, told in (
@@ -51,6 +51,26 @@ def test_a_loss_that_is_named_is_promised(ask: Ask) -> None:
         status, out, err = ask("train", *options)
         assert (status, out, err.count("\n")) == (2, "", 1)
         assert told in err
+
+
+def test_a_file_of_the_users_has_the_defaults_of_a_named_dataset() -> None:
+    options = parse(["train"], COMMANDS)[1]
+    assert run_config(options, own_data_settings(500)) == config()
+    large = run_config(options, own_data_settings(100_000))
+    assert (large.warm_up_epochs, large.training.epochs) == (30, 120)
+    assert large.reward == config().reward
+
+
+def test_one_lambda_or_no_referees_mean_no_dial(tmp_path: Path) -> None:
+    """With a dial, a lambda of the training would be ignored without a word."""
+    assert config().reward.dial
+    (tmp_path / "one.toml").write_text("[reward]\nlam = 0.3\n")
+    for asked in (("--lam", "0.3"), ("--settings", tmp_path / "one.toml")):
+        assert (config(*asked).reward.lam, config(*asked).reward.dial) == (0.3, False)
+    assert not config("--reward.referees", "0").reward.dial
+    assert config("--lam", "0.3", "--reward.dial", "true").reward.dial
+    assert not Cores(lam=0.3)._config(80).reward.dial
+    assert Cores()._config(80).reward.dial
 
 
 def test_connected_needs_no_number_and_none_below_1(ask: Ask) -> None:

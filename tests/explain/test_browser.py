@@ -136,8 +136,8 @@ def test_pointing_at_a_node_tells_what_it_is(opened: Callable[..., Any]) -> None
         .locator("td")
         .all_inner_texts()
     )
-    number, element, probability, kept = row
-    expected = f"Atom {number}: {element}; keep-probability {probability}; "
+    number, element, probability, effect, kept = row
+    expected = f"Atom {number}: {element}; keep-probability {probability}; effect {effect}; "
     told = page.locator("#told").inner_text()
     assert told == expected + ("kept" if kept == "yes" else "removed")
     assert tab.said == []

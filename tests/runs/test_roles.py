@@ -370,7 +370,10 @@ def test_a_search_scores_its_trials_on_the_selection_part(
 def test_an_estimator_shows_its_test_and_validation_graphs_to_nobody(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Given graphs for validation, these select, and the others are divided without them."""
+    """Given graphs for validation, these select, and the others are divided without them.
+
+    They also set the dial; at any one setting nothing depends on them.
+    """
     kept: list[Judge] = []
 
     def remember(*arguments: Any) -> Judge:
@@ -389,7 +392,10 @@ def test_an_estimator_shows_its_test_and_validation_graphs_to_nobody(
         return model.fit(given[first], validation=given[last])
 
     one, other = fitted(dataset), fitted(changed(dataset, torch.cat([test, last])))
-    assert (one.predict_proba(unseen) == other.predict_proba(unseen)).all()
-    assert one.predict_set(unseen, alpha=0.4) == other.predict_set(unseen, alpha=0.4)
+    for lam in (0.0, 0.5, 1.0):
+        found = [model.predict_proba(unseen, lam=lam) for model in (one, other)]
+        assert (found[0] == found[1]).all()
+        sets = [model.predict_set(unseen, alpha=0.4, lam=lam) for model in (one, other)]
+        assert sets[0] == sets[1]
     assert same(*(judge.classifier.state_dict() for judge in kept))
     assert one.metrics_["test_graphs"] == len(test)

@@ -39,8 +39,8 @@ SHORT = {
 """Settings of groups with a short option of their own."""
 IMPLIED = {"max_loss": {"reward": {"promised": True}}}
 """What giving a short option decides beside its own setting, unless other options say so."""
-UNASKED = {"lam": "all at once", "max_loss": "not promised"}
-"""What holds where such an option is not given; told with its default."""
+NOT_GIVEN = {"lam": "all", "max_loss": "{}, not promised"}
+"""What holds where a short option is not given, if that is not just its default."""
 OPTIONAL = {"connected": 1}
 """Short options that need no value, and the one that they stand for then."""
 FLAGS = {
@@ -94,8 +94,8 @@ def add_settings(parser: CommandParser) -> None:
     for name, path in SHORT.items():
         group, _, setting = path.partition(".")
         option = _options(groups[group])[setting]
-        if name in UNASKED:
-            option["shown_default"] += f", {UNASKED[name]}"
+        if name in NOT_GIVEN:
+            option["shown_default"] = NOT_GIVEN[name].format(option["shown_default"])
         if name in OPTIONAL:
             option |= {"nargs": "?", "const": OPTIONAL[name], "metavar": "C"}
             option["shown_default"] = f"any; alone: {OPTIONAL[name]}"

@@ -119,7 +119,7 @@ class RewardConfig:
         )
         require(
             not self.dial or self.referees > 0,
-            "reward.dial needs referees: they tell what a setting loses",
+            "reward.dial needs referees, which tell what a setting loses: set it to false for none",
         )
         require(0 < self.alpha < 1, f"reward.alpha must lie in (0, 1), got {self.alpha}")
         require(

@@ -104,7 +104,8 @@ def preset_config(
 ) -> RunConfig:
     """The preset's settings for a dataset, model and conv, with the user's changes on top.
 
-    Whoever gives a lambda gets a policy for that one alone, unless the changes ask for a dial, too.
+    A policy that is asked for one lambda has no dial, nor has one without referees, who tell what
+    the settings of a dial lose; unless the changes ask for a dial, too.
     """
     chosen = {"dataset": dataset, "model": model, "conv": conv, "preset": preset}
     settings: dict[str, Any] = {}
@@ -116,7 +117,7 @@ def preset_config(
         settings = _authors_settings(model, dataset, conv)
     given = with_current_names(changes)
     reward = given.get("reward")
-    if isinstance(reward, Mapping) and "lam" in reward:
+    if isinstance(reward, Mapping) and ("lam" in reward or reward.get("referees") == 0):
         given = merged({"reward": {"dial": False}}, given)
     return RunConfig.from_settings(merged(settings | chosen, given))
 

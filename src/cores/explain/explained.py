@@ -13,11 +13,11 @@ from torch import Tensor
 from cores.data.inputs.labelled import label_numbers, label_text
 from cores.data.labels import given_values
 from cores.data.molecules import input_indices
-from cores.evaluation.effects import ElementEffects
+from cores.evaluation.effects import element_effects
 from cores.explain.atoms import AtomMap, elements_of, molecule_of
 from cores.runs.predictor import PredictedGraphs
 from cores.runs.records import Record
-from cores.runs.trained import DataSchema
+from cores.runs.trained import DataSchema, TrainedModel
 
 MOST_NUMBERS = 3
 """Numbers of a node that are told."""
@@ -173,19 +173,18 @@ class ExplainedGraph:
 
 
 def explained_graphs(
-    found: PredictedGraphs,
-    schema: DataSchema,
-    atoms: AtomMap | None = None,
-    effects: ElementEffects | None = None,
+    found: PredictedGraphs, trained: TrainedModel, atoms: AtomMap | None = None
 ) -> Iterator[ExplainedGraph]:
     """The graphs that the model has a prediction for, one by one.
 
-    With ``atoms`` they are molecules of a benchmark dataset; with ``effects`` it is known what each
-    node or edge contributes.
+    With ``atoms`` they are molecules of a benchmark dataset.
     """
-    predictions, store = found.predictions, found.graphs
+    predictions, store, schema = found.predictions, found.graphs, trained.schema
     if predictions is None:
         return
+    device = next(trained.model.parameters()).device
+    effects = element_effects(trained.model, store.placed(device))
+    effects = None if effects is None else effects.cpu()
     rejected = {row.position for row in found.rejected}
     for at, (record, position) in enumerate(zip(found.records, found.positions, strict=True)):
         if position in rejected:

@@ -9,7 +9,6 @@ from torch_geometric.data import Data
 
 from cores.data.raw import SHOWN
 from cores.errors import UserError, nearest
-from cores.evaluation.effects import element_effects
 from cores.explain.atoms import atom_map
 from cores.explain.explained import NUMBERS, SEVERAL, ExplainedGraph, explained_graphs
 from cores.explain.fragments import KeptChemistry
@@ -139,7 +138,6 @@ class Survey:
         choice.check(trained)
         schema, atoms = trained.schema, atom_map(trained.config.dataset)
         molecules = schema.encoding.kind == "molecules" or atoms is not None
-        device = next(trained.model.parameters()).device
         found = cls(
             trained.config.spec.removes == "edge",
             {name: ClassCounts() for name in _groups(schema)},
@@ -149,12 +147,7 @@ class Survey:
             found.errors += len(chunk.rejected)
             told = [f"{row.id}: line {row.line}: {row.reason}" for row in chunk.rejected]
             found.first_errors = (found.first_errors + told)[:SHOWN]
-            effects = None
-            if chunk.predictions is not None:
-                effects = element_effects(trained.model, chunk.graphs.placed(device))
-            for graph in explained_graphs(
-                chunk, schema, atoms, None if effects is None else effects.cpu()
-            ):
+            for graph in explained_graphs(chunk, trained, atoms):
                 found._add(graph, choice)
             if trained.lam is not None:
                 found._hold(chunk)

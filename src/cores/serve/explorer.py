@@ -53,7 +53,7 @@ class Found:
 
     def add(self, chunk: PredictedGraphs, atoms: AtomMap | None) -> None:
         """More of them."""
-        self.graphs += explained_graphs(chunk, self.predictor.trained.schema, atoms)
+        self.graphs += explained_graphs(chunk, self.predictor.trained, atoms)
         self.failed |= self.predictor.failed(chunk.rejected)
 
 

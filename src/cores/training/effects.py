@@ -69,6 +69,8 @@ class MaskCosts:
 
 Estimate = Callable[[Batch], Float[Tensor, " elements"]]
 """What a network takes the effect of every element to be."""
+Cost = Callable[[Learner, Elements, Bool[Tensor, " elements"]], Float[Tensor, " graphs"]]
+"""What a mask costs a referee."""
 
 
 def fit_effects(
@@ -115,9 +117,9 @@ def _fit(
     steps: int,
     random: RandomState,
     balanced: bool,
-    cost: "Cost",
+    cost: Cost,
     done: Callable[[int], None] = lambda steps: None,
-) -> "MaskCosts":
+) -> MaskCosts:
     """Gradient steps, each on masks of graphs that another referee was not trained on."""
     on_gpu = next(network.parameters()).is_cuda and ranks.current() is None
     kind = RecordedEffectSteps if on_gpu and fixed_shapes(network) else EffectSteps
@@ -136,7 +138,7 @@ def _fit(
 
 @torch.no_grad()
 def mask_costs(
-    network: ElementNetwork, referee: Learner, index: Int[Tensor, " graphs"], cost: "Cost"
+    network: ElementNetwork, referee: Learner, index: Int[Tensor, " graphs"], cost: Cost
 ) -> MaskCosts:
     """A random mask of each of these graphs, and what it costs."""
     elements = Elements.of(referee.policy_graphs.store.batch(index), network.removal)
@@ -219,10 +221,6 @@ def random_masks(elements: Elements) -> Bool[Tensor, " elements"]:
     alone, _ = elements.restored(elements.removable(chance > kept[elements.owner]))
     smooth = (torch.arange(graphs, device=device) % 2 == 0)[elements.owner]
     return torch.where(smooth, smooth_masks(elements, kept), alone)
-
-
-Cost = Callable[[Learner, Elements, Bool[Tensor, " elements"]], Float[Tensor, " graphs"]]
-"""What a mask costs a referee."""
 
 
 def nats_lost(
