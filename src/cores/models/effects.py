@@ -5,8 +5,6 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
-from cores.config import NetworkConfig, Removal
-from cores.data.dataset import Dims
 from cores.models.elements import ElementNetwork
 
 UNIT = 0.1
@@ -20,16 +18,7 @@ class EffectNetwork(ElementNetwork):
     Effects add up: their sum over what is removed from a graph estimates how much probability the
     predicted class loses; in a regression, how much the predicted number falls, in deviations of
     the training targets. A negative one speaks against the prediction.
-
-    Args:
-        dims: Features of the graphs.
-        config: Shape of the network.
-        conv: Message-passing layer.
-        removal: What is removed.
     """
-
-    def __init__(self, dims: Dims, config: NetworkConfig, conv: str, removal: Removal) -> None:
-        super().__init__(dims, config, conv, removal)
 
     def forward(
         self,
