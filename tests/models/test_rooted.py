@@ -13,11 +13,12 @@ from torch_geometric.utils import k_hop_subgraph
 from cores.config import Reach, Removal, RunConfig
 from cores.data.dataset import Dataset
 from cores.data.nodes import NodeGraph, from_nodes
+from cores.evaluation.effects import element_effects
 from cores.graphs.batches import copies, cut
 from cores.graphs.components import subgraph_pieces
 from cores.graphs.masks import random_ratios, smooth_masks
 from cores.graphs.subgraphs import Elements, roots_of
-from cores.models.build import build_model
+from cores.models.build import build_effects, build_model
 from cores.models.sparse import SparseClassifier
 from cores.ppo import collect
 from cores.training.effects import random_masks
@@ -55,6 +56,21 @@ def network(dataset: Dataset, removal: Removal, max_pieces: int = 0) -> SparseCl
             torch.nn.init.normal_(head.weight)
             torch.nn.init.constant_(head.bias, 3.0)  # it wants to remove nearly everything
     return model.eval()
+
+
+@pytest.mark.parametrize("removal", ["node", "both"])
+def test_the_root_has_no_effect_since_no_mask_tells_one(dataset: Dataset, removal: Removal) -> None:
+    model = network(dataset, removal)
+    config = RunConfig.from_settings({"model": f"cores-{removal}", "network": {"hidden_dim": 8}})
+    model.effects = build_effects(config, dataset.dims, model.scaler)
+    for weights in model.effects.parameters():
+        torch.nn.init.normal_(weights)
+    effects = element_effects(model, dataset.graphs)
+    assert effects is not None
+    assert effects.nodes is not None
+    roots = roots_of(everything(dataset))
+    assert (effects.nodes[roots] == 0).all()
+    assert (effects.nodes[~roots] != 0).any()
 
 
 def everything(dataset: Dataset) -> Batch:
