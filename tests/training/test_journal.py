@@ -13,6 +13,8 @@ from torch.optim import Adam
 from cores.errors import UserError
 from cores.training import journal as journals
 from cores.training.journal import CHECKPOINT, HISTORY, Journal, SharedState
+from cores.training.optimizer import DeviceAdam, rates
+from cores.training.schedule import plateau
 from cores.training.state import RandomState, load_state, save_state
 from cores.training.stopping import EarlyStopping
 
@@ -41,6 +43,23 @@ def test_a_run_that_was_begun_on_a_cpu_goes_on_on_a_gpu(
     monkeypatch.setattr(torch.cuda, "get_rng_state", lambda device: torch.zeros(16))
     on_gpu = RandomState(0, torch.device("cuda", 0))
     assert Journal(tmp_path, {"random": on_gpu}).epoch == 1
+
+
+@pytest.mark.parametrize("kinds", [(DeviceAdam, Adam), (Adam, DeviceAdam)])
+def test_a_run_with_a_plateau_changes_between_gpu_and_cpu(
+    tmp_path: Path, kinds: tuple[type[Adam], type[Adam]]
+) -> None:
+    seen = []
+    for kind in kinds:
+        optimizer = kind([nn.Parameter(torch.ones(2))], lr=0.4)
+        schedule = plateau(optimizer, factor=0.5, patience=0, min_rate=0.0)
+        run = Journal(tmp_path, {"optimizer": optimizer, "schedule": schedule})
+        for _ in range(2):
+            schedule.step(0.5)
+        run.record(loss=1.0)
+        seen += rates(optimizer)
+    assert run.epoch == 2
+    assert seen == pytest.approx([0.2, 0.05])  # two stalled epochs more, of one best score
 
 
 def test_a_run_begins_with_the_state_that_another_one_shared(tmp_path: Path) -> None:

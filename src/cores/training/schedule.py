@@ -50,9 +50,22 @@ class Cosine:
         self.epoch = state["epoch"]
 
 
-def plateau(optimizer: Optimizer, factor: float, patience: int, min_rate: float) -> Schedule:
-    """Lower the rates when the score has stalled for more than ``patience`` epochs."""
-    return ReduceLROnPlateau(
+class Plateau(ReduceLROnPlateau):
+    """Lower the rates when the score has stalled for more than ``patience`` epochs.
+
+    Its state has the rates as numbers, wherever the optimiser keeps them: a run that was begun on a
+    GPU can go on elsewhere.
+    """
+
+    def state_dict(self) -> dict[str, Any]:
+        """What resuming needs."""
+        state = super().state_dict()
+        return {**state, "_last_lr": [float(rate) for rate in state["_last_lr"]]}
+
+
+def plateau(optimizer: Optimizer, factor: float, patience: int, min_rate: float) -> Plateau:
+    """A plateau schedule for higher scores, which takes no rate below the lowest."""
+    return Plateau(
         optimizer,
         mode="max",
         factor=factor,
