@@ -30,11 +30,12 @@ FEWEST_RUNS = 2
 def kept_of(run: Path, predicted: str, smarts: str | None, data_root: Path | None) -> Kept:
     """What the model of a run keeps of its test molecules of a class."""
     predictor = Predictor(run, PredictOptions(), "cpu")
-    schema, atoms = predictor.trained.schema, atom_map(predictor.trained.config.dataset)
+    trained = predictor.trained
+    atoms = atom_map(trained.config.dataset)
     pattern = None if smarts is None else Chem.MolFromSmarts(smarts)
     chemistry = KeptChemistry()
     for chunk in held_out_graphs(predictor, run, data_root):
-        for graph in explained_graphs(chunk, schema, atoms):
+        for graph in explained_graphs(chunk, trained, atoms):
             if graph.molecule is None:
                 raise SystemExit(f"{run} has no molecules")
             chemistry.add(graph)

@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 
@@ -95,14 +96,15 @@ def on_cluster(run: Path, folder: Path, out: Path) -> tuple[float, int]:
     """Predict a folder on two workers, one of which is killed; seconds, and files done by then."""
     dask = Path(sys.executable).with_name("dask")
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    quiet = partial(
+        subprocess.Popen, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     file = out.with_suffix(".scheduler.json")
     file.unlink(missing_ok=True)
-    quiet = {"env": environment, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     local = ["--host", "127.0.0.1"]
     started = [
-        subprocess.Popen(
-            [dask, "scheduler", *local, "--port", "0", "--scheduler-file", file, "--no-dashboard"],
-            **quiet,
+        quiet(
+            [dask, "scheduler", *local, "--port", "0", "--scheduler-file", file, "--no-dashboard"]
         )
     ]
     try:
@@ -110,9 +112,7 @@ def on_cluster(run: Path, folder: Path, out: Path) -> tuple[float, int]:
             time.sleep(0.2)
         address = json.loads(file.read_text())["address"]
         started += [
-            subprocess.Popen(
-                [dask, "worker", address, *local, "--nthreads", "1", "--no-nanny"], **quiet
-            )
+            quiet([dask, "worker", address, *local, "--nthreads", "1", "--no-nanny"])
             for _ in range(2)
         ]
         begin = time.perf_counter()

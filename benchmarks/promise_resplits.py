@@ -24,7 +24,7 @@ from cores.runs.device import tuned_cpu
 from cores.runs.folder import read_columns, read_source
 from cores.runs.promise import LOSSES, Promise, tuned_model
 from cores.runs.table import Table
-from cores.runs.trained import DialCalibration, TrainedModel, calibrate_dial
+from cores.runs.trained import DialCalibration, TrainedModel, calibrate
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def main() -> None:
         data = load_dataset(read_source(run), options.data_root, columns=read_columns(run))
         with tuned_cpu():
             test = data.graphs.subset(held_out_part(trained, data))
-            tested = calibrate_dial(trained.model, test)
+            _, tested = calibrate(trained.model, test)
         if trained.dial is None or tested is None:
             raise SystemExit(f"{run} has no dial")
         graphs = pooled(trained.dial, tested)

@@ -183,9 +183,9 @@ def conditional(losses: Tensor, epsilon: float, delta: float) -> Tensor:
 
 def power(losses: Tensor, epsilon: float, delta: float, least: float) -> dict[str, float]:
     """How often each test finds that the risk of losses [draws, graphs, 1] is below epsilon."""
-    scaled = ((value - least) / (1 - least) for value in (losses, epsilon))
+    scaled, bound = (losses - least) / (1 - least), (epsilon - least) / (1 - least)
     passed = {
-        "Hoeffding–Bentkus": hoeffding_bentkus_p_value(*scaled) <= delta,
+        "Hoeffding–Bentkus": hoeffding_bentkus_p_value(scaled, bound) <= delta,
         "empirical Bernstein": bernstein(losses, epsilon, delta, least),
         "conditional": conditional(losses, epsilon, delta) if least else torch.tensor(torch.nan),
         "betting": betting_p_value(losses, epsilon, delta) <= delta,
