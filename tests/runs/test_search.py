@@ -10,16 +10,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from cores.config import RunConfig, merged
 from cores.config.models import CONVS, MODELS
 from cores.config.presets import preset_config, search_space
+from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ColumnNames
 from cores.errors import UserError
+from cores.evaluation.dial import predict_settings
 from cores.runs import search as searching
+from cores.runs.fit import PreparedData
 from cores.runs.runner import Job, run_folder
 from cores.runs.search import search, selection_score
+from cores.runs.trained import TrainedModel
+from cores.training.dial import SELECTION_SETTINGS
 from cores.training.journal import Journal
+from cores.training.rollouts import selection_reward
 
 Killed = Callable[[Callable[[], object]], None]
 Ended = Iterator[tuple[RunConfig, str | None]]
@@ -57,7 +64,7 @@ def test_nothing_is_searched_for_that_a_model_does_not_read() -> None:
 
 def test_a_critic_is_searched_for_where_there_is_one() -> None:
     paper = preset_config("MUTAG", "cores-node", "gin", "paper", {})
-    default = preset_config("MUTAG", "cores-node", "gin", "default", {})
+    default = preset_config("MUTAG", "cores-node", "gin", "default", {"reward": {"lam": 0.5}})
     assert set(search_space(paper)) - set(search_space(default)) == {
         "ppo.value_coef",
         "critic_lr_ratio",
@@ -72,6 +79,36 @@ def test_a_critic_is_searched_for_where_there_is_one() -> None:
     assert fallen == pytest.approx(
         0.001 * default.ppo.final_entropy_coef / default.ppo.entropy_coef
     )
+
+
+@pytest.mark.usefixtures("inline")
+def test_a_search_tries_the_kind_of_policy_that_its_settings_ask_for(tmp_path: Path) -> None:
+    """With a dial there is no lambda to try; with one lambda, the trials have it and no dial."""
+    for changes, dial in (({}, True), ({"reward": {"lam": 0.8}}, False)):
+        asked = base("cores-node", **changes)
+        assert ("reward.lam" in search_space(asked)) is not dial
+        folder = tmp_path / str(dial)
+        search(asked, folder, trials=1, sampler="random")
+        settings = tomllib.loads((folder / "settings.toml").read_text())
+        config = preset_config("motifs", "cores-node", "gin", "default", settings)
+        assert config.reward.dial is dial
+        assert run_folder(folder, config).is_dir()  # the settings are those of the trial
+
+
+@pytest.mark.usefixtures("inline")
+def test_a_dial_is_worth_its_mean_reward_over_the_settings(tmp_path: Path) -> None:
+    asked = base("cores-node")
+    (tried,) = search(asked, tmp_path, trials=1, sampler="random")
+    run = run_folder(tmp_path, RunConfig.from_settings(merged(asked.settings, tried.settings)))
+    trained = TrainedModel.load(run)
+    part = PreparedData.of(load_dataset("motifs"), trained.config, torch.device("cpu"))
+    graphs = part.part("selection")
+    found = predict_settings(trained.model, graphs.view(), SELECTION_SETTINGS)
+    rewards = [
+        selection_reward(probs, graphs.y, kept, replace(asked.reward, lam=lam)).mean()
+        for probs, kept, lam in zip(found.probs, found.kept_ratio, SELECTION_SETTINGS, strict=True)
+    ]
+    assert tried.score == pytest.approx(float(torch.stack(rewards).mean()))
 
 
 def test_processes_that_share_a_study_propose_different_settings(tmp_path: Path) -> None:
@@ -124,7 +161,7 @@ def test_columns_of_a_file_are_read_as_named(tmp_path: Path, molecule_table: Any
 @pytest.mark.usefixtures("inline")
 def test_the_yardstick_does_not_move_with_what_is_tried(tmp_path: Path) -> None:
     """A trial that asks for less of the graph is not praised for asking."""
-    yardstick = base("cores-node")
+    yardstick = base("cores-node", reward={"lam": 0.5})
     for each in search(yardstick, tmp_path, trials=2, sampler="random"):
         config = RunConfig.from_settings(merged(yardstick.settings, each.settings))
         run = run_folder(tmp_path, config)

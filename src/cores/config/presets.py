@@ -67,6 +67,8 @@ def search_space(config: RunConfig) -> dict[str, list[Any]]:
     spec, conv = config.spec, conv_spec(config.conv)
     if spec.has_policy:
         found = dict(space["cores"])
+        if config.reward.dial:  # its policy learns for every lambda
+            del found["reward.lam"]
         if config.ppo.baseline == "critic":
             found |= space["critic"]
     else:
@@ -120,6 +122,13 @@ def preset_config(
     if isinstance(reward, Mapping) and ("lam" in reward or reward.get("referees") == 0):
         given = merged({"reward": {"dial": False}}, given)
     return RunConfig.from_settings(merged(settings | chosen, given))
+
+
+def with_dial(changes: dict[str, Any], config: RunConfig) -> dict[str, Any]:
+    """Changes that make a configuration, for :func:`preset_config`: lambda alone means no dial."""
+    if config.reward.dial and "lam" in changes.get("reward", {}):
+        return merged(changes, {"reward": {"dial": True}})
+    return changes
 
 
 def _paper_settings(model: str, dataset: str, conv: str) -> dict[str, Any]:

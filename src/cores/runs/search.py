@@ -11,22 +11,24 @@ from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 from cores.config import RewardConfig, RunConfig, merged
-from cores.config.presets import preset_config, search_space
+from cores.config.presets import preset_config, search_space, with_dial
 from cores.data.dataset import need_classes
 from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ColumnNames
 from cores.errors import UserError, failed
-from cores.evaluation.metrics import accuracy, balanced_accuracy, class_mean
-from cores.evaluation.predictions import predict
+from cores.evaluation.dial import at_settings
+from cores.evaluation.metrics import accuracy, balanced_accuracy
+from cores.evaluation.predictions import evaluation_batch, predict
 from cores.files import escape, in_turn, is_held, locked, make_folder, unlinked, write_atomically
-from cores.reward import pieces_penalty
+from cores.models.sparse import SparseClassifier
 from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.fit import PreparedData, training_settings
 from cores.runs.folder import read_columns
 from cores.runs.runner import has_fault, in_processes, run_folder, train_in_worker
 from cores.runs.sharing import shared_gpu
 from cores.runs.trained import TrainedModel
-from cores.training.rollouts import selection_reward
+from cores.training.bilevel import chosen, selection_metrics
+from cores.training.dial import SELECTION_SETTINGS
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -147,8 +149,9 @@ def _owner(folder: Path) -> Iterator[None]:
 def selection_score(run: Path, reward: RewardConfig, data_root: Path | None = None) -> float:
     """What a finished run is worth on its selection part.
 
-    Accuracy; for a model with a policy the mean :func:`selection_reward`, by the same lambda and d
-    whatever it was trained with. Where classes are balanced, means over the classes.
+    Accuracy; for a model with a policy the mean selection reward, by the same lambda and d
+    whatever it was trained with; with a dial, over its settings, by the lambda of each. Where
+    classes are balanced, means over the classes.
     """
     trained = TrainedModel.load(run)
     config = trained.config
@@ -157,16 +160,17 @@ def selection_score(run: Path, reward: RewardConfig, data_root: Path | None = No
     )
     data = PreparedData.of(dataset, config, choose_device("cpu"))
     balanced = training_settings(config, data).balanced
-    graphs = data.part("selection")
-    predictions = predict(trained.model, graphs)
-    if config.removal is None:
-        return (balanced_accuracy if balanced else accuracy)(predictions.probs, graphs.y)
-    kept_ratio = predictions.kept_ratio(graphs, config.removal)
-    rewards = selection_reward(predictions.probs, graphs.y, kept_ratio, reward)
-    if reward.pieces_penalty and predictions.pieces is not None:
-        most, nodes = max(1, reward.max_pieces), graphs.num_nodes
-        rewards = rewards - reward.pieces_penalty * pieces_penalty(predictions.pieces, nodes, most)
-    return class_mean(rewards, graphs.y) if balanced else float(rewards.mean())
+    graphs, model = data.part("selection"), trained.model
+    if not isinstance(model, SparseClassifier):
+        probs = predict(model, graphs).probs
+        return (balanced_accuracy if balanced else accuracy)(probs, graphs.y)
+    size = evaluation_batch(graphs.device)
+    if model.policy.lam is None:
+        batches = list(graphs.batches(size))
+    else:
+        batches = list(at_settings(graphs.view(), SELECTION_SETTINGS, size))
+    metrics = selection_metrics(model, chosen(model, batches), reward, balanced)
+    return metrics["selection_reward"]
 
 
 def _study(base: RunConfig, folder: Path) -> "Study":
@@ -306,6 +310,5 @@ def _toml(base: RunConfig, best: Tried) -> str:
         f"Found by `cores search` on {base.dataset}, split {base.split}: trial {best.number}, "
         f"{best.score:.4f} on the selection part."
     )
-    return f"{head}\n" + tomli_w.dumps(
-        {name: value for name, value in changed.items() if value != {}}
-    )
+    written = {name: value for name, value in changed.items() if value != {}}
+    return f"{head}\n" + tomli_w.dumps(with_dial(written, base))
