@@ -135,6 +135,44 @@ def test_properties_of_an_sd_file_are_its_columns(tmp_path: Path) -> None:
         read(tmp_path / "mols.sdf", ColumnNames(id="cod"))
 
 
+def one_graph(folder: Path, suffix: str, values: dict[str, str]) -> Path:
+    """A file with one graph and some columns, keys or properties."""
+    path = folder / f"one{suffix}"
+    if suffix == ".jsonl":
+        path.write_text(json.dumps({"nodes": 1, "edges": [], **values}) + "\n")
+    elif suffix == ".sdf":
+        properties = "".join(f"> <{name}>\n{value}\n\n" for name, value in values.items())
+        block = Chem.MolToMolBlock(Chem.MolFromSmiles("O"))
+        path.write_text(f"{block}{properties}$$$$\n")
+    else:
+        path.write_text(f"smiles,{','.join(values)}\nO,{','.join(values.values())}\n")
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".sdf"])
+def test_columns_of_the_training_file_count_where_they_are_there_again(
+    tmp_path: Path, suffix: str
+) -> None:
+    remembered = ColumnNames(label="toxic", id="code")
+    path = one_graph(tmp_path, suffix, {"toxic": "yes", "label": "no", "id": "1", "code": "a7"})
+    found = read(path, ColumnNames(remembered=remembered))
+    assert (found.labels, found.ids) == (["yes"], ["a7"])
+    asked = read(path, ColumnNames(label="label", id="id", remembered=remembered))
+    assert (asked.labels, asked.ids) == (["no"], ["1"])
+    other = one_graph(tmp_path, suffix, {"label": "no", "id": "1"})
+    found = read(other, ColumnNames(remembered=remembered))
+    assert (found.labels, found.ids) == (["no"], ["1"])
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".sdf"])
+def test_those_of_several_labels_that_are_there_again_are_read(tmp_path: Path, suffix: str) -> None:
+    names = ColumnNames(remembered=ColumnNames(label="liver,kidney"))
+    path = one_graph(tmp_path, suffix, {"liver": "1", "label": "no"})
+    (label,) = read(path, names).labels
+    assert label["liver"] == "1"
+    assert label.get("kidney") is None
+
+
 def test_a_parquet_file_is_read_by_its_columns(tmp_path: Path) -> None:
     columns = {
         "smiles": ["CCO", None, "C"],

@@ -33,6 +33,26 @@ class ColumnNames:
     remembered: "ColumnNames | None" = None
     """Of the file that a model was trained on: they count where they are there again."""
 
+    def among(self, known: Container[str]) -> "ColumnNames":
+        """With remembered names in place of those that are not said, if they are known.
+
+        >>> names = ColumnNames(id="key", remembered=ColumnNames(label="toxic", id="name"))
+        >>> names.among(["name", "toxic"])
+        ColumnNames(smiles=None, label='toxic', id='key', split=None, remembered=None)
+        """
+        before = self.remembered
+        if before is None:
+            return self
+        several = several_names(before.label, known) or (before.label,)
+        label = before.label if any(name in known for name in several) else None
+        smiles, name = (each if each in known else None for each in (before.smiles, before.id))
+        return ColumnNames(
+            self.smiles if self.smiles is not None else smiles,
+            self.label if self.label is not None else label,
+            self.id if self.id is not None else name,
+            self.split,
+        )
+
 
 @dataclass(frozen=True)
 class ColumnPlaces:
@@ -67,24 +87,20 @@ def find_columns(header: Sequence[str], names: ColumnNames, source: str) -> Colu
     """
     known = [" ".join(name.split()) for name in header]
 
-    before = names.remembered or ColumnNames()
-
     def named(said: str, option: str) -> int:
         if said not in known:
             raise UserError(f"{source} has no column {said!r} (`{option}`); {nearest(said, known)}")
         return known.index(said)
 
-    def place(
-        said: str | None, option: str, usual: Sequence[str], remembered: str | None = None
-    ) -> int | None:
+    def place(said: str | None, option: str, usual: Sequence[str]) -> int | None:
         if said is not None:
             return named(said, option)
-        if remembered in known:
-            return known.index(remembered)
         folded = [name.lower() for name in known]
         return next((folded.index(name) for name in usual if name in folded), None)
 
-    smiles = place(names.smiles, "smiles_column", SMILES, before.smiles)
+    label_is_said = names.label is not None
+    names = names.among(known)
+    smiles = place(names.smiles, "smiles_column", SMILES)
     if smiles is None and len(known) == 1 and ";" in known[0]:
         raise UserError(f"{source} is separated by semicolons; save it with commas")
     if smiles is None:
@@ -94,14 +110,13 @@ def find_columns(header: Sequence[str], names: ColumnNames, source: str) -> Colu
         )
     label: int | dict[str, int] | None
     if several := several_names(names.label, known):
-        label = {name: named(name, "label_column") for name in several}
-    elif names.label is None and (several := several_names(before.label, known)):
-        label = {name: known.index(name) for name in several if name in known} or None
+        there = [name for name in several if label_is_said or name in known]
+        label = {name: named(name, "label_column") for name in there}
     else:
-        label = place(names.label, "label_column", LABEL, before.label)
+        label = place(names.label, "label_column", LABEL)
     return ColumnPlaces(
         smiles,
         label,
-        place(names.id, "id_column", ID, before.id),
+        place(names.id, "id_column", ID),
         place(names.split, "split_column", ()),
     )

@@ -70,7 +70,8 @@ class JsonRows:
             name = str(position)
             try:
                 record = _record(text)
-                name = _text(_field(record, self.names.id, ID, name))
+                names = self.names.among(record)
+                name = _text(_field(record, names.id, ID, name))
                 graph = _graph(record)
                 _same(graph.node_columns, node_columns, "node")
                 _same(graph.edge_columns, edge_columns, "edge")
@@ -83,10 +84,10 @@ class JsonRows:
             positions.append(position)
             lines.append(line)
             ids.append(name)
-            several = several_names(self.names.label, record)
-            label = _field(record, self.names.label, LABEL, None)
+            several = several_names(names.label, record)
+            label = _field(record, names.label, LABEL, None)
             labels.append({name: record.get(name) for name in several} if several else label)
-            parts.append(str(_field(record, self.names.split, (), "")))
+            parts.append(str(_field(record, names.split, (), "")))
         raw = _flat(graphs, node_columns or NOTHING, edge_columns or NOTHING)
         return Parsed(raw, positions, lines, ids, labels, parts, rejected=rejected)
 

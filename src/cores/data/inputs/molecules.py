@@ -246,6 +246,8 @@ def _entry(
         if found := _PROPERTY.match(text):
             properties[found[1]] = lines[number + 1].strip()
 
+    names = names.among(properties)
+
     def value(said: str | None, option: str, usual: tuple[str, ...]) -> str:
         if said is not None and said not in properties and position == 0:
             raise UserError(
