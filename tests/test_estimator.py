@@ -52,6 +52,25 @@ def test_fit_returns_the_estimator_and_learns_what_ends_in_an_underscore(
     assert 0 <= model.metrics_["coverage"] <= 1
 
 
+@pytest.mark.parametrize(
+    ("lam", "settings"),
+    [
+        (None, {}),
+        (None, {"split": 5}),
+        (0.3, {}),
+        (0.3, {"reward": {"dial": True}}),
+        (None, {"reward": {"lam": 0.3}}),
+    ],
+)
+def test_a_loaded_estimator_would_fit_the_same_model(
+    graphs: list[Data], tmp_path: Path, lam: float | None, settings: dict[str, Any]
+) -> None:
+    model = quick(lam=lam, settings={**settings, "network": {"hidden_dim": 4}}, epochs=2)
+    model.fit(graphs[:40]).save(tmp_path / "model")
+    loaded = Cores.load(tmp_path / "model")
+    assert loaded._config(40) == model._config(40)
+
+
 def test_predictions_agree_with_each_other(model: Cores, graphs: list[Data]) -> None:
     probs = model.predict_proba(graphs[:9])
     assert probs.shape == (9, 2)

@@ -302,9 +302,9 @@ def halves(
     Sets are calibrated at the chosen setting. The graphs that chose it lose less there than new
     graphs do, so their quantile is too small for new ones; graphs that had no say are
     exchangeable with new ones at whatever setting was chosen, and coverage is exact. Two random
-    halves, then. Where a half is too small to promise ``epsilon``, no graph chooses, all
-    calibrate, and the whole graph is used. That is decided by the number of graphs alone: to divide
-    them, find no setting, and then calibrate with all would let their losses decide again.
+    halves, then. Where a half is too small to promise ``epsilon``, no graph chooses, and all
+    calibrate. That is decided by the number of graphs alone: to divide them, find no setting, and
+    then calibrate with all would let their losses decide again.
 
     For a promise in every class, divide each class.
 

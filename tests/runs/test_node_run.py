@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from copy import copy
 from pathlib import Path
 from threading import Event
 
@@ -193,3 +194,6 @@ def test_masks_divide_the_nodes_of_an_estimator() -> None:
     assert model.metrics_["test_graphs"] == 10
     assert model.score(data) == pytest.approx(model.metrics_["accuracy"])
     assert len(model.predict(data)) == 60
+    new = copy(data)
+    del new.train_mask, new.val_mask
+    assert model.score(new) == model.score(data), "only fitting needs the others"

@@ -24,6 +24,7 @@ from cores.training import judge
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 GRAPHS = 400
+NETWORK = {"network": {"hidden_dim": 8, "num_layers": 1}}
 IN_EXPECTATION = Promise(0.1, "excess", None, per_class=False)
 
 
@@ -142,6 +143,31 @@ def test_graphs_that_were_asked_in_vain_calibrate_nothing(trained: TrainedModel)
     given, said = promised_model(asked)
     assert given.lam == said["promise"]["lam"] != trained.lam
     assert promised_model(trained) == (trained, {}), "nothing was asked for"
+
+
+def test_a_class_without_graphs_is_too_small_for_a_promise(trained: TrainedModel) -> None:
+    """It is no setting's fault, and all graphs go on to calibrate."""
+    dial, config = trained.dial, trained.config
+    assert dial is not None
+    one_class = dial.labels == 0
+    some = DialCalibration(
+        dial.probs[:, one_class],
+        dial.kept_ratio[:, one_class],
+        dial.full_probs[one_class],
+        dial.labels[one_class],
+        dial.chosen_by,
+    )
+    lacking = replace(trained, dial=some)
+    each = replace(IN_EXPECTATION, per_class=True)
+    told = "takes 18 calibration graphs of a class, and there are 0"
+    with pytest.raises(UserError, match=told):
+        tuned_model(lacking, each)
+    assert tuned_model(lacking, IN_EXPECTATION)[1]["graphs"] == GRAPHS // 4
+    promised = replace(config.reward, promised=True, max_loss=0.1)
+    asked = replace(lacking, config=replace(config, reward=promised))
+    found, said = promised_model(asked)
+    assert found is asked
+    assert told in said["no_promise"]
 
 
 def test_a_model_without_a_dial_has_nothing_to_tune(trained: TrainedModel) -> None:
@@ -289,7 +315,7 @@ def test_what_cannot_be_promised_is_no_reason_to_lose_a_training(runs: Runs) -> 
     assert not (run / "promise.json").exists()
     told = "No promise: a loss of at most 0.001 takes 1998 calibration graphs of a class, and"
     assert metrics["verdicts"][-1].startswith(told)
-    assert "the referees set it" in metrics["verdicts"][-1]
+    assert "where the training set it" in metrics["verdicts"][-1]
     assert told in (run / "README.md").read_text()
     refused, usual = TrainedModel.load(run), TrainedModel.load(plain)
     assert len(refused.calibration) == len(usual.calibration) == 40, "no graph was spent"
@@ -325,7 +351,7 @@ def test_the_estimator_promises_too(motifs: Path, runs: Runs, tmp_path: Path) ->
 
 def test_an_estimator_that_cannot_promise_warns(motifs: Path) -> None:
     small = {
-        "network": {"hidden_dim": 8, "num_layers": 1},
+        **NETWORK,
         "ppo": {"env_steps": 8, "samples": 2},
         "reward": {"referees": 2},
     }
@@ -334,6 +360,9 @@ def test_an_estimator_that_cannot_promise_warns(motifs: Path) -> None:
         model = Cores(max_loss=0.001, settings=small, **options).fit(str(motifs))
     assert model.metrics_["promise"] is None
     assert model.policy_.lam is not None, "a loss that is named asks for a dial"
+    with pytest.warns(UserWarning, match="no promise: gnn has no dial"):
+        plain = Cores(max_loss=0.1, removal=None, settings=NETWORK, **options).fit(str(motifs))
+    assert plain.metrics_["verdicts"][-1] == "No promise: gnn has no dial."
     fixed = {"reward": {"dial": False}}
     with pytest.raises(UserError, match="`max_loss` is promised of a model with a dial"):
         Cores(max_loss=0.1, settings=fixed, **options).fit(str(motifs))

@@ -271,5 +271,7 @@ def test_a_promise_says_how_much_of_whom_and_by_whom() -> None:
     sure = promise_sentence(found | {"confidence": 0.9, "per_class": False, "loss": "accuracy"})
     assert sure.startswith("Of all graphs, at most 2.5 % less are right than on the full graphs, ")
     assert "with a confidence of 90 %" in sure
-    assert said(no_promise="too few graphs")["promise"].startswith("No promise: too few graphs. ")
+    assert said(no_promise="it has no dial")["promise"] == "No promise: it has no dial."
+    few = said(no_promise="too few graphs", lam=0.3)["promise"]
+    assert few.startswith("No promise: too few graphs. The dial stands where the training set it")
     assert "promise" not in said()

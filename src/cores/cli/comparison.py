@@ -65,7 +65,7 @@ def add_comparison(parser: CommandParser, folder: str) -> None:
         type=int,
         default=None,
         metavar="N",
-        help="Most epochs (default: 240; for own data, by size).",
+        help="Most epochs (default: 330 for cores-*, else 240; fewer for large files).",
     )
     parser.add_argument(
         "--settings",

@@ -23,7 +23,8 @@ def _parser() -> CommandParser:
         type=str,
         default=None,
         metavar="NAME",
-        help="Another dataset by name or path, with the same labels; all its graphs are used.",
+        help="Another dataset by name or path, with the same labels; all its graphs are used, of "
+        "the run's own data the test part.",
     )
     add_sets(parser)
     add_lam(parser)

@@ -68,7 +68,11 @@ def _parser() -> CommandParser:
         help="Only the N graphs with the largest kept share.",
     )
     parser.add_argument(
-        "--count", type=int, default=None, metavar="N", help="At most so many (default: 100)."
+        "--count",
+        type=int,
+        default=None,
+        metavar="N",
+        help="At most so many (default: 100; with --top or --largest, all of these).",
     )
     add_predict_options(parser)
     return parser

@@ -41,5 +41,5 @@ def add_lam(parser: CommandParser) -> None:
         type=float,
         default=None,
         metavar="X",
-        help="Where a dial stands, 0 to 1 (default: the run's).",
+        help="Where a dial stands, 0 to 1 by 0.05 (default: the run's).",
     )

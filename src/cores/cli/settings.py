@@ -39,7 +39,11 @@ SHORT = {
 """Settings of groups with a short option of their own."""
 IMPLIED = {"max_loss": {"reward": {"promised": True}}}
 """What giving a short option decides beside its own setting, unless other options say so."""
-NOT_GIVEN = {"lam": "all", "max_loss": "{}, not promised"}
+NOT_GIVEN = {
+    "lam": "all",
+    "max_loss": "{}, not promised",
+    "epochs": "330 for cores-*, else {}",
+}
 """What holds where a short option is not given, if that is not just its default."""
 OPTIONAL = {"connected": 1}
 """Short options that need no value, and the one that they stand for then."""

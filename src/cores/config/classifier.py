@@ -135,12 +135,13 @@ class TrainingConfig:
     """Optimisation of the classifier (Eq. 6)."""
 
     epochs: int = 240
-    """Most epochs."""
+    """Most epochs; 330 for CORES, 90 of them the policy's, and fewer for files of more than 5,000
+    graphs."""
     patience: int = 100
     """Epochs without improvement on the selection part before training stops; for CORES, counted in
     the second half of the policy's epochs only."""
     batch_size: int = 32
-    """Graphs per update."""
+    """Graphs per update; 128 for CORES and for files of more than 5,000 graphs."""
     learning_rate: float = 3e-3
     """Adam's step size at the start."""
     min_learning_rate: float = 1e-4

@@ -48,7 +48,7 @@ class RewardConfig:
     """Lambda: weight of performance against sparsity where the prediction set has one label."""
     dial: bool = True
     """Whether the policy sees lambda and is trained for all values of it at once (Deviation D16);
-    ``lam`` is not used then."""
+    ``lam`` is not used then. Naming ``lam``, or no referees, sets it to false."""
     max_loss: float = 0.02
     """Where a dial is set after training: the sparsest setting that loses no more accuracy than
     this, neither on the selection part nor for the referees on graphs they were not trained on; in

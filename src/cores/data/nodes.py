@@ -193,7 +193,7 @@ def _is_none(label: Any) -> bool:
     return label is None or (isinstance(label, int) and not isinstance(label, bool) and label < 0)
 
 
-def given_parts(data: Data, nodes: int) -> list[str]:
+def given_parts(data: Data, nodes: int, needed: Sequence[str] = ("train", "test")) -> list[str]:
     """The part that masks put each node into, "" for none; empty without masks."""
     masks = {part: data[name] for name, part in MASKS.items() if data.get(name) is not None}
     if not masks:
@@ -210,7 +210,7 @@ def given_parts(data: Data, nodes: int) -> list[str]:
             if parts[node]:
                 raise UserError(f"node {node} is in {parts[node]}_mask and in {part}_mask")
             parts[node] = part
-    for part in ("train", "test"):
+    for part in needed:
         if part not in parts:
             raise UserError(f"{part}_mask is missing or chooses no node; set it, or set no mask")
     return parts

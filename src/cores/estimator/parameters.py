@@ -9,7 +9,7 @@ import numpy as np
 from cores.config import RunConfig, merged
 from cores.config.models import MODELS
 from cores.config.names import with_current_names
-from cores.config.presets import own_data_settings, preset_config
+from cores.config.presets import own_data_settings, preset_config, with_dial
 from cores.config.run import AskedTask
 from cores.config.spec import TaskName
 from cores.errors import UserError
@@ -113,7 +113,7 @@ class Parameters:
             "training": {name: value for name, value in epochs.items() if value is not None},
             "reward": {name: value for name, value in reward.items() if value is not None},
         }
-        defaults = merged({"split": seed + 1}, own_data_settings(num_graphs))
+        defaults = merged({"split": default_split(seed)}, own_data_settings(num_graphs))
         if self.max_loss is not None:
             defaults["reward"] = {"promised": True}
         changes = merged(merged(defaults, settings), given)
@@ -134,13 +134,20 @@ def python_number(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
+def default_split(seed: int) -> int:
+    """The number of the split where none is asked for: another seed divides the graphs anew."""
+    return seed + 1
+
+
 def settings_of(config: RunConfig) -> dict[str, Any]:
     """The settings that differ from the defaults and are no arguments of the constructor."""
     arguments = ("dataset", "conv", "preset", "split", "seed", "task")
     found = {name: value for name, value in config.changes.items() if name not in arguments}
+    if config.split != default_split(config.seed):
+        found["split"] = config.split
     if config.removal is None and config.model != "gnn":
         found["model"] = config.model
-    return found
+    return with_dial(found, config)
 
 
 def _arguments() -> dict[str, Any]:

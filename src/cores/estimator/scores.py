@@ -51,7 +51,7 @@ def several_score(
 def node_score(predicted: NDArray[Any], graph: Data, y: Any) -> float:
     """Accuracy on the labelled nodes of a graph's ``test_mask``, or on all without one."""
     labels = node_labels(NodeGraph(graph), y)
-    parts = given_parts(graph, len(labels))
+    parts = given_parts(graph, len(labels), needed=["test"])
     chosen = [
         node
         for node, label in enumerate(labels)

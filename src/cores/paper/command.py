@@ -92,8 +92,8 @@ def _parser() -> CommandParser:
         "--preset",
         type=Preset,
         default="default",
-        help="Settings of the runs: one for all datasets, the published ones (paper), or these in "
-        "the schedule of the authors' program (default: default).",
+        help="Settings of the runs: one for all datasets, without edge features, the published "
+        "ones (paper), or these in the schedule of the authors' program (default: default).",
     )
     parser.add_argument(
         "--quick",

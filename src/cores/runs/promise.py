@@ -58,7 +58,7 @@ def tuned_model(trained: TrainedModel, promise: Promise) -> tuple[TrainedModel, 
     if trained.lam is None or dial is None:
         raise UserError("this model was trained for one lambda; train with reward.dial")
     _check(promise)
-    choosing = _choosing(dial.labels, promise)
+    choosing = _choosing(dial.labels, trained.model.num_classes, promise)
     labels = dial.labels[choosing]
     full = dial.full_probs[choosing].argmax(dim=-1)
     parts = dial.probs[:, choosing].argmax(dim=-1).T.flip(-1)  # [graphs, settings], densest first
@@ -104,8 +104,10 @@ def promised_model(trained: TrainedModel) -> tuple[TrainedModel, dict[str, Any]]
     setting, have had their say all the same, and calibrate nothing.
     """
     reward = trained.config.reward
-    if trained.lam is None or not reward.promised:
+    if not reward.promised:
         return trained, {}
+    if trained.lam is None:
+        return trained, {"promise": None, "no_promise": f"{trained.config.model} has no dial"}
     promise = Promise(reward.max_loss, "excess", None, per_class=True)
     try:
         tuned, found = tuned_model(trained, promise)
@@ -126,19 +128,21 @@ def _set(
     return replace(trained.at(lam), calibration=dial.calibration(setting(lam)), dial=dial)
 
 
-def _choosing(labels: Int[Tensor, " graphs"], promise: Promise) -> Int[Tensor, " choosing"]:
+def _choosing(
+    labels: Int[Tensor, " graphs"], num_classes: int, promise: Promise
+) -> Int[Tensor, " choosing"]:
     """The graphs that decide; where they are too few to promise so little, it is told."""
     delta = None if promise.confidence is None else 1 - promise.confidence
     groups = [torch.arange(len(labels))]
     if promise.per_class:
-        groups = [(labels == label).nonzero().squeeze(1) for label in labels.unique()]
+        groups = [(labels == label).nonzero().squeeze(1) for label in range(num_classes)]
     chosen = []
     for group in groups:
         half, _ = risk.halves(len(group), promise.max_loss, delta)
         if not len(half):
             _refuse(len(group), promise, delta)
         chosen.append(group[half])
-    return torch.cat(chosen).sort().values if chosen else torch.empty(0, dtype=torch.long)
+    return torch.cat(chosen).sort().values
 
 
 def _refuse(graphs: int, promise: Promise, delta: float | None) -> None:

@@ -39,8 +39,8 @@ MUCH = 0.2
 DENSE = 0.9
 """A policy that keeps more than this share has not chosen anything."""
 ENOUGH_POLICY_EPOCHS = 30
-"""The fewest epochs that ``Cores`` itself gives the policy, on the largest data; with fewer, a
-dense policy has hardly begun, and nothing is wrong with its reward."""
+"""A third of what the policy has by default; with fewer, a dense policy has hardly begun, and
+nothing is wrong with its reward."""
 IMBALANCED = 0.1
 """Where the largest class is this far above its equal share, accuracy hides what happens to the
 others, and skill is read off the balanced accuracy."""
@@ -376,11 +376,10 @@ def _no_promise(metrics: Mapping[str, Any]) -> Iterator[Verdict]:
     """Why a promise that was asked for could not be given."""
     reason = metrics.get("no_promise")
     if reason is not None:
-        yield Verdict(
-            "promise",
-            f"No promise: {reason}. The dial stands where the referees set it; `cores tune` can "
-            "promise another loss.",
+        stands = (
+            " The dial stands where the training set it; `cores tune` can promise another loss."
         )
+        yield Verdict("promise", f"No promise: {reason}." + (stands if "lam" in metrics else ""))
 
 
 def _kept(metrics: Mapping[str, Any], config: RunConfig) -> tuple[float, str]:

@@ -50,7 +50,7 @@ WORDS: dict[TaskName, Words] = {
         "prediction intervals",
         "wider intervals",
         "A prediction interval is the predicted number, plus and minus an error that few "
-        "calibration graphs exceed; all intervals are equally wide.",
+        "calibration graphs exceed.",
         "number",
     ),
     "multilabel": Words(
