@@ -61,6 +61,14 @@ def test_pyg_graphs_are_read_with_all_they_carry() -> None:
     assert dataset.edge_feature_names == ("feature 0",)
 
 
+def test_a_node_id_of_the_users_is_no_neighbourhood() -> None:
+    dataset = from_graphs(
+        [pyg(node_id=torch.tensor([7, 8]), y=torch.tensor([at])) for at in (0, 1)]
+    )
+    assert not dataset.dims.rooted
+    from_graphs([pyg(node_id=["a", "b"]), pyg(y=torch.tensor([1]))])  # nor read at all
+
+
 def test_nothing_of_the_given_graphs_is_changed() -> None:
     graphs = [pyg(x=None, num_nodes=2), pyg(x=None, num_nodes=2, y=torch.tensor([1]))]
     before = [set(graph.keys()) for graph in graphs]

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 import torch
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 
 from cores import UserError, load_dataset
 from cores.config import Reach
+from cores.data.lists import from_graphs
 from cores.data.nodes import from_nodes
 from cores.data.synthetic import NODE_GRAPHS
 
@@ -43,6 +44,10 @@ def test_every_labelled_node_is_a_graph_with_itself_marked() -> None:
     assert dataset.dims.rooted
     # those without a label are context
     assert 4 in dataset[3].node_id.tolist()
+    # A list of them is what they are, out of a loader, too.
+    listed = from_graphs([Batch.from_data_list(list(dataset))])
+    assert listed.dims == dataset.dims
+    assert torch.equal(listed.graphs.node_id, dataset.graphs.node_id)
 
 
 def test_masks_are_the_parts() -> None:

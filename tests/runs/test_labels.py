@@ -176,6 +176,26 @@ def test_measured_again_and_loaded_it_is_the_same(plain: Path, table: Path) -> N
     assert score > 0.8
     with pytest.raises(UserError, match="has maybe for the label long, the model knows no and yes"):
         estimator.score(smiles[:1], [[1, "maybe"]])
+    # By their names they may come in any order, and a name that the model does not know is told.
+    named = [dict(zip(reversed(NAMES), reversed(row), strict=True)) for row in truth]
+    assert estimator.score(smiles, named) == score
+    with pytest.raises(UserError, match="`y` has the label 'Oxygen'; did you mean oxygen"):
+        estimator.score(smiles, [{"Oxygen": row[0], "long": row[1]} for row in truth])
+    with pytest.raises(UserError, match="`y` holds no known value"):
+        estimator.score(smiles[:2], [[None, None]] * 2)
+
+
+def test_a_loaded_estimator_remembers_the_columns_of_its_training(
+    plain: Path, table: Path, tmp_path: Path
+) -> None:
+    loaded = Cores.load(plain, device="cpu")
+    accuracy = loaded.score(table)  # its labels are in columns that no name tells
+    assert accuracy == loaded.score(load_dataset(table, columns=COLUMNS))
+    loaded.save(tmp_path / "again")
+    assert Cores.load(tmp_path / "again", device="cpu").score(table) == accuracy
+    assert (
+        evaluate_run(tmp_path / "again", dataset=str(table), device="cpu")["accuracy"] == accuracy
+    )
 
 
 def test_records_have_a_probability_and_a_set_of_every_label(

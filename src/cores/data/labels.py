@@ -46,6 +46,8 @@ def label_rows(
     (('a', 'b'), [[1, None], [None, 0]])
     >>> label_rows([[1, 0], [None, 1]])
     (('label 0', 'label 1'), [[1, 0], [None, 1]])
+    >>> label_rows([{0: 1}])  # names of columns need not be text
+    (('0',), [[1]])
     """
     named = [row for row in given if isinstance(row, Mapping)]
     if not named:
@@ -61,7 +63,10 @@ def label_rows(
     for number, row in enumerate(given):
         if not isinstance(row, Mapping) and not is_missing(row):
             raise UserError(f"graph {number} has the label {row!r:.40}, others have labels by name")
-    by_name = [row if isinstance(row, Mapping) else {} for row in given]
+    by_name = [
+        {str(name): value for name, value in row.items()} if isinstance(row, Mapping) else {}
+        for row in given
+    ]
     return tuple(found), [[row.get(name) for name in found] for row in by_name]
 
 

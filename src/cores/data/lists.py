@@ -25,7 +25,7 @@ from cores.data.molecules import (
 from cores.data.raw import MOST_NODES
 from cores.data.targets import as_targets, found_task, target_problem
 from cores.errors import UserError
-from cores.graphs.store import GraphStore
+from cores.graphs.store import GraphStore, Neighbourhood
 
 LABELS = ("y", "label")
 """Attributes of a graph that may hold its label."""
@@ -183,7 +183,7 @@ def _record(graph: Any, number: int) -> Data:
         graph = _from_networkx(graph, number)
     if graph.get("adj_t") is not None and graph.edge_index is None:
         raise UserError(f"graph {number} has an adj_t and no edge_index; leave ToSparseTensor out")
-    for name in ("x", "edge_index", "edge_attr", "node_truth", "edge_truth", "node_id"):
+    for name in ("x", "edge_index", "edge_attr", "node_truth", "edge_truth"):
         if graph.get(name) is not None:
             _check_plain(graph[name], name, number)
     record = Data(num_nodes=_count_nodes(graph, number))
@@ -205,7 +205,7 @@ def _record(graph: Any, number: int) -> Data:
     for name in ("node_truth", "edge_truth"):
         if graph.get(name) is not None:
             record[name] = graph[name].bool().cpu()
-    if graph.get("node_id") is not None:
+    if isinstance(graph, Neighbourhood):
         record.node_id = graph.node_id.long().cpu()
     if graph.get("y") is not None:
         record.y = graph.y

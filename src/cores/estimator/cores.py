@@ -46,7 +46,7 @@ from cores.runs.card import (
 )
 from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.fit import PreparedData, fit_model, measure
-from cores.runs.folder import CONFIG, METRICS, write_identity, write_promise
+from cores.runs.folder import CONFIG, METRICS, read_columns, write_identity, write_promise
 from cores.runs.inputs import labelled_graphs
 from cores.runs.progress import Reports, phases_of, training_progress
 from cores.runs.promise import Promise, tuned_model
@@ -107,6 +107,7 @@ class Cores(Parameters):
 
     _estimator_type = "classifier"
     _card: str | None
+    _columns: ColumnNames
 
     def fit(
         self,
@@ -171,6 +172,7 @@ class Cores(Parameters):
         counts = fitted.trained.calibration.class_counts
         self.metrics_ = metrics | {"verdicts": sentences(metrics, config, counts)}
         self._card = model_card(config, self.metrics_, DataFacts.of(data))
+        self._columns = ColumnNames()
         return self._take(fitted.trained)
 
     def tune(
@@ -209,7 +211,7 @@ class Cores(Parameters):
                 None takes the one that was chosen when it was trained.
         """
         if self._trained.task == "regression":
-            return _predictions(self._trained.at(lam), graphs)[1].probs[:, 0].numpy()
+            return self._predictions(self._trained.at(lam), graphs)[1].probs[:, 0].numpy()
         probs = self.predict_proba(graphs, lam)
         if self._trained.task == "multilabel":
             return _values((probs > 0.5).astype(int), self._labels)
@@ -221,7 +223,7 @@ class Cores(Parameters):
         Where graphs have several labels, that each has the second of its values; [graphs, labels].
         """
         self._trained.need_sets("predict_proba")
-        return _predictions(self._trained.at(lam), graphs)[1].probs.numpy()
+        return self._predictions(self._trained.at(lam), graphs)[1].probs.numpy()
 
     def predict_set(
         self,
@@ -246,7 +248,7 @@ class Cores(Parameters):
         """
         trained = self._trained.at(lam)
         trained.need_sets("predict_set (numbers have predict_interval)")
-        _, predictions = _predictions(trained, graphs)
+        _, predictions = self._predictions(trained, graphs)
         sets = _sets(trained, predictions, alpha, score, per_class)
         if sets is None:
             raise UserError(_UNCALIBRATED)
@@ -277,7 +279,7 @@ class Cores(Parameters):
         trained = self._trained.at(lam)
         if trained.task != "regression":
             raise UserError("predict_interval is for numbers; classes have predict_set")
-        _, predictions = _predictions(trained, graphs)
+        _, predictions = self._predictions(trained, graphs)
         intervals = _sets(trained, predictions, alpha, None, None)
         if intervals is None:
             raise UserError(_UNCALIBRATED)
@@ -288,7 +290,7 @@ class Cores(Parameters):
     ) -> list[Explanation]:
         """What the model kept of every graph, as PyG explanations, with prediction and set."""
         trained = self._trained.at(lam)
-        store, predictions = _predictions(trained, graphs)
+        store, predictions = self._predictions(trained, graphs)
         sets = _sets(trained, predictions, alpha, None, None)
         with tuned_cpu():
             effects = element_effects(trained.model, store.placed(_device_of(trained)))
@@ -305,7 +307,7 @@ class Cores(Parameters):
         if is_node_graph(graphs) and trained.schema.encoding.reach is not None:
             return node_score(self.predict(graphs, lam), graphs, y)
         if isinstance(graphs, str | Path):
-            graphs = labelled_graphs(str(graphs), trained.schema, ColumnNames())
+            graphs = labelled_graphs(str(graphs), trained.schema, self._columns)
         elif not isinstance(graphs, Dataset):
             graphs = listed(graphs)  # they are read twice
         labels = plain_labels(graphs) if y is None else given_labels(y)
@@ -328,7 +330,10 @@ class Cores(Parameters):
         make_folder(out)
         with locked(out):
             device = next(trained.model.parameters()).device
-            write_identity(out, trained.config, asdict(trained.schema), device)
+            read = self._columns.remembered
+            columns = None if read is None else asdict(read)
+            schema = asdict(trained.schema)
+            write_identity(out, trained.config, schema, device, columns=columns)
             trained.save(out)
             config = trained.config
             identity = {
@@ -362,6 +367,7 @@ class Cores(Parameters):
         )
         model.metrics_ = read_metrics(out / METRICS) if (out / METRICS).exists() else {}
         model._card = read_card(out)  # what it was trained on, nobody else knows
+        model._columns = ColumnNames(remembered=read_columns(out))
         trained.model.to(choose_device(device))
         return model._take(trained)
 
@@ -397,6 +403,11 @@ class Cores(Parameters):
             raise UserError("this Cores is not fitted yet; call fit first, or Cores.load")
         return self._fitted
 
+    def _predictions(self, trained: TrainedModel, graphs: Graphs) -> tuple[GraphStore, Predictions]:
+        store = unlabelled(graphs, trained, self._columns)
+        with tuned_cpu():
+            return store, predict(trained.model, store.placed(_device_of(trained))).cpu()
+
     def _predicts(self, task: TaskName) -> bool:
         fitted = getattr(self, "_fitted", None)
         return (self.task if fitted is None else fitted.task) == task
@@ -407,12 +418,6 @@ class Cores(Parameters):
 
 
 _UNCALIBRATED = "the model has no calibration part; fit it with parts.calibration > 0"
-
-
-def _predictions(trained: TrainedModel, graphs: Graphs) -> tuple[GraphStore, Predictions]:
-    store = unlabelled(graphs, trained)
-    with tuned_cpu():
-        return store, predict(trained.model, store.placed(_device_of(trained))).cpu()
 
 
 def _device_of(trained: TrainedModel) -> torch.device:

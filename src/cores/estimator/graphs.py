@@ -103,8 +103,11 @@ def is_node_graph(graphs: Graphs) -> bool:
     return isinstance(graphs, Data) and not isinstance(graphs, Batch)
 
 
-def unlabelled(graphs: Graphs, trained: TrainedModel) -> GraphStore:
-    """The graphs with a model's columns, whatever their labels are."""
+def unlabelled(graphs: Graphs, trained: TrainedModel, columns: ColumnNames) -> GraphStore:
+    """The graphs with a model's columns, whatever their labels are.
+
+    ``columns`` say which columns of a file hold what.
+    """
     schema = trained.schema
     if (reach := schema.encoding.reach) is not None and is_node_graph(graphs):
         graph = NodeGraph(graphs)
@@ -112,7 +115,7 @@ def unlabelled(graphs: Graphs, trained: TrainedModel) -> GraphStore:
         return _checked(graph.neighbourhoods(torch.arange(len(graph)), reach), trained)
     if isinstance(graphs, str | Path):
         layout = schema.encoding.layout
-        chunks = [rows.parse(layout) for rows in model_rows(str(graphs), schema, ColumnNames())]
+        chunks = [rows.parse(layout) for rows in model_rows(str(graphs), schema, columns)]
         if not chunks:
             raise UserError(f"{graphs} holds no graphs")
         parsed = Parsed.joined(chunks)

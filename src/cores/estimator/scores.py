@@ -1,6 +1,6 @@
 """How many of a user's labels are predicted: the estimator's score, by task."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from cores.data.inputs.labelled import label_numbers
 from cores.data.nodes import NodeGraph, given_parts, node_labels
 from cores.data.targets import as_targets, target_problem
-from cores.errors import UserError
+from cores.errors import UserError, nearest
 from cores.evaluation.metrics import label_accuracy, r2
 
 
@@ -45,7 +45,13 @@ def several_score(
 ) -> float:
     """Share of the known values of several labels that is predicted."""
     _check_number(rows, len(probs), "rows")
-    return label_accuracy(probs, label_numbers(rows, names, known, "`y`"))
+    for name in {str(each) for row in rows if isinstance(row, Mapping) for each in row}:
+        if name not in names:
+            raise UserError(f"`y` has the label {name!r}; {nearest(name, names)}")
+    numbers = label_numbers(rows, names, known, "`y`")
+    if bool(numbers.isnan().all()):
+        raise UserError("`y` holds no known value")
+    return label_accuracy(probs, numbers)
 
 
 def node_score(predicted: NDArray[Any], graph: Data, y: Any) -> float:

@@ -24,6 +24,13 @@ _STREAMED = "x", "edge_index", "edge_attr"
 """What streams: all that takes much memory."""
 
 
+class Neighbourhood(Data):
+    """What a node sees of a larger graph; ``node_id`` holds its nodes' numbers there.
+
+    A class of its own: graphs of users may have a ``node_id``, too, and mean something else.
+    """
+
+
 @dataclass(frozen=True)
 class GraphStore:
     """Graphs laid end to end: graph i owns nodes ``node_ptr[i]:node_ptr[i + 1]``, edges likewise.
@@ -259,7 +266,8 @@ class GraphStore:
             "edge_truth": None if self.edge_truth is None else self.edge_truth[edges],
             "node_id": None if self.node_id is None else self.node_id[nodes],
         }
-        return Data(
+        kind = Neighbourhood if self.rooted else Data
+        return kind(
             x=self.x[nodes],
             edge_index=self.edge_index[:, edges],
             y=self.y[index : index + 1],

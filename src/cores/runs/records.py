@@ -329,10 +329,7 @@ class RecordFormat:
         return gzip.compress(header, mtime=0) if self.packed else header
 
     def _csv(self, records: Iterable[Record]) -> str:
-        buffer = io.StringIO()
-        table = csv.writer(buffer, lineterminator="\n")
-        table.writerows([_cell(record.get(field)) for field in self.fields] for record in records)
-        return buffer.getvalue()
+        return "".join(_csv_line(record, self.fields) for record in records)
 
     def _schema(self) -> Any:
         import pyarrow as pa
@@ -389,6 +386,19 @@ class RecordFormat:
                 except (pa.ArrowException, ValueError):
                     said = "delete it, and the same command makes it anew"
                     raise UserError(f"{piece} is damaged; {said}") from None
+
+
+def _csv_line(record: Record, fields: Sequence[str]) -> str:
+    r"""A record as one row of a table.
+
+    >>> _csv_line({"id": "a\rb", "lam": 0.5}, ["id", "lam"])
+    '"a\rb",0.5\n'
+    """
+    # The csv module quotes what its own line end holds: with "\n", a bare "\r" would stay as it is
+    # and end the row.
+    row = io.StringIO()
+    csv.writer(row, lineterminator="\r\n").writerow([_cell(record.get(field)) for field in fields])
+    return row.getvalue().removesuffix("\r\n") + "\n"
 
 
 def _json_lines(records: Iterable[Record], fields: Sequence[str]) -> str:

@@ -86,6 +86,8 @@ class Explorer:
 
         >>> Explorer.file_name.__get__(type("Any", (), {"kinds": (".csv",)})())("../a b.CSV.gz")
         'a_b.CSV.gz'
+        >>> Explorer.file_name.__get__(type("Any", (), {"kinds": (".csv",)})())("分子.csv")
+        'graphs.csv'
         """
         name = re.sub(r"[^A-Za-z0-9_.-]+", "_", said.replace("\\", "/").rpartition("/")[2])
         kind = suffix_of(Path(name))
@@ -93,7 +95,8 @@ class Explorer:
             raise UserError(
                 f"the file's name must end in {', '.join(self.kinds)}, got {name[-40:] or 'none'}"
             )
-        return name[-80:].lstrip("._-")
+        bare = name[-80:].lstrip("._-")
+        return bare if suffix_of(Path(bare)) == kind else f"graphs.{bare}"
 
     def of_file(
         self, path: Path, alpha: float, deadline: Deadline, lam: float | None = None

@@ -135,6 +135,23 @@ def test_properties_of_an_sd_file_are_its_columns(tmp_path: Path) -> None:
         read(tmp_path / "mols.sdf", ColumnNames(id="cod"))
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".smi", ".parquet", ".sdf", ".jsonl"])
+def test_graphs_of_a_folder_without_names_are_told_apart(tmp_path: Path, suffix: str) -> None:
+    for part in ("a", "b"):
+        path = tmp_path / f"{part}{suffix}"
+        if suffix == ".parquet":
+            parquet.write_table(pa.table({"smiles": ["C", "CC"]}), path)
+        else:
+            block = Chem.MolToMolBlock(Chem.MolFromSmiles("C"))
+            rows = {
+                ".csv": "smiles\nC\nCC",
+                ".smi": "C\nCC",
+                ".jsonl": '{"nodes": 1}\n{"nodes": 2}',
+            }
+            path.write_text(rows.get(suffix, 2 * f"{block}$$$$\n"))
+    assert read(tmp_path).ids == ["0", "1", "2", "3"]
+
+
 def one_graph(folder: Path, suffix: str, values: dict[str, str]) -> Path:
     """A file with one graph and some columns, keys or properties."""
     path = folder / f"one{suffix}"

@@ -40,6 +40,7 @@ class MoleculeRow:
     text: str
     """SMILES, or an entry of an SD file."""
     id: str
+    """Empty where the file has no name for it; it is called by its position then."""
     label: Any = None
     """Of several, their values by name."""
     part: str = ""
@@ -71,7 +72,8 @@ class MoleculeRows:
         """
         read = molecule_from_block if self.blocks else molecule_from_smiles
         molecules, used, rejected = [], [], []
-        for position, row in enumerate(self.rows, self.first):
+        for position, unnamed in enumerate(self.rows, self.first):
+            row = replace(unnamed, id=unnamed.id or str(position))
             try:
                 if row.problem:
                     raise InvalidMoleculeError(row.problem)
@@ -109,13 +111,10 @@ def table_rows(path: Path, names: ColumnNames, size: int) -> Iterator[MoleculeRo
         places = find_columns(header.values, names, str(path))
         # A blank line is no row, but where there is one column it is an empty cell.
         cells = (row for row in table if row.values or row.problem or len(header.values) == 1)
-        rows = (
-            _row(row, position, places, len(header.values)) for position, row in enumerate(cells)
-        )
-        yield from _chunks(rows, size)
+        yield from _chunks((_row(row, places, len(header.values)) for row in cells), size)
 
 
-def _row(row: Cells, position: int, places: ColumnPlaces, width: int) -> MoleculeRow:
+def _row(row: Cells, places: ColumnPlaces, width: int) -> MoleculeRow:
     def cell(place: int | None) -> str:
         return "" if place is None or place >= len(row.values) else row.values[place].strip()
 
@@ -130,7 +129,7 @@ def _row(row: Cells, position: int, places: ColumnPlaces, width: int) -> Molecul
     return MoleculeRow(
         row.line,
         cell(places.smiles),
-        cell(places.id) or str(position),
+        cell(places.id),
         label,
         cell(places.split),
         problem,
@@ -143,8 +142,8 @@ def smi_rows(path: Path, names: ColumnNames, size: int) -> Iterator[MoleculeRows
         cells = ((number, line.split(None, 1)) for number, line in enumerate(lines, 1))
         filled = ((number, cell) for number, cell in cells if cell)
         rows = (
-            MoleculeRow(line, cell[0], cell[1].strip() if len(cell) > 1 else str(position))
-            for position, (line, cell) in enumerate(filled)
+            MoleculeRow(line, cell[0], cell[1].strip() if len(cell) > 1 else "")
+            for line, cell in filled
         )
         yield from _chunks(rows, size)
 
@@ -200,7 +199,7 @@ def _parquet_row(
     return MoleculeRow(
         position + 1,
         "" if smiles is None else str(smiles),
-        str(position) if name is None else str(name),
+        "" if name is None else str(name),
         {each: values[column] for each, column in several.items()} if several else label,
         "" if part is None else str(part),
     )
@@ -264,7 +263,7 @@ def _entry(
     return MoleculeRow(
         line,
         "".join(lines),
-        value(names.id, "id_column", ID) or title or str(position),
+        value(names.id, "id_column", ID) or title,
         label if several else value(names.label, "label_column", LABEL) or None,
         value(names.split, "split_column", ()),
     )
