@@ -48,7 +48,7 @@ def test_every_model_has_its_phases() -> None:
 
 
 def test_the_time_left_is_that_of_all_phases_each_at_its_own_pace() -> None:
-    clock = stamps(100.0, 108.0, 110.0, 112.0)
+    clock = stamps(100.0, 108.0, 110.0, 112.0, 113.0)
     pace = Pace(PHASES, now=lambda: next(clock))
     pace.advance(0, 1)
     assert pace.left is None, "nobody knows when the first epoch began"
@@ -57,7 +57,20 @@ def test_the_time_left_is_that_of_all_phases_each_at_its_own_pace() -> None:
     pace.advance(1, 1)  # patience ran out; an epoch of the policy takes 2
     assert pace.left == 9 * 2 + 100 * 0.5
     pace.advance(2, 1)
-    assert pace.left == 99 * 2
+    pace.advance(2, 2)
+    assert pace.left == 98 * 1
+
+
+def test_what_a_phase_prepares_counts_once() -> None:
+    clock = stamps(0.0, 8.0, 16.0, 1016.0, 1018.0, 1020.0)
+    pace = Pace(PHASES, now=lambda: next(clock))
+    for epoch in (1, 2, 3):
+        pace.advance(0, epoch)
+    pace.advance(1, 1)  # the first epoch of the policy took 1000 seconds, the second 2
+    assert pace.left == 9 * 8 + 100 * 2
+    pace.advance(1, 2)
+    pace.advance(1, 3)
+    assert pace.left == 7 * 2 + 100 * 0.5
 
 
 def test_a_run_that_resumes_and_a_judge_from_the_cache_count_as_done() -> None:

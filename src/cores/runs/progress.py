@@ -85,8 +85,9 @@ def _effects_cost(config: RunConfig, num_graphs: int) -> float:
 class Pace:
     """How far a training is, and how long the rest takes.
 
-    An epoch of a phase takes as long as its epochs did so far. Before a phase begins, it is taken
-    to take as long per graph as the phase before it.
+    An epoch of a phase takes as long as its epochs did so far, without the first, which also pays
+    for what a phase prepares. Before a phase begins, it is taken to take as long per graph as the
+    phase before it, and while only its first epoch is known, no longer than that.
 
     Args:
         phases: What the training consists of.
@@ -96,6 +97,7 @@ class Pace:
     def __init__(self, phases: Sequence[Phase], now: Callable[[], float] = time.monotonic) -> None:
         self.phases = phases
         self.done = [0] * len(phases)
+        self._first: list[float | None] = [None] * len(phases)
         self._seconds, self._timed = [0.0] * len(phases), [0] * len(phases)
         self._now = now
         self._last: float | None = None
@@ -110,8 +112,11 @@ class Pace:
             self.skip(earlier)  # patience may have run out
         now = self._now()
         if self._last is not None:  # when the first epoch of all began is not known
-            self._seconds[number] += now - self._last
-            self._timed[number] += 1
+            if self._first[number] is None:
+                self._first[number] = now - self._last
+            else:
+                self._seconds[number] += now - self._last
+                self._timed[number] += 1
         self.done[number], self._last = epoch, now
 
     @property
@@ -126,16 +131,16 @@ class Pace:
         seconds = 0.0
         for number, phase in enumerate(self.phases):
             epochs = phase.epochs - self.done[number]
+            known = [] if per_graph is None else [per_graph * phase.cost]
             if self._timed[number]:
-                epoch_seconds = self._seconds[number] / self._timed[number]
-                per_graph = epoch_seconds / phase.cost
-            elif per_graph is not None:
-                epoch_seconds = per_graph * phase.cost
+                known = [self._seconds[number] / self._timed[number]]
+            elif (first := self._first[number]) is not None:
+                known.append(first)
+            if known:
+                seconds += epochs * min(known)
+                per_graph = min(known) / phase.cost
             elif epochs:
                 return None
-            else:
-                continue
-            seconds += epochs * epoch_seconds
         return None if per_graph is None else seconds
 
 
