@@ -5,7 +5,7 @@ the two can agree on a private code. By default it is trained on random masks, a
 policy. Both rows are measured on the same test graphs, whose motif is known; docs/honesty.md says
 how to read them.
 
-    python examples/collusion.py            # a few minutes on one core
+    python examples/collusion.py            # some ten minutes on one core
     python examples/collusion.py --quick    # a minute, too short to convince anybody
 """
 
