@@ -9,6 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 from cores import Cores, UserError, load_dataset
+from cores.data.inputs.columns import ColumnNames
 
 TINY = {"network": {"hidden_dim": 8, "num_layers": 1}}
 
@@ -60,6 +61,36 @@ def test_a_saved_model_reads_paths_again(
     fitted.save(tmp_path / "model")
     loaded = Cores.load(tmp_path / "model", device="cpu")
     assert loaded.predict(molecule_file).tolist() == fitted.predict(molecule_file).tolist()
+
+
+def test_columns_are_named_once_and_rows_that_are_no_graphs_are_told(
+    tmp_path: Path, molecule_table: Callable[..., str]
+) -> None:
+    _, *rows = molecule_table(60).splitlines()
+    path = tmp_path / "assay.csv"
+    path.write_text("\n".join(["ref,structure text,active", *rows, "bad,C(,ring"]) + "\n")
+    with pytest.raises(UserError, match="name the one that holds the molecules with `smiles_col"):
+        load_dataset(path)
+    named = {"smiles_column": "structure text", "label_column": "active", "id_column": "ref"}
+    with pytest.raises(UserError, match="in `columns` or one by one, not in both"):
+        load_dataset(path, columns=ColumnNames(id="ref"), **named)
+    dataset = load_dataset(path, **named)
+    assert dataset.ids[:2] == ("m0", "m1")
+    model = Cores(None, epochs=1, device="cpu", progress=False, settings=TINY).fit(dataset)
+    model.save(tmp_path / "model")
+    for each in (model, Cores.load(tmp_path / "model", device="cpu")):
+        with pytest.warns(UserWarning, match=r"1 rows could not be used: line 62 \(bad\): invalid"):
+            assert each.score(path) == model.score(dataset)
+        with pytest.raises(UserError, match=r"line 62 \(bad\): .*; mend the row, or leave it out"):
+            each.predict(path)
+
+
+def test_what_is_given_is_told_from_what_was_fitted() -> None:
+    model = Cores(None, epochs=1, progress=False, device="cpu").fit(load_dataset("motifs")[:60])
+    with pytest.raises(UserError, match="the model was fitted on graphs, these are molecules"):
+        model.predict(["CCO"])
+    with pytest.raises(UserError, match="in Python, graphs and SMILES are given as a list"):
+        model.predict("CCO")
 
 
 def test_edges_of_one_direction_are_told() -> None:

@@ -76,7 +76,7 @@ def test_a_page_shows_every_graph_and_asks_for_nothing(
     out = tmp_path / "sub" / "report.html"
     status, printed, err = ask("explain", molecule_run, new_file, "--out", out, *CPU)
     assert (status, printed) == (0, f"12 of 12 graphs explained: {out}\n")
-    assert err.startswith("note: 1 rows could not be used: bad: line 14: invalid SMILES 'C('")
+    assert err.startswith("note: 1 rows could not be used: line 14 (bad): invalid SMILES 'C('")
     text = out.read_text()
     page = Page(text)
     assert page.headings[-12:] == [f"m{number}" for number in range(12)]
@@ -108,6 +108,26 @@ def test_records_are_those_of_predict_with_nodes_and_edges(
         assert sorted(ends) == sorted(expected["kept_edges"])
         assert all(0 <= node["keep_probability"] <= 1 for node in record["nodes"])
     assert {record["label"] for record in explained} == {"ring", "chain"}
+
+
+def test_labels_that_the_model_does_not_know_are_told_and_count_as_none(
+    ask: Ask, molecule_run: Path, new_file: Path, tmp_path: Path
+) -> None:
+    new_file.write_text(new_file.read_text().replace(",chain", ",0").replace(",ring", ",1"))
+    told = "0 (the model knows chain, ring)"
+    out = tmp_path / "report.html"
+    status, printed, err = ask("explain", molecule_run, new_file, "--out", out, "--json", *CPU)
+    assert (status, json.loads(printed)["wrong"]) == (0, 0)
+    assert f"note: labels such as {told} count as none" in err
+    assert f"Labels such as {told} count as none." in out.read_text()
+    asked = ("--errors", "--out", tmp_path / "wrong.html")
+    status, _, err = ask("explain", molecule_run, new_file, *asked, *CPU)
+    assert status == 2
+    assert f"--errors needs true labels, and the input has {told}" in err
+    asked = ("--graphs", "12", "--out", tmp_path / "none.html")  # the row that is no molecule
+    status, _, err = ask("explain", molecule_run, new_file, *asked, *CPU)
+    assert status == 2
+    assert "meets all conditions (1 rows could not be used: line 14 (bad): invalid SMILES" in err
 
 
 def test_a_folder_gets_a_picture_of_every_graph(

@@ -39,9 +39,10 @@ def explained(run: Path, source: str | Path, out: Path, *options: str) -> Path:
 def motifs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Eight graphs with a motif."""
     lines = []
-    for graph in load_dataset("motifs").graphs.subset(torch.arange(0, 240, 30)).to_graphs():
+    dataset = load_dataset("motifs")
+    for graph in dataset.graphs.subset(torch.arange(0, 240, 30)).to_graphs():
         edges = graph.edge_index[:, graph.edge_index[0] < graph.edge_index[1]].T.tolist()
-        nodes, label = graph.x.tolist(), graph.y.item()
+        nodes, label = graph.x.tolist(), dataset.labels[graph.y.item()]
         lines.append(json.dumps({"nodes": nodes, "edges": edges, "label": label}))
     path = tmp_path_factory.mktemp("motifs") / "motifs.jsonl"
     path.write_text("\n".join(lines))

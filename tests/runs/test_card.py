@@ -52,7 +52,7 @@ def test_a_card_holds_data_metrics_verdicts_settings_and_versions() -> None:
         "| node features | 2: carbon, weight |",
         "| test part | 3 graphs |",
         "| seed | 3 | 0 |",
-        "| training.epochs | 12 | 240 |",
+        "| training.epochs | 12 | 330 |",
         'model = Cores.load("FOLDER")',
     ):
         assert line in card.splitlines(), line

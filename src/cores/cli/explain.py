@@ -109,6 +109,8 @@ def _explain(options: Namespace) -> dict[str, Any]:
         told = " ".join("; ".join(survey.first_errors).split())
         more = "; …" if survey.errors > len(survey.first_errors) else ""
         display.print_note(f"{survey.errors:,} rows could not be used: {told}{more}")
+    if survey.unknown_label is not None:
+        display.print_note(f"labels such as {survey.unknown_label} count as none")
     if not options.json:
         display.print_lines([f"{len(survey.shown)} of {survey.graphs:,} graphs explained: {out}"])
     return {

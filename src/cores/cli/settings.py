@@ -117,9 +117,12 @@ def add_settings(parser: CommandParser) -> None:
         help="Settings from a TOML, YAML or JSON file; --GROUP FILE reads one group alone.",
     )
     shown.add_argument("--help-all", action=HelpAll, help="List every setting, and exit.")
+    shortened = {path: name for name, path in SHORT.items() if name in NOT_GIVEN}
     for group, kind in groups.items():
         hidden = parser.add_argument_group(_title(group, kind))
         for setting, option in _options(kind).items():
+            if short := shortened.get(f"{group}.{setting}"):
+                option["shown_default"] = NOT_GIVEN[short].format(option["shown_default"])
             parser.add_setting(hidden, f"--{group}.{setting}", None, **option)
             if old := INTRODUCED_AS.get(f"{group}.{setting}"):
                 parser.add_setting(hidden, f"--{old}", None, **option | {"text": None})

@@ -177,10 +177,15 @@ class RunConfig:
         return plain | ({self.spec.group: own} if self.spec.settings is not None else {})
 
     @property
+    def defaults(self) -> dict[str, Any]:
+        """The settings that the model has where nothing is said, nested."""
+        usual = {"model": self.model, "training": dict(self.spec.training)}
+        return RunConfig.from_settings(usual).settings
+
+    @property
     def changes(self) -> dict[str, Any]:
         """The settings that differ from the model's defaults, nested."""
-        usual = {"model": self.model, "training": dict(self.spec.training)}
-        defaults = RunConfig.from_settings(usual).settings
+        defaults = self.defaults
         found: dict[str, Any] = {}
         for name, value in self.settings.items():
             if isinstance(value, Mapping):

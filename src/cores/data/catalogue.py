@@ -103,5 +103,6 @@ def canonical_name(dataset: str) -> str:
         raise UserError(f"there is no file {dataset}")
     raise UserError(
         f"unknown dataset {dataset!r}; {nearest(dataset, [*DATASETS, *REGISTERED])} "
-        "(or the path of a file: csv, tsv, parquet, sdf, smi, jsonl, npz, pt, TU zip or folder)"
+        "(or the path of a file: csv, tsv, parquet, sdf, smi, jsonl, npz, pt, TU zip or folder; "
+        "in Python, graphs and SMILES are given as a list)"
     )

@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 
 from cores.config.spec import TaskName
 from cores.data.encoding import Encoding
+from cores.data.inputs.columns import ColumnNames
 from cores.data.raw import Unusable
 from cores.errors import UserError
 from cores.graphs.segments import owners
@@ -105,6 +106,8 @@ class Dataset:
     """What the columns are made of; numbers if not given."""
     unusable: Unusable | None = None
     """Rows of the file that are not among the graphs."""
+    columns: ColumnNames | None = None
+    """What was said of the file's columns; None where nothing was."""
     task: TaskName = "classification"
     """What is to be predicted."""
 

@@ -30,6 +30,10 @@ def load_dataset(
     data_root: str | Path | None = None,
     *,
     columns: ColumnNames | None = None,
+    smiles_column: str | None = None,
+    label_column: str | None = None,
+    id_column: str | None = None,
+    split_column: str | None = None,
     on_error: OnError = "skip",
     task: AskedTask = "auto",
     reach: Reach | None = None,
@@ -44,8 +48,13 @@ def load_dataset(
     Args:
         dataset: Name or path.
         data_root: Folder of the named datasets.
-        columns: Which columns of a file hold molecules, labels, names and parts; found by their
-            names where not given.
+        columns: Which columns of a file hold molecules, labels, names and parts, together; or one
+            by one:
+        smiles_column: Of a file's molecules; this and the next two are found by their names where
+            not given.
+        label_column: Of its labels; of several, names with commas between them.
+        id_column: Of its identifiers.
+        split_column: That says train, val, calibration or test.
         on_error: What to do with rows of a file that are no graphs: ``"skip"`` counts them in the
             dataset's ``unusable``, ``"fail"`` raises at the first.
         task: What is to be predicted, ``"classification"``, ``"regression"`` or ``"multilabel"``;
@@ -57,6 +66,9 @@ def load_dataset(
     ('cycle', 'house')
     """
     name = canonical_name(str(dataset))
+    named = ColumnNames(smiles_column, label_column, id_column, split_column)
+    if columns is not None and named != ColumnNames():
+        raise UserError("name the columns in `columns` or one by one, not in both")
     if name in REGISTERED:
         found = REGISTERED[name]()
         if labels_nodes(found):
@@ -69,7 +81,7 @@ def load_dataset(
         if spec.source == "nodes":
             return checked(_nodes(spec, reach))
         return checked(READERS[spec.source](spec, data_folder(data_root)))
-    return checked(_from_path(Path(name), columns or ColumnNames(), on_error, task, reach))
+    return checked(_from_path(Path(name), columns or named, on_error, task, reach))
 
 
 def _tu(spec: DatasetSpec, root: Path | None) -> Dataset:

@@ -121,7 +121,8 @@ class Cores(Parameters):
         weights unless ``validation`` is given. Nothing is written to disk.
 
         Args:
-            graphs: PyG ``Data``, networkx graphs, SMILES strings, a dataset, or a path. A single
+            graphs: PyG ``Data``, networkx graphs, SMILES strings, a dataset, or a path, which is
+                read by ``load_dataset``, where columns of a file can be named. A single
                 ``Data`` is one graph whose nodes are classified; its ``train_mask``, ``val_mask``
                 and ``test_mask`` divide them where they are there.
             y: A label per graph, or per node; if not given, each graph's own. For several labels a
@@ -131,10 +132,8 @@ class Cores(Parameters):
         if isinstance(graphs, str | Path):
             reach = self._config(1).network.reach
             graphs = load_dataset(graphs, task=self._asked_task, reach=reach)
-            if graphs.unusable is not None and graphs.unusable.count:
-                count = graphs.unusable.count
-                message = f"{count} rows could not be used: {graphs.unusable}"
-                warnings.warn(message, stacklevel=2)
+            _warn_of_unusable(graphs)
+        columns = graphs.columns if isinstance(graphs, Dataset) else None
         if is_node_graph(graphs):
             if validation is not None:
                 raise UserError("`val_mask` names the nodes of validation; leave `validation` out")
@@ -172,7 +171,7 @@ class Cores(Parameters):
         counts = fitted.trained.calibration.class_counts
         self.metrics_ = metrics | {"verdicts": sentences(metrics, config, counts)}
         self._card = model_card(config, self.metrics_, DataFacts.of(data))
-        self._columns = ColumnNames()
+        self._columns = ColumnNames(remembered=columns)
         return self._take(fitted.trained)
 
     def tune(
@@ -308,6 +307,7 @@ class Cores(Parameters):
             return node_score(self.predict(graphs, lam), graphs, y)
         if isinstance(graphs, str | Path):
             graphs = labelled_graphs(str(graphs), trained.schema, self._columns)
+            _warn_of_unusable(graphs)
         elif not isinstance(graphs, Dataset):
             graphs = listed(graphs)  # they are read twice
         labels = plain_labels(graphs) if y is None else given_labels(y)
@@ -418,6 +418,12 @@ class Cores(Parameters):
 
 
 _UNCALIBRATED = "the model has no calibration part; fit it with parts.calibration > 0"
+
+
+def _warn_of_unusable(dataset: Dataset) -> None:
+    """Say, to who called the estimator, which rows of a file could not be used."""
+    if (rows := dataset.unusable) is not None and rows.count:
+        warnings.warn(f"{rows.count} rows could not be used: {rows}", stacklevel=3)
 
 
 def _device_of(trained: TrainedModel) -> torch.device:

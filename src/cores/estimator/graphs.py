@@ -119,8 +119,8 @@ def unlabelled(graphs: Graphs, trained: TrainedModel, columns: ColumnNames) -> G
         if not chunks:
             raise UserError(f"{graphs} holds no graphs")
         parsed = Parsed.joined(chunks)
-        if parsed.rejected:
-            raise UserError(f"{graphs}: {parsed.rejected[0]}")
+        if parsed.rejected:  # an array with a place for every row has none for this
+            raise UserError(f"{graphs}: {parsed.rejected[0]}; mend the row, or leave it out")
         encoded = EncodedGraphs.of(parsed, schema)
         if encoded.rejected:
             raise UserError(f"{graphs}: {encoded.rejected[0]}")
@@ -130,8 +130,10 @@ def unlabelled(graphs: Graphs, trained: TrainedModel, columns: ColumnNames) -> G
         return _checked(graphs.graphs, trained)
     items = listed(graphs)
     if (schema.encoding.kind == "molecules") != are_smiles(items) and items:
-        what = "molecules; give SMILES" if schema.encoding.kind == "molecules" else "other graphs"
-        raise UserError(f"the model was fitted on {what}")
+        smiles = "molecules; give SMILES"
+        kinds = "graphs, these are molecules"
+        told = smiles if schema.encoding.kind == "molecules" else kinds
+        raise UserError(f"the model was fitted on {told}")
     records = read_graphs(items)
     store = GraphStore.from_graphs(records, torch.zeros(len(records), dtype=torch.int64))
     return _checked(store, trained)

@@ -207,7 +207,7 @@ def explained_graphs(
         yield ExplainedGraph(
             position=position,
             record=record,
-            label=label_text(found.labels[at], schema.class_names, schema.task),
+            label=known_label(found.labels[at], schema),
             nodes=names,
             numbers=list(range(len(names))) if numbers is None else numbers,
             edges=ends,
@@ -221,6 +221,12 @@ def explained_graphs(
             molecule=molecule,
             values=known_values(found.labels[at], schema) if schema.task == "multilabel" else {},
         )
+
+
+def known_label(label: Any, schema: DataSchema) -> str | None:
+    """A label for people; None where there is none, or a class that the model does not know."""
+    found = label_text(label, schema.class_names, schema.task)
+    return None if schema.task == "classification" and found not in schema.class_names else found
 
 
 def known_values(label: Any, schema: DataSchema) -> dict[str, Any]:

@@ -2,11 +2,13 @@
 
 from bisect import insort
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from torch_geometric.data import Data
 
+from cores.data.inputs.labelled import class_name
 from cores.data.raw import SHOWN
 from cores.errors import UserError, nearest
 from cores.explain.atoms import atom_map
@@ -128,6 +130,8 @@ class Survey:
     errors: int = 0
     """Rows that could not be used."""
     first_errors: list[str] = field(default_factory=list)
+    unknown_label: str | None = None
+    """The first that the model does not know: a graph that has one counts as unlabelled."""
     chemistry: KeptChemistry | None = None
 
     @classmethod
@@ -145,8 +149,8 @@ class Survey:
         )
         for chunk in chunks:
             found.errors += len(chunk.rejected)
-            told = [f"{row.id}: line {row.line}: {row.reason}" for row in chunk.rejected]
-            found.first_errors = (found.first_errors + told)[:SHOWN]
+            found.first_errors = [*found.first_errors, *map(str, chunk.rejected)][:SHOWN]
+            found._note_unknown(chunk.labels, schema)
             for graph in explained_graphs(chunk, trained, atoms):
                 found._add(graph, choice)
             if trained.lam is not None:
@@ -183,6 +187,14 @@ class Survey:
             insort(self.shown, graph, key=lambda each: choice.rank(self._share(each)))
             del self.shown[choice.most :]  # never more in memory than are asked for
 
+    def _note_unknown(self, labels: Sequence[Any], schema: DataSchema) -> None:
+        if schema.task != "classification" or self.unknown_label is not None:
+            return
+        names = (class_name(label, schema.class_names) for label in labels)
+        strange = (name for name in names if name is not None and name not in schema.class_names)
+        if (first := next(strange, None)) is not None:
+            self.unknown_label = f"{first:.40} (the model knows {', '.join(schema.class_names)})"
+
     def _hold(self, chunk: PredictedGraphs) -> None:
         """Copy the graphs that are shown: the chunk, of which they are parts, need not stay."""
         shown = {graph.position for graph in self.shown}
@@ -201,9 +213,14 @@ class Survey:
             told = f": {'; '.join(self.first_errors)}" if self.errors else ""
             raise UserError(f"the input holds no usable graph{told}")
         if choice.errors and not self.right + self.wrong:
-            raise UserError("`errors` needs true labels, and the input has none (`label_column`)")
-        if not self.shown:
+            found = "none" if self.unknown_label is None else self.unknown_label
             raise UserError(
-                f"none of the {self.graphs} graphs meets all conditions; leave out `graphs`, "
-                "`class`, `errors` or `uncertain`"
+                f"`errors` needs true labels, and the input has {found} (`label_column`)"
+            )
+        if not self.shown:
+            unusable = f" ({self.errors} rows could not be used: {self.first_errors[0]})"
+            raise UserError(
+                f"none of the {self.graphs} graphs meets all conditions"
+                f"{unusable if self.errors else ''}; leave out `graphs`, `class`, `errors` or "
+                "`uncertain`"
             )

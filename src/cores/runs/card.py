@@ -288,7 +288,7 @@ def _limits(
 
 def _settings(config: RunConfig) -> list[tuple[str, str, str]]:
     """The settings that differ from the defaults, and those that every run has."""
-    defaults = RunConfig(model=config.model).settings
+    defaults = config.defaults
     always = [
         (name, escaped(getattr(config, name)), escaped(defaults[name]))
         for name in ("model", "conv", "preset", "split", "seed")

@@ -157,7 +157,8 @@ def read_source(out: Path) -> str:
         return _dataset_name(out, identity["config"].get("dataset"))
     if not Path(source).exists():
         raise UserError(
-            f"the data of the run in {out} are no longer at {source}; say where with `dataset`"
+            f"the data of the run in {out} are no longer at {source}; say where with `dataset`, or "
+            "give an input"
         )
     return source
 
@@ -181,7 +182,7 @@ def _dataset_name(out: Path, name: Any) -> str:
     if name not in (*DATASETS, *REGISTERED):
         raise UserError(
             f"the run in {out} does not say where its data are, and {name!r} is no known dataset; "
-            "give a `dataset`, or import what registers it"
+            "give a `dataset` or an input, or import what registers it"
         )
     return name
 

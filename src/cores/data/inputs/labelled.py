@@ -70,6 +70,7 @@ def read_dataset(
         given_parts=tuple(parsed.parts) if names.split is not None else (),
         encoding=encoding,
         unusable=unusable,
+        columns=None if names == ColumnNames() else names,
         task=found,
     )[known]
     return replace(dataset, graphs=replace(dataset.graphs, y=y))
