@@ -128,6 +128,10 @@ def test_labels_that_the_model_does_not_know_are_told_and_count_as_none(
     status, _, err = ask("explain", molecule_run, new_file, *asked, *CPU)
     assert status == 2
     assert "meets all conditions (1 rows could not be used: line 14 (bad): invalid SMILES" in err
+    new_file.write_text(new_file.read_text().replace("bad,C(,ring\n", "").replace("bad,C(,1\n", ""))
+    status, _, err = ask("explain", molecule_run, new_file, *asked, *CPU)
+    assert status == 2
+    assert "none of the 12 graphs meets all conditions; leave out --graphs" in err
 
 
 def test_a_folder_gets_a_picture_of_every_graph(

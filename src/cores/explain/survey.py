@@ -218,9 +218,12 @@ class Survey:
                 f"`errors` needs true labels, and the input has {found} (`label_column`)"
             )
         if not self.shown:
-            unusable = f" ({self.errors} rows could not be used: {self.first_errors[0]})"
+            unusable = (
+                f" ({self.errors} rows could not be used: {self.first_errors[0]})"
+                if self.errors
+                else ""
+            )
             raise UserError(
-                f"none of the {self.graphs} graphs meets all conditions"
-                f"{unusable if self.errors else ''}; leave out `graphs`, `class`, `errors` or "
-                "`uncertain`"
+                f"none of the {self.graphs} graphs meets all conditions{unusable}; leave out "
+                "`graphs`, `class`, `errors` or `uncertain`"
             )
