@@ -133,8 +133,9 @@ class OwnFile:
 
     def note_unusable(self) -> None:
         """Say which rows could not be used."""
-        if (rows := self.dataset.unusable) is not None and rows.count:
-            display.print_note(f"{rows.count:,} rows could not be used: {rows}")
+        rows = self.dataset.unusable
+        if rows is not None and (note := rows.note) is not None:
+            display.print_note(note)
 
 
 def is_named(dataset: str) -> bool:

@@ -163,6 +163,11 @@ class Unusable:
         self.count += len(rejected)
         self.first += rejected[: max(0, SHOWN - len(self.first))]
 
+    @property
+    def note(self) -> str | None:
+        """What to tell of them, if there are any."""
+        return f"{self.count:,} rows could not be used: {self}" if self.count else None
+
     def __str__(self) -> str:
         more = f"; and {self.count - len(self.first)} more" * (self.count > len(self.first))
         return "; ".join(map(str, self.first)) + more

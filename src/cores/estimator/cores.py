@@ -422,8 +422,9 @@ _UNCALIBRATED = "the model has no calibration part; fit it with parts.calibratio
 
 def _warn_of_unusable(dataset: Dataset) -> None:
     """Say, to who called the estimator, which rows of a file could not be used."""
-    if (rows := dataset.unusable) is not None and rows.count:
-        warnings.warn(f"{rows.count} rows could not be used: {rows}", stacklevel=3)
+    rows = dataset.unusable
+    if rows is not None and (note := rows.note) is not None:
+        warnings.warn(note, stacklevel=3)
 
 
 def _device_of(trained: TrainedModel) -> torch.device:

@@ -129,10 +129,9 @@ def unlabelled(graphs: Graphs, trained: TrainedModel, columns: ColumnNames) -> G
         _check_names(graphs, schema)
         return _checked(graphs.graphs, trained)
     items = listed(graphs)
-    if (schema.encoding.kind == "molecules") != are_smiles(items) and items:
-        smiles = "molecules; give SMILES"
-        kinds = "graphs, these are molecules"
-        told = smiles if schema.encoding.kind == "molecules" else kinds
+    molecules = schema.encoding.kind == "molecules"
+    if molecules != are_smiles(items) and items:
+        told = "molecules; give SMILES" if molecules else "graphs, these are molecules"
         raise UserError(f"the model was fitted on {told}")
     records = read_graphs(items)
     store = GraphStore.from_graphs(records, torch.zeros(len(records), dtype=torch.int64))

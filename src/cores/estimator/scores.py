@@ -45,7 +45,8 @@ def several_score(
 ) -> float:
     """Share of the known values of several labels that is predicted."""
     _check_number(rows, len(probs), "rows")
-    for name in {str(each) for row in rows if isinstance(row, Mapping) for each in row}:
+    named = (row for row in rows if isinstance(row, Mapping))
+    for name in dict.fromkeys(str(each) for row in named for each in row):
         if name not in names:
             raise UserError(f"`y` has the label {name!r}; {nearest(name, names)}")
     numbers = label_numbers(rows, names, known, "`y`")

@@ -36,7 +36,7 @@ class ExplainedGraph:
     record: Record
     """As `cores predict` gives it."""
     label: str | None
-    """The true class, or number; None where it is not known."""
+    """The true class, or number; None where it is not known, or the class not to the model."""
     nodes: list[str]
     """Every node in a word: an atom's element, or its features."""
     numbers: list[int]
@@ -57,6 +57,8 @@ class ExplainedGraph:
     node_effects: list[float] | None = None
     """What each contributes to the prediction; None where the model did not learn it."""
     edge_effects: list[float] | None = None
+    unknown_label: str | None = None
+    """The class that the input names and the model does not know."""
 
     @property
     def id(self) -> str:
@@ -204,10 +206,13 @@ def explained_graphs(
             numbers = input_indices(molecule)
         if store.node_id is not None:
             numbers = store.node_id[nodes].tolist()
+        label = label_text(found.labels[at], schema.class_names, schema.task)
+        known = schema.task != "classification" or label in schema.class_names
         yield ExplainedGraph(
             position=position,
             record=record,
-            label=known_label(found.labels[at], schema),
+            label=label if known else None,
+            unknown_label=None if known else label,
             nodes=names,
             numbers=list(range(len(names))) if numbers is None else numbers,
             edges=ends,
@@ -221,12 +226,6 @@ def explained_graphs(
             molecule=molecule,
             values=known_values(found.labels[at], schema) if schema.task == "multilabel" else {},
         )
-
-
-def known_label(label: Any, schema: DataSchema) -> str | None:
-    """A label for people; None where there is none, or a class that the model does not know."""
-    found = label_text(label, schema.class_names, schema.task)
-    return None if schema.task == "classification" and found not in schema.class_names else found
 
 
 def known_values(label: Any, schema: DataSchema) -> dict[str, Any]:

@@ -2,13 +2,11 @@
 
 from bisect import insort
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from torch_geometric.data import Data
 
-from cores.data.inputs.labelled import class_name
 from cores.data.raw import SHOWN
 from cores.errors import UserError, nearest
 from cores.explain.atoms import atom_map
@@ -150,7 +148,6 @@ class Survey:
         for chunk in chunks:
             found.errors += len(chunk.rejected)
             found.first_errors = [*found.first_errors, *map(str, chunk.rejected)][:SHOWN]
-            found._note_unknown(chunk.labels, schema)
             for graph in explained_graphs(chunk, trained, atoms):
                 found._add(graph, choice)
             if trained.lam is not None:
@@ -170,6 +167,9 @@ class Survey:
 
     def _add(self, graph: ExplainedGraph, choice: Choice) -> None:
         self.graphs += 1
+        if self.unknown_label is None and graph.unknown_label is not None:
+            known = ", ".join(self.classes)
+            self.unknown_label = f"{graph.unknown_label:.40} (the model knows {known})"
         counts = self.classes[graph.group]
         counts.graphs += 1
         counts.right += graph.correct is True
@@ -186,14 +186,6 @@ class Survey:
             self.chosen += 1
             insort(self.shown, graph, key=lambda each: choice.rank(self._share(each)))
             del self.shown[choice.most :]  # never more in memory than are asked for
-
-    def _note_unknown(self, labels: Sequence[Any], schema: DataSchema) -> None:
-        if schema.task != "classification" or self.unknown_label is not None:
-            return
-        names = (class_name(label, schema.class_names) for label in labels)
-        strange = (name for name in names if name is not None and name not in schema.class_names)
-        if (first := next(strange, None)) is not None:
-            self.unknown_label = f"{first:.40} (the model knows {', '.join(schema.class_names)})"
 
     def _hold(self, chunk: PredictedGraphs) -> None:
         """Copy the graphs that are shown: the chunk, of which they are parts, need not stay."""

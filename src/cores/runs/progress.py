@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from cores.config import RunConfig
@@ -97,8 +98,7 @@ class Pace:
     def __init__(self, phases: Sequence[Phase], now: Callable[[], float] = time.monotonic) -> None:
         self.phases = phases
         self.done = [0] * len(phases)
-        self._first: list[float | None] = [None] * len(phases)
-        self._seconds, self._timed = [0.0] * len(phases), [0] * len(phases)
+        self._seconds: list[list[float]] = [[] for _ in phases]
         self._now = now
         self._last: float | None = None
 
@@ -112,11 +112,7 @@ class Pace:
             self.skip(earlier)  # patience may have run out
         now = self._now()
         if self._last is not None:  # when the first epoch of all began is not known
-            if self._first[number] is None:
-                self._first[number] = now - self._last
-            else:
-                self._seconds[number] += now - self._last
-                self._timed[number] += 1
+            self._seconds[number].append(now - self._last)
         self.done[number], self._last = epoch, now
 
     @property
@@ -131,12 +127,9 @@ class Pace:
         seconds = 0.0
         for number, phase in enumerate(self.phases):
             epochs = phase.epochs - self.done[number]
-            known = [] if per_graph is None else [per_graph * phase.cost]
-            if self._timed[number]:
-                known = [self._seconds[number] / self._timed[number]]
-            elif (first := self._first[number]) is not None:
-                known.append(first)
-            if known:
+            first, others = self._seconds[number][:1], self._seconds[number][1:]
+            guess = [] if per_graph is None else [per_graph * phase.cost]
+            if known := [fmean(others)] if others else first + guess:
                 seconds += epochs * min(known)
                 per_graph = min(known) / phase.cost
             elif epochs:
