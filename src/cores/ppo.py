@@ -74,7 +74,7 @@ class Rollout:
         return RewardedRollout(self.elements, self.removed, self.log_probs, rewards, advantage)
 
     def of_actions(self, values: Float[Tensor, "2 elements"]) -> Float[Tensor, "samples elements"]:
-        """Of two values per element, for keeping and for removing, that of what was sampled."""
+        """Pick, of the values for keep and remove, that of the sampled action."""
         kept, removed = values
         return torch.where(self.removed, removed, kept)
 
@@ -118,7 +118,7 @@ class RewardedRollout(Rollout):
 
     @cached_property
     def experience(self) -> "Experience":
-        """What an objective per element needs of it."""
+        """The rollout as means over its samples."""
         decisions = torch.stack([~self.removed, self.removed], dim=1).float()  # [S, 2, M]
         advantage = self.advantage[:, None, self.elements.owner]  # [S, 1, M]
         signs = advantage.clamp(min=0), advantage.clamp(max=0)
@@ -190,7 +190,7 @@ def element_objective(
 
 
 class Updates:
-    """Gradient steps of a policy on rollouts."""
+    """PPO's gradient steps of a policy on rollouts."""
 
     def __init__(self, policy: Policy, optimizer: Optimizer) -> None:
         self.policy, self.optimizer = policy, optimizer
@@ -218,7 +218,7 @@ class Updates:
         return [batch for rollout in rollouts for batch in rollout.cut(config.batch_size)]
 
     def gradients(self, batch: RewardedRollout, config: PPOConfig) -> Float[Tensor, ""]:
-        """Those of a mini-batch; returns its KL divergence."""
+        """Compute the gradients of a mini-batch; returns its KL divergence."""
         loss, divergence = ppo_loss(self.policy, batch, config)
         self.backward(loss, config)
         return divergence

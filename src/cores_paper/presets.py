@@ -120,7 +120,7 @@ def _settings(section: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def has_published_settings(model: str) -> bool:
-    """Whether the paper gives settings for a model; of some it reports results only."""
+    """Return whether the paper gives settings for a model; of some it reports results only."""
     sections = published(model).values()
     return any(_settings(section) for convs in sections for section in convs.values())
 
@@ -170,5 +170,5 @@ def authors_settings(model: str, dataset: str, conv: str) -> dict[str, Any]:
 
 @cache
 def has_authors_settings(model: str) -> bool:
-    """Whether the ``authors`` preset has the model: CORES of the paper, and the control."""
+    """Return whether the ``authors`` preset has the model: CORES of the paper, and the control."""
     return model in _file("authors.toml").keys() - {"common"}

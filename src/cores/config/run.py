@@ -142,7 +142,7 @@ class RunConfig:
 
     @property
     def samples(self) -> bool:
-        """Whether the model predicts from a sample of its policy, not from the mode."""
+        """Return whether the model predicts from a sample of its policy, not from the mode."""
         return self.spec.has_policy and preset_spec(self.preset).samples
 
     @property

@@ -18,7 +18,7 @@ from cores.models.sparse import SparseClassifier
 
 
 def network_dims(config: RunConfig, dims: Dims) -> Dims:
-    """What a network must know of graphs, and of the quantiles that the settings ask for."""
+    """Return the sizes of a network's inputs and outputs, quantiles included."""
     if not config.training.quantiles or dims.task != "regression":
         return dims
     return replace(dims, quantile_alpha=config.alpha)

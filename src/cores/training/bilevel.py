@@ -66,7 +66,7 @@ def train(state: "BilevelState", journal: Journal, report: Report = no_report) -
         if state.trains_classifiers(epoch):  # lines 3-7, Eq. (6)
             metrics |= fit_classifiers(state, epoch)
         if state.trains_policy(epoch):
-            state.settle_tolerance()
+            state.set_tolerance()
             if state.policy_is_new:
                 state.balance_classes()
                 if config.ppo.effect_steps:
@@ -137,8 +137,8 @@ class BilevelState:
             return self.config.reward
         return replace(self.config.reward, tolerance=float(head.tolerance))
 
-    def settle_tolerance(self) -> None:
-        """Say which error does no harm, once the referees are trained: the model keeps it."""
+    def set_tolerance(self) -> None:
+        """Set the tolerance that the model keeps, from the referees' errors unless it is given."""
         head = self.model.classifier.head
         if not isinstance(head, ValueHead) or float(head.tolerance) > 0:
             return
@@ -165,7 +165,7 @@ class BilevelState:
         return self.config.training.epochs - self.warm_up
 
     def trains_classifiers(self, epoch: int) -> bool:
-        """Whether the classifiers are trained in this epoch.
+        """Return whether the classifiers are trained in this epoch.
 
         Deviation D5: they see random masks in place of the policy's subgraphs; those do not depend
         on the policy, so their training ends with the warm-up.
@@ -173,12 +173,12 @@ class BilevelState:
         return epoch <= self.warm_up
 
     def trains_policy(self, epoch: int) -> bool:
-        """Whether the policy is trained in this epoch."""
+        """Return whether the policy is trained in this epoch."""
         return epoch > self.warm_up
 
     @property
     def policy_is_new(self) -> bool:
-        """Whether PPO has not changed the policy yet."""
+        """Return whether PPO has not changed the policy yet."""
         return int(self.averaged.n_averaged) == 0
 
     def progress(self, epoch: int) -> float:
@@ -192,7 +192,7 @@ class BilevelState:
 
     @property
     def parts(self) -> dict[str, Stateful]:
-        """What a checkpoint holds, by name."""
+        """The parts of a checkpoint, by name."""
         learners = {f"learner_{number}": learner for number, learner in enumerate(self.learners)}
         return {
             "policy": self.model.policy,
@@ -224,7 +224,7 @@ class BilevelState:
         return metrics
 
     def _choices(self, epoch: int) -> list[Choice]:
-        """What the policy that would be returned keeps of the selection part."""
+        """Apply the averaged policy to the selection split."""
         if not self.policy_is_new:
             batches = self.dial_batches if self.trains_policy(epoch) else self.selection_batches
             return chosen(self.selected, batches)
@@ -274,7 +274,7 @@ def start_policy(state: BilevelState) -> None:
 def fit_effect_network(
     state: BilevelState, dims: Dims, report: Report = no_report
 ) -> EffectNetwork | None:
-    """What each element contributes to a prediction, as referees tell it (Deviation D25).
+    """Fit the network that explains each element's effect, by referees (Deviation D25).
 
     Its progress is told as that of more epochs, as many as the policy had. It draws random numbers
     of its own: whether it is learnt changes nothing else.
@@ -308,7 +308,7 @@ def update_policy(state: BilevelState, rollouts: Sequence[RewardedRollout], epoc
 
 @torch.no_grad()
 def chosen(model: SparseClassifier, batches: Sequence[Batch], sample: bool = False) -> list[Choice]:
-    """What a model keeps of batches, by its mode or by one sample per graph."""
+    """Apply a policy to batches: its mode, or one sample per graph."""
     return [model.choose(batch, sample) for batch in batches]
 
 

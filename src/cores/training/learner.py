@@ -60,7 +60,7 @@ class Learner:
         return loss
 
     def state_dict(self) -> dict[str, Any]:
-        """What resuming needs."""
+        """Return what a resumed run needs."""
         return {
             "classifier": self.classifier.state_dict(),
             "optimizer": self.optimizer.state_dict(),
@@ -86,11 +86,11 @@ class Teachers:
 
     classifiers: Sequence[Classifier]
     weight: float
-    """Of the prediction in the target; the rest is the label."""
+    """Weight of the prediction in the target; the rest is the label."""
 
     @torch.no_grad()
     def targets(self, batch: Batch, generator: torch.Generator) -> Float[Tensor, "graphs classes"]:
-        """Of a batch, by one of the teachers, which is drawn."""
+        """Targets of a batch, by one randomly drawn teacher."""
         number = int(torch.randint(len(self.classifiers), (), generator=generator))
         teacher = self.classifiers[number]
         predicted = teacher.outputs(of_graphs(teacher, batch))  # [B, K]

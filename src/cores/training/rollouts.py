@@ -28,11 +28,11 @@ from cores.training.state import RandomState
 
 @dataclass(frozen=True)
 class Outcome:
-    """What referees predict from the subgraphs of a rollout."""
+    """Referees' predictions from the subgraphs of a rollout."""
 
     rollout: Rollout
     labels: Num[Tensor, "graphs *labels"]
-    """What a subgraph is to be predicted as."""
+    """The target of every subgraph."""
     probs: Float[Tensor, "samples graphs classes"]
     kept_ratio: Float[Tensor, "samples graphs"]
     restored: Bool[Tensor, "samples graphs"]
@@ -68,7 +68,7 @@ def roll_out(
 def drawn(
     graphs: GraphView, most: int, random: RandomState, balanced: bool
 ) -> Int[Tensor, " chosen"]:
-    """So many of the graphs, at random; all, if there are fewer. By their places in the store."""
+    """Sample up to ``most`` graphs; returns their indices in the store."""
     if balanced:  # Deviation D15
         size = min(most, len(graphs))
         return graphs.index[balanced_order(graphs.y, size, random.batches)]
@@ -80,7 +80,7 @@ def _outcome(
     parts: Sequence[tuple[Learner, Int[Tensor, " _"]]],
     samples: int,
 ) -> Outcome:
-    """Of one rollout on the graphs of all parts, each predicted by its referee."""
+    """Roll out on the graphs of all folds; each referee predicts its own."""
     store = parts[0][0].policy_graphs.store
     batch = store.batch(torch.cat([index for _, index in parts]))
     if model.policy.lam is not None:
@@ -114,7 +114,7 @@ def _outcome(
 
 
 def _labels(referee: Learner, batch: Batch) -> Num[Tensor, "graphs *labels"]:
-    """What the subgraphs of these graphs are to be predicted as.
+    """Return the targets of subgraphs.
 
     Deviation D18: as the referee predicts the full graph, whatever the label. A policy that is
     rewarded for labels learns those of its own graphs by heart where there are few: which part to
@@ -165,7 +165,7 @@ def rollout_reward(
 def pieces_cost(
     elements: Elements, removed: Bool[Tensor, "*samples elements"], config: RewardConfig
 ) -> Float[Tensor, "*samples graphs"]:
-    """What the pieces of a kept part cost (Deviation D21)."""
+    """Penalty for a kept part in several pieces (Deviation D21)."""
     pieces, num_nodes = count_pieces(elements, removed), elements.batch.ptr.diff()
     return config.pieces_penalty * pieces_penalty(pieces, num_nodes, max(1, config.max_pieces))
 

@@ -91,14 +91,14 @@ class SharedUpdates(Updates):
     def batches(
         self, rollouts: Sequence[RewardedRollout], config: PPOConfig
     ) -> list[RewardedRollout]:
-        """The share of this process in every mini-batch."""
+        """Slice this process's share out of every mini-batch."""
         return [
             batch.between(*self.group.bounds(batch.elements.batch.num_graphs))
             for batch in super().batches(rollouts, config)
         ]
 
     def gradients(self, batch: RewardedRollout, config: PPOConfig) -> Tensor:
-        """Those of the whole mini-batch; returns its KL divergence."""
+        """Compute the gradients of the whole mini-batch; returns its KL divergence."""
         graphs = batch.elements.batch.num_graphs
         loss, divergence = torch.zeros(2).unbind()
         self.optimizer.zero_grad()

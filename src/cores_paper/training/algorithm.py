@@ -149,11 +149,11 @@ class State:
         }
 
     def trains_classifier(self, epoch: int) -> bool:
-        """Whether the classifier is trained in this epoch."""
+        """Return whether the classifier is trained in this epoch."""
         return self.turns is None or not self.turns.is_policy_turn(epoch)
 
     def trains_policy(self, epoch: int) -> bool:
-        """Whether the policy is trained in this epoch."""
+        """Return whether the policy is trained in this epoch."""
         return self.turns is None or self.turns.is_policy_turn(epoch)
 
     def fit_classifier(self, epoch: int) -> dict[str, float]:

@@ -32,12 +32,12 @@ class Turns:
         self.waited = 0
 
     def is_policy_turn(self, epoch: int) -> bool:
-        """Whether the policy is trained in this epoch; otherwise it is the classifier's."""
+        """Return whether the policy is trained in this epoch; otherwise it is the classifier's."""
         return self.ended % 2 == 1 or epoch > self.last_free_epoch
 
     @property
     def on_full_graphs(self) -> bool:
-        """Whether the classifier is still trained on full graphs."""
+        """Return whether the classifier is still trained on full graphs."""
         return self.ended == 0
 
     def step(self, epoch: int, metrics: Mapping[str, float]) -> None:
@@ -59,7 +59,7 @@ class Turns:
         return -metrics["ppo_loss"]
 
     def state_dict(self) -> dict[str, Any]:
-        """What resuming needs."""
+        """Return what a resumed run needs."""
         return {"ended": self.ended, "best": self.best, "waited": self.waited}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
