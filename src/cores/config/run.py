@@ -141,6 +141,10 @@ class RunConfig:
         return preset_spec(self.preset).own if self.spec.has_policy else None
 
     @property
+    def _preset_group(self) -> str:
+        return preset_spec(self.preset).group
+
+    @property
     def samples(self) -> bool:
         """Return whether the model predicts from a sample of its policy, not from the mode."""
         return self.spec.has_policy and preset_spec(self.preset).samples
@@ -186,7 +190,7 @@ class RunConfig:
         plain = to_dict(self)
         own, of_preset = plain.pop("model_config"), plain.pop("preset_settings")
         if of_preset is not None:
-            plain[preset_spec(self.preset).group] = of_preset
+            plain[self._preset_group] = of_preset
         if not self.spec.has_policy:
             for group in POLICY_GROUPS:
                 del plain[group]
@@ -196,7 +200,8 @@ class RunConfig:
     def defaults(self) -> dict[str, Any]:
         """The settings that the model has where nothing is said, nested."""
         usual = {"model": self.model, "training": dict(self.spec.training)}
-        return RunConfig.from_settings(usual).settings
+        own = {} if self.preset_own is None else {self._preset_group: to_dict(self.preset_own())}
+        return RunConfig.from_settings(usual).settings | own
 
     @property
     def changes(self) -> dict[str, Any]:
