@@ -11,8 +11,6 @@ from torch import Tensor
 
 from cores import ranks
 from cores.config import RunConfig
-from cores.config.models import preset_spec
-from cores.config.spec import imported
 from cores.data.catalogue import DATASETS, REGISTERED
 from cores.data.dataset import Dataset
 from cores.data.datasets import load_dataset
@@ -28,7 +26,7 @@ from cores.models.sparse import SparseClassifier
 from cores.runs.agreement import agreement, held_out_part, load_others
 from cores.runs.card import DataFacts, model_card, write_card
 from cores.runs.device import choose_device, tuned_cpu
-from cores.runs.fit import PreparedData, fit_model, measure
+from cores.runs.fit import PreparedData, fit_model, measure, measure_for_preset
 from cores.runs.folder import (
     METRICS,
     MODEL,
@@ -124,7 +122,7 @@ def train_run(
             "preset": config.preset,
             "split": config.split,
             "seed": config.seed,
-            **_measure(fitted.trained, data.part("test"), judge, data.names("test")),
+            **measure_for_preset(fitted.trained, data.part("test"), judge, data.names("test")),
             "epochs": fitted.epochs,
             "best_epoch": fitted.best_epoch,
             "seconds": round(fitted.seconds, 3),
@@ -237,16 +235,6 @@ def evaluate_run(
         "verdicts": sentences(metrics, config, trained.calibration.class_counts),
         **_unusable(data),
     }
-
-
-def _measure(
-    trained: TrainedModel, graphs: GraphStore, judge: Judge | None, names: Sequence[str]
-) -> dict[str, Any]:
-    """Measure a model on test graphs as its preset asks for."""
-    measure_preset = imported(preset_spec(trained.config.preset).measure)
-    if measure_preset is None:
-        return measure(trained, graphs, trained.config.alpha, judge, names)
-    return dict(measure_preset(trained, graphs, judge, names))
 
 
 def check_held_out(out: Path, held_out: Tensor, dataset: Dataset) -> None:
