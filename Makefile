@@ -35,7 +35,7 @@ docs: .venv/.dev
 	$(BIN)/mkdocs build --strict
 
 results: .venv/.core
-	$(BIN)/python tools/page.py results README.md docs
+	$(BIN)/python tools/page.py .
 
 .venv/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
