@@ -32,7 +32,7 @@ format: .venv/.dev
 	$(BIN)/ruff format
 
 docs: .venv/.dev
-	$(BIN)/mkdocs build --strict
+	$(BIN)/sphinx-build --quiet --fail-on-warning -c docs . site
 
 results: .venv/.core
 	$(BIN)/python tools/page.py .
