@@ -274,7 +274,7 @@ def _settings(base: RunConfig, proposed: Mapping[str, str]) -> dict[str, Any]:
         values["ppo.learning_rate"] = base.training.learning_rate / values.pop(POLICY_RATIO)
     if CRITIC_RATIO in values:
         rate = values.get("ppo.learning_rate", base.ppo.learning_rate)
-        values["ppo.critic_learning_rate"] = rate / values.pop(CRITIC_RATIO)
+        values["paper.critic_learning_rate"] = rate / values.pop(CRITIC_RATIO)
     if "ppo.entropy_coef" in values and base.ppo.entropy_coef:
         fall = base.ppo.final_entropy_coef / base.ppo.entropy_coef
         values["ppo.final_entropy_coef"] = fall * values["ppo.entropy_coef"]
