@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
 
-from cores.config import RunConfig
 from cores.config.models import MODELS
-from cores.data.catalogue import PAPER_DATASETS
 from cores.errors import UserError, nearest
 from cores.files import write_atomically
-from cores.runs.rows import Row, matching, read_rows, spread, with_keys
+from cores.plugins import load_plugins
+from cores.runs.rows import Row, matching, read_rows, spread
 from cores.runs.table import Table
 from cores_paper.explain.comparison_rows import EXPLANATIONS
 from cores_paper.explain.comparison_rows import summary_table as methods_table
@@ -36,10 +35,9 @@ from cores_paper.tables.targets import (
     models_of,
     paper_baselines,
     paper_policies,
-    runs_of,
 )
 from cores_paper.tables.timing_rows import REPEATS, read_timings, timing_table
-from readme import FRESH_SPLITS, measured_runs, readme_claims, summary_table
+from readme import FRESH_SPLITS, picked, readme_claims, summary_table
 
 PROMISED_LOSSES = "0.02", "0.05", "0.1"
 """The losses that orders are compared at."""
@@ -73,6 +71,7 @@ def filled(text: str, made: Mapping[str, str]) -> str:
 
 def parts(folder: Path) -> dict[str, str]:
     """Every part that is made from the rows in a folder, by name."""
+    load_plugins()  # the baselines' titles
     rows = read_rows(folder / "runs.csv")
     return {
         "readme": readme_claims(rows),
@@ -83,7 +82,7 @@ def parts(folder: Path) -> dict[str, str]:
         "explained-now": explanations_table(read_rows(folder / "explained.csv")).markdown(),
         "bond-features": _bond_features(folder),
         **_cores(rows),
-        "motifs-now": motifs_table(with_keys(rows, _motifs())).markdown(),
+        "motifs-now": motifs_table(_motifs(rows)).markdown(),
         **_all_models(rows),
         **_seconds(folder),
         "equal-risk": _equal_risk(read_rows(folder / "equal_risk.csv", EQUAL_RISK)),
@@ -148,35 +147,30 @@ def _equal_risk(rows: list[Row]) -> str:
 
 def _gnn(rows: list[Row]) -> dict[str, str]:
     """The plain GNN by conv, with the mlp, and the number of cells that reach the paper."""
-    mlp = runs_of("comparison-gin", PAPER_DATASETS, ["mlp"], SPLITS, "paper")
+    mlp = picked(rows, ["mlp"], SPLITS, "paper")
     by_conv = {
-        conv: with_keys(
-            rows, [*runs_of(target, PAPER_DATASETS, [PLAIN_GNN], SPLITS, "paper"), *mlp]
-        )
-        for target, conv in COMPARISONS.items()
+        conv: [*picked(rows, [PLAIN_GNN], SPLITS, "paper", conv), *mlp]
+        for conv in COMPARISONS.values()
     }
     cells = [
         cell for conv, conv_rows in by_conv.items() for cell in gnn_cells(conv_rows, conv, "paper")
     ]
     complete = [cell for cell in cells if cell.ours.runs == len(SPLITS)]
     reached = sum(cell.reached for cell in complete)
-    motifs = runs_of("comparison-gin", ["motifs", "BA_2Motifs"], [PLAIN_GNN], SPLITS, "default")
+    motifs = picked(rows, [PLAIN_GNN], SPLITS, datasets=["motifs", "BA_2Motifs"])
     return {
         "plain-gnn": f"Reached in **{reached} of {len(complete)}** cells.",
         **{
             f"plain-gnn-{conv}": gnn_table(conv_rows, conv, "paper").markdown()
             for conv, conv_rows in by_conv.items()
         },
-        "plain-gnn-motifs": gnn_table(with_keys(rows, motifs), BASE_CONV, "default").markdown(),
+        "plain-gnn-motifs": gnn_table(motifs, BASE_CONV, "default").markdown(),
     }
 
 
 def _fresh(rows: list[Row]) -> dict[str, str]:
     """CORES less the plain GNN on the splits that its settings were not chosen on."""
-    models = [PLAIN_GNN, *paper_policies()]
-    fresh = with_keys(
-        rows, runs_of("comparison-gin", PAPER_DATASETS, models, FRESH_SPLITS, "default")
-    )
+    fresh = picked(rows, [PLAIN_GNN, *paper_policies()], FRESH_SPLITS)
     return _modes(fresh, BASE_CONV, "fresh") | {"fresh": _price(fresh)}
 
 
@@ -190,19 +184,17 @@ def _price(rows: list[Row]) -> str:
 def _cores(rows: list[Row]) -> dict[str, str]:
     """CORES by preset and mode beside the paper, and its prediction sets."""
     models = [PLAIN_GNN, *paper_policies()]
-    default = with_keys(rows, runs_of("comparison-gin", PAPER_DATASETS, models, SPLITS, "default"))
-    published = measured_runs("comparison-gin", PAPER_DATASETS, models, SPLITS)
+    default = picked(rows, models, SPLITS)
     return {
         **_modes(default, BASE_CONV, "cores-default"),
-        **_modes(with_keys(rows, published), BASE_CONV, "cores-paper"),
+        **_modes(picked(rows, models, SPLITS, "paper"), BASE_CONV, "cores-paper"),
         "coverage": coverage_table(default, BASE_CONV).markdown(),
     }
 
 
-def _motifs() -> list[RunConfig]:
+def _motifs(rows: list[Row]) -> list[Row]:
     """CORES on BA-2Motifs, three seeds of one split."""
-    policies, seeds = paper_policies(), (0, 1, 2)
-    return runs_of("comparison-gin", ["BA_2Motifs"], policies, [1], "default", seeds=seeds)
+    return picked(rows, paper_policies(), [1], datasets=["BA_2Motifs"], seeds=(0, 1, 2))
 
 
 def _modes(rows: list[Row], conv: str, name: str) -> dict[str, str]:
@@ -221,19 +213,16 @@ def _all_models(rows: list[Row]) -> dict[str, str]:
     made: dict[str, str] = {}
     for preset in ("default", "paper"):
         models = models_of("comparison-gin", preset)
-        if preset == "default":
-            runs = runs_of("comparison-gin", PAPER_DATASETS, models, SPLITS, preset)
-        else:
-            runs = measured_runs("comparison-gin", PAPER_DATASETS, models, SPLITS)
+        runs = picked(rows, models, SPLITS, preset)
         made[f"all-{preset}"] = "\n\n".join(
             f"**{caption}**\n\n{table.markdown()}"
-            for caption, table in comparison_tables(with_keys(rows, runs), BASE_CONV).items()
+            for caption, table in comparison_tables(runs, BASE_CONV).items()
         )
     peers = [name for name in paper_baselines() if has_published_settings(name)]
-    for target, conv in COMPARISONS.items():
+    for conv in COMPARISONS.values():
         if conv != BASE_CONV:
-            runs = runs_of(target, PAPER_DATASETS, peers, SPLITS, "paper")
-            made[f"peers-{conv}"] = baselines_table(with_keys(rows, runs), conv).markdown()
+            runs = picked(rows, peers, SPLITS, "paper", conv)
+            made[f"peers-{conv}"] = baselines_table(runs, conv).markdown()
     return made
 
 
