@@ -134,10 +134,7 @@ class ExplainedGraph:
     @cached_property
     def marked(self) -> list[bool]:
         """Nodes to show as kept: where only edges are removed, those that a kept edge reaches."""
-        if not all(self.kept_nodes) or not any(self.kept_edges) or not self.removes_edges:
-            return self.kept_nodes
-        reached = set(chain.from_iterable(compress(self.edges, self.kept_edges)))
-        return [node in reached for node in range(len(self.nodes))]
+        return marked_nodes(self.kept_nodes, self.edges, self.kept_edges)
 
     @property
     def full_record(self) -> Record:
@@ -233,6 +230,20 @@ def known_values(label: Any, schema: DataSchema) -> dict[str, Any]:
     numbers = label_numbers([label], schema.class_names, schema.labels, "the input")
     (values,) = given_values(numbers, schema.class_names, schema.labels)
     return {name: value for name, value in values.items() if value is not None}
+
+
+def marked_nodes(
+    kept_nodes: list[bool], edges: Sequence[tuple[int, int]], kept_edges: Sequence[bool]
+) -> list[bool]:
+    """Nodes to show as kept: where edges alone are removed, those that a kept edge reaches.
+
+    >>> marked_nodes([True] * 3, [(0, 1), (1, 2)], [True, False])
+    [True, True, False]
+    """
+    if not all(kept_nodes) or all(kept_edges) or not any(kept_edges):
+        return kept_nodes
+    reached = set(chain.from_iterable(compress(edges, kept_edges)))
+    return [node in reached for node in range(len(kept_nodes))]
 
 
 def undirected(edge_index: Tensor) -> tuple[list[tuple[int, int]], Tensor]:

@@ -1,20 +1,29 @@
 """All graphs of an input, counted, and those of them that were asked for."""
 
 from bisect import insort
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
+from inspect import signature
+from typing import Any
 
 from torch_geometric.data import Data
 
+from cores.data.molecules import needs_rdkit
 from cores.data.raw import SHOWN
 from cores.errors import UserError, nearest
 from cores.explain.atoms import atom_map
 from cores.explain.explained import NUMBERS, SEVERAL, ExplainedGraph, explained_graphs
-from cores.explain.fragments import KeptChemistry
 from cores.runs.predictor import PredictedGraphs
 from cores.runs.trained import DataSchema, TrainedModel
 
+MOST_MOLECULES = 10_000
+"""That are counted: looking for groups takes about a millisecond each."""
+FEWEST = 3
+"""Molecules that must have a group for its line."""
+MOST_GROUPS = 12
+"""Lines of a class."""
 BINS = 20
 """Of the kept shares."""
 MOST_SHOWN = 100
@@ -22,7 +31,7 @@ MOST_SHOWN = 100
 
 
 @dataclass(frozen=True)
-class Choice:
+class Conditions:
     """Which graphs to show; a graph must meet every condition."""
 
     graphs: frozenset[int] | None = None
@@ -111,6 +120,102 @@ class ClassCounts:
 
 
 @dataclass
+class Part:
+    """An element or a group: how many molecules have it, and how much of it is kept."""
+
+    molecules: int = 0
+    atoms: int = 0
+    kept: int = 0
+
+    def add(self, atoms: int, kept: int) -> None:
+        """Count it in a molecule."""
+        self.molecules += 1
+        self.atoms += atoms
+        self.kept += kept
+
+    @property
+    def share(self) -> float:
+        """Share of its atoms that is kept."""
+        return self.kept / self.atoms if self.atoms else 0.0
+
+
+@dataclass
+class Kept:
+    """What is kept of the molecules of a class."""
+
+    all: Part = field(default_factory=Part)
+    elements: dict[str, Part] = field(default_factory=lambda: defaultdict(Part))
+    groups: dict[str, Part] = field(default_factory=lambda: defaultdict(Part))
+
+    def lift(self, part: Part) -> float:
+        """How much more often than any atom those of a part are kept."""
+        return part.share / self.all.share if self.all.share else 0.0
+
+    @property
+    def frequent_elements(self) -> list[tuple[str, Part]]:
+        """Elements, the frequent ones first."""
+        return sorted(self.elements.items(), key=lambda item: (-item[1].atoms, item[0]))
+
+    @property
+    def kept_groups(self) -> list[tuple[str, Part]]:
+        """Groups that several molecules have, those first that are kept most."""
+        known = [item for item in self.groups.items() if item[1].molecules >= FEWEST]
+        return sorted(known, key=lambda item: (-item[1].share, -item[1].molecules, item[0]))[
+            :MOST_GROUPS
+        ]
+
+
+@dataclass
+class KeptChemistry:
+    """What is kept of molecules, by predicted class."""
+
+    classes: dict[str, Kept] = field(default_factory=lambda: defaultdict(Kept))
+    molecules: int = 0
+
+    def add(self, graph: ExplainedGraph) -> None:
+        """Count a molecule, unless there were enough."""
+        if self.molecules >= MOST_MOLECULES:
+            return
+        self.molecules += 1
+        kept, marked = self.classes[graph.group], graph.marked
+        kept.all.add(len(marked), sum(marked))
+        for element in set(graph.nodes):
+            atoms = [node for node, name in enumerate(graph.nodes) if name == element]
+            kept.elements[element].add(len(atoms), sum(marked[atom] for atom in atoms))
+        for name, found in group_atoms(graph.molecule).items():
+            kept.groups[name].add(len(found), sum(marked[atom] for atom in found))
+
+
+def group_atoms(molecule: Any) -> dict[str, set[int]]:
+    """The atoms of every functional group of rdkit's that a molecule has.
+
+    >>> from cores.data.molecules import molecule_from_smiles
+    >>> sorted(group_atoms(molecule_from_smiles("Cc1ccccc1"))["benzene rings"])
+    [1, 2, 3, 4, 5, 6]
+    """
+    found = {}
+    for name, pattern in _patterns():
+        if matches := molecule.GetSubstructMatches(pattern):
+            found[name] = {atom for match in matches for atom in match}
+    return found
+
+
+@cache
+def _patterns() -> tuple[tuple[str, Any], ...]:
+    """Names and patterns of rdkit's fragments."""
+    needs_rdkit()
+    from rdkit.Chem import Fragments
+
+    return tuple(
+        (
+            (function.__doc__ or name).strip().removeprefix("Number of "),
+            signature(function).parameters["pattern"].default,
+        )
+        for name, function in Fragments.fns
+    )
+
+
+@dataclass
 class Survey:
     """What was found in an input."""
 
@@ -134,7 +239,7 @@ class Survey:
 
     @classmethod
     def of(
-        cls, trained: TrainedModel, chunks: Iterable[PredictedGraphs], choice: Choice
+        cls, trained: TrainedModel, chunks: Iterable[PredictedGraphs], choice: Conditions
     ) -> "Survey":
         """Go through the graphs once; only those that are shown are kept."""
         choice.check(trained)
@@ -165,7 +270,7 @@ class Survey:
         """Graphs that are predicted otherwise than labelled."""
         return sum(counts.wrong for counts in self.classes.values())
 
-    def _add(self, graph: ExplainedGraph, choice: Choice) -> None:
+    def _add(self, graph: ExplainedGraph, choice: Conditions) -> None:
         self.graphs += 1
         if self.unknown_label is None and graph.unknown_label is not None:
             known = ", ".join(self.classes)
@@ -199,7 +304,7 @@ class Survey:
         """The share that the model decides on: of the nodes, or of the edges."""
         return float(graph.record["edge_ratio" if self.removes_edges else "node_ratio"])
 
-    def _check(self, choice: Choice) -> None:
+    def _check(self, choice: Conditions) -> None:
         """Say why there is nothing to show."""
         if not self.graphs:
             told = f": {'; '.join(self.first_errors)}" if self.errors else ""

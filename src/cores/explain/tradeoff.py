@@ -7,7 +7,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from cores.config.models import MODELS
-from cores.explain.plotting import COLOURS, MARKERS, pyplot, save_over_kept_share
+from cores.explain.plotting import COLOURS, MARKERS, save_over_kept_share
 from cores.files.escape import figure as figure_text
 from cores.runs.rows import Row, kept_metric, matching, spread
 from cores.tasks import CLASSIFICATION, ShownMetric, Task
@@ -38,12 +38,13 @@ def tradeoff_figure(
     Returns:
         The files, PNG and SVG.
     """
-    plt = pyplot()
+    from matplotlib.figure import Figure
+
     leading = task.leading
     models = {name: _points(name, rows, leading) for name in MODELS}
     models = {name: points for name, points in models.items() if points}
     shifts = _shifts({name: mean(share for share, _ in points) for name, points in models.items()})
-    _, axis = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
+    axis = Figure(figsize=(6.4, 4.4), layout="constrained").subplots()
     named = [
         _draw(axis, MODELS[name].title, points, shifts[name], number)
         for number, (name, points) in enumerate(models.items())

@@ -15,7 +15,7 @@ from cores.data.raw import Parsed
 from cores.errors import UserError
 from cores.explain.atoms import AtomMap, atom_map
 from cores.explain.explained import ExplainedGraph, explained_graphs
-from cores.explain.inputs import held_out_graphs
+from cores.explain.run import held_out_graphs
 from cores.files import limits
 from cores.runs.inputs import check_kind
 from cores.runs.predictor import PredictedGraphs, PredictOptions, Predictor, run_columns

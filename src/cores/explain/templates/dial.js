@@ -5,6 +5,11 @@ let place = dial.own;
 
 const percent = (share) => `${Math.round(100 * share)} %`;
 
+const bitsOf = (text, length) => {
+  const bytes = bytesOf(text);
+  return Array.from({ length }, (_, at) => Boolean(bytes[at >> 3] >> (at & 7) & 1));
+};
+
 // What is kept of a graph at a setting, and predicted from it; null where no setting is told.
 function keptAt(found, at) {
   if (!found.dial) return null;
@@ -80,7 +85,7 @@ function tellCard(card, kept) {
 function refresh(card) {
   if (Number(card.dataset.setting ?? dial.own) === place) return;
   card.dataset.setting = place;
-  const found = detailsAt(Number(card.dataset.at));
+  const found = details[Number(card.dataset.at)];
   const kept = keptAt(found, place);
   if (!kept) return;
   const drawing = card.querySelector("svg");
@@ -103,7 +108,7 @@ addEventListener("beforeprint", () => cards.forEach(refresh));
 
 // Filters ask for what is predicted now, of cards out of sight, too.
 function tellFilters(card) {
-  const { dial: settings } = packed[Number(card.dataset.at)];
+  const { dial: settings } = details[Number(card.dataset.at)];
   if (!settings) return;
   const predicted = settings.parts[settings.part[place]][2];
   const set = settings.sets[place];
@@ -118,7 +123,7 @@ function tellFilters(card) {
 
 detailsOf = (card) => {
   refresh(card);
-  const found = detailsAt(Number(card.dataset.at));
+  const found = details[Number(card.dataset.at)];
   const kept = place === dial.own ? null : keptAt(found, place);
   if (!kept) return found;
   const nodes = found.nodes.map(([number, name, , , ...effect], at) => (
