@@ -1,4 +1,4 @@
-"""The paper's pictures of the pipeline: a graph, what is kept of it, and the prediction from that."""
+"""The paper's pictures of the pipeline: graphs, what is kept of them, and predictions from that."""
 
 from collections.abc import Sequence
 from dataclasses import replace
