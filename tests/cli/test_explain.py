@@ -290,7 +290,7 @@ def test_without_an_input_the_test_graphs_are_shown(
     assert summary["right"] == round(metrics["accuracy"] * metrics["test_graphs"])
     text = (run / "report.html").read_text()
     Page(text)
-    assert "accuracy, selection part" in text
+    assert "Accuracy, selection part" in text
     assert "Loss of the classifier over 2 epochs" in text
 
 

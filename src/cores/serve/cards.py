@@ -9,7 +9,9 @@ from cores.files.escape import brief
 from cores.runs.records import Record
 from cores.serve.explorer import Found
 from cores.serve.limits import MOST_GRAPHS, Deadline
-from cores.serve.promise import promise_text, set_text
+from cores.serve.promise import IntervalPromise, LabelPromise, Promise, promise_of
+
+AnyPromise = Promise | IntervalPromise | LabelPromise
 
 
 def answer(found: Found, deadline: Deadline, *, drawings: bool) -> dict[str, Any]:
@@ -17,21 +19,23 @@ def answer(found: Found, deadline: Deadline, *, drawings: bool) -> dict[str, Any
 
     Drawing some graphs takes a second each: those that come after the deadline have none.
     """
+    promise = promise_of(found.predictor)
     return {
         "alpha": found.predictor.alpha,
         "lam": found.predictor.trained.lam,
-        "promise": promise_text(found.predictor),
+        "promise": str(promise),
         "first": found.first,
         "total": found.total,
         "most": MOST_GRAPHS,
         "graphs": [
-            _card(graph) | (_drawing(graph, deadline) if drawings else {}) for graph in found.graphs
+            _card(graph, promise) | (_drawing(graph, deadline) if drawings else {})
+            for graph in found.graphs
         ],
         "failed": [_problem(record) for record in found.failed.values()],
     }
 
 
-def _card(graph: ExplainedGraph) -> dict[str, Any]:
+def _card(graph: ExplainedGraph, promise: AnyPromise) -> dict[str, Any]:
     record = graph.record
     return {
         "position": graph.position,
@@ -39,7 +43,7 @@ def _card(graph: ExplainedGraph) -> dict[str, Any]:
         "prediction": brief(graph.prediction),
         "label": None if graph.label is None else brief(graph.label),
         "correct": graph.correct,
-        **_predicted(graph),
+        **_predicted(graph, promise),
         "node_ratio": record["node_ratio"],
         "edge_ratio": record["edge_ratio"],
         "nodes": len(graph.nodes),
@@ -49,21 +53,25 @@ def _card(graph: ExplainedGraph) -> dict[str, Any]:
     }
 
 
-def _predicted(graph: ExplainedGraph) -> dict[str, Any]:
-    """What is predicted, and how sure that is: of several labels, of a number, or of one class."""
-    record = graph.record
+def _predicted(graph: ExplainedGraph, promise: AnyPromise) -> dict[str, Any]:
+    """What is predicted, and how sure that is: of one class, of a number, or of several labels."""
+    if isinstance(promise, Promise):
+        return _of_classes(graph.record, promise)
     if graph.is_several:
         return {"labels": [_of_label(*each) for each in graph.of_label]}
-    if graph.is_number:
-        lower, upper = record["lower"], record["upper"]
-        return {"interval": None if lower is None else [f"{lower:.4g}", f"{upper:.4g}"]}
-    labels, unusual = record["prediction_set"], record["p_values"] or {}
+    lower, upper = graph.record["lower"], graph.record["upper"]
+    return {"interval": None if lower is None else [f"{lower:.4g}", f"{upper:.4g}"]}
+
+
+def _of_classes(record: Record, promise: Promise) -> dict[str, Any]:
+    labels = record["prediction_set"]
     inside = set() if labels is None else {str(label) for label in labels}
+    unusual = record["p_values"] or {}
     by_probability = sorted(record["probabilities"].items(), key=lambda item: -item[1])
     return {
         "probability": record["probability"],
         "set": None if labels is None else [brief(label) for label in labels],
-        "promise": set_text(labels, len(by_probability)),
+        "promise": promise.of_set(labels),
         "classes": [
             {
                 "name": brief(name),

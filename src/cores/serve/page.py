@@ -14,7 +14,7 @@ from cores.runs.folder import METRICS
 from cores.runs.rows import read_metrics
 from cores.serve.explorer import STORED, Explorer
 from cores.serve.limits import MOST_BYTES, MOST_GRAPHS
-from cores.serve.promise import promise_text
+from cores.serve.promise import promise_of
 
 OWN = Path(__file__).parent / "templates"
 ICON = (
@@ -103,7 +103,7 @@ def explorer_page(explorer: Explorer) -> str:
             lam=None if predictor.trained.lam is None else f"{predictor.trained.lam:g}",
             lam_step=f"{SETTINGS[1]:g}",
             calibrated=bool(len(predictor.trained.calibration)),
-            promise=promise_text(predictor),
+            promise=str(promise_of(predictor)),
             most=MOST_GRAPHS,
             most_bytes=MOST_BYTES,
             size=told_size(MOST_BYTES),
