@@ -364,7 +364,7 @@ def test_the_page_of_a_graph_model_draws_dots(
     assert len(page.cards) == 5
     assert re.search(r"\d+ of 400 nodes are not shown", text)
     assert "removes edges alone" in text
-    assert [name for _, name, *_ in page.details[0]["nodes"]] == list("ababa")
+    assert [node["is"] for node in page.details[0]["nodes"]] == list("ababa")
 
 
 def test_a_test_graph_without_a_prediction_is_left_out_and_no_other(

@@ -21,6 +21,8 @@ from cores.runs.trained import DataSchema, TrainedModel
 
 MOST_NUMBERS = 3
 """Numbers of a node that are told."""
+ELEMENT = ("keep_probability", "effect", "kept")
+"""What a record says of a node or edge."""
 
 
 NUMBERS, SEVERAL = "a number", "several labels"
@@ -137,38 +139,39 @@ class ExplainedGraph:
         return marked_nodes(self.kept_nodes, self.edges, self.kept_edges)
 
     @property
+    def node_records(self) -> list[Record]:
+        """What records and pages say of every node."""
+        columns = [self.node_scores, self.node_effects, self.kept_nodes]
+        return [
+            {"node": number, "is": name} | dict(zip(ELEMENT, told, strict=True))
+            for number, name, *told in zip(
+                self.numbers, self.nodes, *_columns(columns, len(self.nodes)), strict=True
+            )
+        ]
+
+    @property
+    def edge_records(self) -> list[Record]:
+        """The same of every edge."""
+        columns = [self.edge_scores, self.edge_effects, self.kept_edges]
+        return [
+            {"ends": sorted((self.numbers[a], self.numbers[b]))}
+            | dict(zip(ELEMENT, told, strict=True))
+            for (a, b), *told in zip(self.edges, *_columns(columns, len(self.edges)), strict=True)
+        ]
+
+    @property
     def full_record(self) -> Record:
         """The record with the true class, and every node and edge with its probability."""
-        nobody, nowhere = [None] * len(self.nodes), [None] * len(self.edges)
-        scores: Sequence[float | None] = self.node_scores or nobody
-        effects: Sequence[float | None] = self.node_effects or nobody
-        edge_scores: Sequence[float | None] = self.edge_scores or nowhere
-        edge_effects: Sequence[float | None] = self.edge_effects or nowhere
-        nodes = zip(self.numbers, self.nodes, scores, effects, self.kept_nodes, strict=True)
-        edges = zip(self.edges, edge_scores, edge_effects, self.kept_edges, strict=True)
         return self.record | {
             "position": self.position,
             "label": self.label,
-            "nodes": [
-                {
-                    "node": number,
-                    "is": name,
-                    "keep_probability": score,
-                    "effect": effect,
-                    "kept": kept,
-                }
-                for number, name, score, effect, kept in nodes
-            ],
-            "edges": [
-                {
-                    "ends": sorted((self.numbers[a], self.numbers[b])),
-                    "keep_probability": score,
-                    "effect": effect,
-                    "kept": kept,
-                }
-                for (a, b), score, effect, kept in edges
-            ],
+            "nodes": self.node_records,
+            "edges": self.edge_records,
         }
+
+
+def _columns(columns: Sequence[Sequence[Any] | None], length: int) -> list[Sequence[Any]]:
+    return [[None] * length if column is None else column for column in columns]
 
 
 def explained_graphs(

@@ -64,37 +64,8 @@ def environment(*folders: Path) -> Any:
 
 def graph_details(graph: ExplainedGraph, drawing: GraphSvg) -> dict[str, Any]:
     """What the page shows of a graph when it is asked for: nodes, and edges where they differ."""
-
-    def short(scores: Sequence[float] | None, at: int) -> float | None:
-        return None if scores is None else round(scores[at], 3)
-
-    def effect(effects: Sequence[float] | None, at: int) -> list[float]:
-        return [] if effects is None else [float(f"{effects[at]:.2g}")]
-
-    details: dict[str, Any] = {
-        "nodes": [
-            [
-                number,
-                name,
-                short(graph.node_scores, at),
-                int(graph.kept_nodes[at]),
-                *effect(graph.node_effects, at),
-            ]
-            for at, (number, name) in enumerate(zip(graph.numbers, graph.nodes, strict=True))
-        ],
-        "points": drawing.points,
-    }
-    if graph.removes_edges:
-        details["edges"] = [
-            [
-                *sorted((graph.numbers[a], graph.numbers[b])),
-                short(graph.edge_scores, at),
-                int(kept),
-                *effect(graph.edge_effects, at),
-            ]
-            for at, ((a, b), kept) in enumerate(zip(graph.edges, graph.kept_edges, strict=True))
-        ]
-    return details
+    edges = {"edges": graph.edge_records} if graph.removes_edges else {}
+    return {"nodes": graph.node_records, "points": drawing.points} | edges
 
 
 def report_page(

@@ -103,7 +103,7 @@ def _drawing(graph: ExplainedGraph, deadline: Deadline) -> dict[str, Any]:
     drawn = graph_svg(graph)
     details = graph_details(graph, drawn)
     for node in details["nodes"]:
-        node[1] = brief(node[1])
+        node["is"] = brief(node["is"])
     return {"drawing": drawn.inline(), "note": drawn.note, "details": details}
 
 

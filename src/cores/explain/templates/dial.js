@@ -51,7 +51,7 @@ function redrawMolecule(drawing, found, kept) {
     const { e, n } = part.dataset;
     const inside = e === undefined ? kept.nodes[Number(n)] : kept.edges[Number(e)];
     const kind = part.tagName === "text"
-      ? (inside ? found.nodes[Number(n)][1] : "gt")
+      ? (inside ? found.nodes[Number(n)].is : "gt")
       : (inside ? "k" : "g") + part.getAttribute("class")[1];
     part.setAttribute("class", kind);
   }
@@ -126,12 +126,13 @@ detailsOf = (card) => {
   const found = details[Number(card.dataset.at)];
   const kept = place === dial.own ? null : keptAt(found, place);
   if (!kept) return found;
-  const nodes = found.nodes.map(([number, name, , , ...effect], at) => (
-    [number, name, null, Number(dial.edgesAlone || kept.nodes[at]), ...effect]));
+  const nodes = found.nodes.map((node, at) => (
+    { ...node, keep_probability: null, kept: dial.edgesAlone || kept.nodes[at] }));
   const ends = kept.edges.map((inside, at) => [found.ends[2 * at], found.ends[2 * at + 1], inside]);
-  const removed = ends.some(([a, b, inside]) => !inside && nodes[a][3] && nodes[b][3]);
-  const byNumber = (a, b) => [found.nodes[a][0], found.nodes[b][0]].sort((one, other) => one - other);
-  const edges = ends.map(([a, b, inside]) => [...byNumber(a, b), null, Number(inside)]);
+  const removed = ends.some(([a, b, inside]) => !inside && nodes[a].kept && nodes[b].kept);
+  const byNumber = (a, b) => [nodes[a].node, nodes[b].node].sort((one, other) => one - other);
+  const edges = ends.map(([a, b, inside]) => (
+    { ends: byNumber(a, b), keep_probability: null, effect: null, kept: inside }));
   return { nodes, points: found.points, ...(removed ? { edges } : {}) };
 };
 
