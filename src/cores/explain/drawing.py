@@ -32,7 +32,7 @@ DOTS = ("tr", "gn", "kn")
 MANY, SMALL = 40, 0.64
 """Nodes of a graph with small dots, and how small."""
 NAMED = 1.7
-"""How much larger the dots of a figure are that have names on them."""
+"""Factor of the dots of a figure that have names on them."""
 STYLE = (
     f".drawing{{{''.join(f'--{name}:{colour};' for name, colour in ROLES.items())}"
     "--mark:#9fd0f0;--ink:#1b1b1b;--n:#1f4fd8;--o:#c00;--s:#7a6200;--hal:#0a7a2f}"
@@ -59,7 +59,7 @@ class GraphDrawing:
     """A graph in a frame of ``WIDTH`` and ``HEIGHT``, and which of it is kept."""
 
     points: list[tuple[int, int] | None]
-    """Where each node is; None where it is not drawn."""
+    """Place of each node; None where it is not drawn."""
     edges: Sequence[tuple[int, int]]
     kept_nodes: Sequence[bool]
     kept_edges: Sequence[bool]
@@ -102,7 +102,7 @@ class GraphDrawing:
 
     @property
     def many(self) -> bool:
-        """Whether dots must be small."""
+        """True where dots must be small."""
         return len(self.points) - self.missing > MANY
 
     def layers(self) -> Iterator[tuple[str, list[list[tuple[int, int]]]]]:
@@ -223,12 +223,12 @@ class GraphSvg:
     body: str
     """Elements of SVG."""
     points: list[tuple[int, int] | None]
-    """Where each node is; None where it is not drawn."""
+    """Place of each node; None where it is not drawn."""
     title: str
     note: str = ""
-    """What is not shown."""
+    """Says what is left out."""
     many: bool = False
-    """Whether dots are small."""
+    """True where dots are small."""
 
     def inline(self) -> str:
         """For a page that has the style."""

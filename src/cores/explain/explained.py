@@ -22,7 +22,7 @@ from cores.runs.trained import DataSchema, TrainedModel
 MOST_NUMBERS = 3
 """Numbers of a node that are told."""
 ELEMENT = ("keep_probability", "effect", "kept")
-"""What a record says of a node or edge."""
+"""Fields of a node or edge in a record."""
 
 
 NUMBERS, SEVERAL = "a number", "several labels"
@@ -42,7 +42,7 @@ class ExplainedGraph:
     nodes: list[str]
     """Every node in a word: an atom's element, or its features."""
     numbers: list[int]
-    """How the input counts the nodes."""
+    """Numbers of the nodes in the input."""
     edges: list[tuple[int, int]]
     """Each once, the smaller end first."""
     kept_nodes: list[bool]
@@ -53,18 +53,18 @@ class ExplainedGraph:
     truth: list[bool] | None
     """Nodes that truly decide the class; None where that is not known."""
     molecule: Any
-    """Of rdkit; None for other graphs."""
+    """A molecule of rdkit's; None for other graphs."""
     values: dict[str, Any] = field(default_factory=dict)
-    """Where graphs have several labels, the true values of those that are known."""
+    """True values by name, where graphs have several labels and they are known."""
     node_effects: list[float] | None = None
-    """What each contributes to the prediction; None where the model did not learn it."""
+    """Contributions to the prediction; None where the model did not learn them."""
     edge_effects: list[float] | None = None
     unknown_label: str | None = None
     """The class that the input names and the model does not know."""
 
     @property
     def id(self) -> str:
-        """What the input calls it."""
+        """Its name in the input."""
         return str(self.record["id"])
 
     @property
@@ -100,7 +100,7 @@ class ExplainedGraph:
 
     @property
     def group(self) -> str:
-        """With which graphs it is counted: those of the same predicted class."""
+        """The group in which it is counted: its predicted class."""
         if self.is_several:
             return SEVERAL
         return NUMBERS if self.is_number else self.prediction
@@ -127,7 +127,7 @@ class ExplainedGraph:
 
     @property
     def removes_edges(self) -> bool:
-        """Whether edges were removed between nodes that are kept."""
+        """True where edges were removed between nodes that are kept."""
         return any(
             self.kept_nodes[a] and self.kept_nodes[b] and not kept
             for (a, b), kept in zip(self.edges, self.kept_edges, strict=True)
@@ -140,7 +140,7 @@ class ExplainedGraph:
 
     @property
     def node_records(self) -> list[Record]:
-        """What records and pages say of every node."""
+        """Every node as records and pages have it."""
         columns = [self.node_scores, self.node_effects, self.kept_nodes]
         return [
             {"node": number, "is": name} | dict(zip(ELEMENT, told, strict=True))

@@ -192,7 +192,7 @@ class Explanation(PyGExplanation):
 
     @property
     def kept_text(self) -> str:
-        """How much was kept, for titles."""
+        """Kept shares, for titles."""
         return f"kept {self.node_ratio:.0%} of nodes, {self.edge_ratio:.0%} of edges"
 
 

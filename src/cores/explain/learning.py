@@ -70,7 +70,7 @@ class LearningCurves:
     """Its folder, and the one that it lies in."""
     epochs: list[dict[str, Any]]
     phases: list[tuple[str, int]]
-    """With their first epochs, from 1."""
+    """Names of the phases and their first epochs, from 1."""
 
     @classmethod
     def of(cls, run: Path, config: RunConfig | None = None) -> "LearningCurves":

@@ -18,7 +18,7 @@ MARKERS = "osD^vPX*<"
 ROLES = {"kept": COLOURS[0], "gone": "#767676", "truth": "#b35900"}
 """Colours of a graph's parts, which stay apart in grey, too; a page may set them anew."""
 WRONG = "#a3201b"
-"""Colour of what is said of a wrong prediction."""
+"""Colour of the title of a wrong prediction."""
 PAGE_WIDTH = 4.2
 """Inches of a chart on a page, for which the sizes of its letters are right."""
 _LEFT_OUT = {"png": {"Software": None}, "svg": {"Date": None}}
@@ -29,7 +29,7 @@ _ON_PAGE = {
     "#666666": "var(--soft)",
     "#b0b0b0": "var(--rule)",
 }
-"""What the colours of a figure become on a page, which may be dark."""
+"""Colours of a figure as those of a page, which may be dark."""
 
 
 @dataclass(frozen=True)

@@ -30,12 +30,12 @@ from cores.runs.predictor import Predictor
 from cores.runs.rows import read_metrics, shown_metrics
 
 REPORT = "report.html"
-"""In a run folder."""
+"""Name of the page in a run folder."""
 TEMPLATES = Path(__file__).parent / "templates"
 
 
 def template_text(name: str) -> str:
-    """A file of the templates as it is."""
+    """Read a file of the templates as it is."""
     return (TEMPLATES / name).read_text(encoding="utf-8")
 
 
@@ -63,7 +63,7 @@ def environment(*folders: Path) -> Any:
 
 
 def graph_details(graph: ExplainedGraph, drawing: GraphSvg) -> dict[str, Any]:
-    """What the page shows of a graph when it is asked for: nodes, and edges where they differ."""
+    """Collect the nodes of a graph for its details, and the edges where some were removed."""
     edges = {"edges": graph.edge_records} if graph.removes_edges else {}
     return {"nodes": graph.node_records, "points": drawing.points} | edges
 
@@ -71,7 +71,7 @@ def graph_details(graph: ExplainedGraph, drawing: GraphSvg) -> dict[str, Any]:
 def report_page(
     run: Path, predictor: Predictor, survey: Survey, choice: Conditions, source: str
 ) -> str:
-    """The page; nothing in it asks for another file.
+    """Make the page; nothing in it asks for another file.
 
     Args:
         run: The run folder.
@@ -130,7 +130,7 @@ def report_page(
 
 
 def shares_chart(classes: Mapping[str, ClassCounts], what: str) -> Chart:
-    """How many graphs keep how much, a row for every predicted class."""
+    """Draw histograms of the kept share, a row for every predicted class."""
     from matplotlib.figure import Figure
 
     rows = [(name, counts) for name, counts in classes.items() if counts.graphs]
@@ -157,7 +157,7 @@ def shares_chart(classes: Mapping[str, ClassCounts], what: str) -> Chart:
 
 
 def _dial_data(dial: DialView, survey: Survey) -> dict[str, Any]:
-    """What the script must know of the dial, beside what is kept of each graph."""
+    """Collect what the script must know of the dial, beside what is kept of each graph."""
     return {
         "own": dial.own,
         "classes": list(survey.classes),

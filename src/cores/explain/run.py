@@ -29,7 +29,7 @@ from cores.runs.trained import TrainedModel
 def explain_test_graphs(
     out: Path, count: int, *, data_root: Path | None = None
 ) -> tuple[list[Explanation], tuple[str, ...]]:
-    """What the model of a finished run kept of its first test graphs, and the class names."""
+    """Explain the first test graphs of a finished run; returns the class names, too."""
     trained = TrainedModel.load(out)
     config = trained.config
     trained.need_classes("a picture of test graphs")
@@ -106,7 +106,7 @@ def input_graphs(
     options: PredictOptions,
     data_root: Path | None = None,
 ) -> Iterator[PredictedGraphs]:
-    """The graphs of an input, predicted chunk by chunk, as `cores predict` does."""
+    """Predict the graphs of an input chunk by chunk, as `cores predict` does."""
     schema = predictor.trained.schema
     reach = schema.encoding.reach
     for rows in input_rows(source, run_columns(run, options), data_root, CHUNK, reach):
@@ -122,7 +122,7 @@ def input_graphs(
 def held_out_graphs(
     predictor: Predictor, run: Path, data_root: Path | None = None
 ) -> Iterator[PredictedGraphs]:
-    """The test graphs of a run, predicted chunk by chunk and counted from 0."""
+    """Predict the test graphs of a run chunk by chunk, counted from 0."""
     trained = predictor.trained
     source, columns = read_source(run), read_columns(run)
     dataset = load_dataset(

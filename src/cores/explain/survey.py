@@ -1,4 +1,4 @@
-"""All graphs of an input, counted, and those of them that were asked for."""
+"""Count all graphs of an input, and choose those that are shown."""
 
 from bisect import insort
 from collections import Counter, defaultdict
@@ -19,13 +19,13 @@ from cores.runs.predictor import PredictedGraphs
 from cores.runs.trained import DataSchema, TrainedModel
 
 MOST_MOLECULES = 10_000
-"""That are counted: looking for groups takes about a millisecond each."""
+"""Molecules that are counted: looking for groups takes about a millisecond each."""
 FEWEST = 3
 """Molecules that must have a group for its line."""
 MOST_GROUPS = 12
-"""Lines of a class."""
+"""Groups that are listed for a class."""
 BINS = 20
-"""Of the kept shares."""
+"""Bins of the kept shares."""
 MOST_SHOWN = 100
 """Graphs, where no other number is asked for."""
 
@@ -59,12 +59,12 @@ class Conditions:
 
     @property
     def most(self) -> int:
-        """How many are shown at most."""
+        """Most graphs that are shown."""
         asked = [number for number in (self.count, self.top, self.largest) if number is not None]
         return min(asked, default=MOST_SHOWN)
 
     def rank(self, kept_share: float) -> float:
-        """Where a graph stands among those that are shown: smaller numbers first."""
+        """Sort key of the graphs that are shown."""
         if self.top is not None:
             return kept_share
         return 0.0 if self.largest is None else -kept_share
@@ -87,7 +87,7 @@ class Conditions:
             raise UserError("the model was not calibrated: it has no prediction sets")
 
     def admits(self, graph: ExplainedGraph) -> bool:
-        """Whether a graph meets the conditions."""
+        """Return True if a graph meets the conditions."""
         return (
             (self.graphs is None or graph.position in self.graphs)
             and (self.predicted is None or graph.prediction == self.predicted)
@@ -141,14 +141,14 @@ class Part:
 
 @dataclass
 class Kept:
-    """What is kept of the molecules of a class."""
+    """Kept elements and groups of the molecules of a class."""
 
     all: Part = field(default_factory=Part)
     elements: dict[str, Part] = field(default_factory=lambda: defaultdict(Part))
     groups: dict[str, Part] = field(default_factory=lambda: defaultdict(Part))
 
     def lift(self, part: Part) -> float:
-        """How much more often than any atom those of a part are kept."""
+        """Share of a part's atoms that is kept, divided by that of all atoms."""
         return part.share / self.all.share if self.all.share else 0.0
 
     @property
@@ -167,7 +167,7 @@ class Kept:
 
 @dataclass
 class KeptChemistry:
-    """What is kept of molecules, by predicted class."""
+    """Kept elements and groups by predicted class."""
 
     classes: dict[str, Kept] = field(default_factory=lambda: defaultdict(Kept))
     molecules: int = 0
@@ -217,19 +217,19 @@ def _patterns() -> tuple[tuple[str, Any], ...]:
 
 @dataclass
 class Survey:
-    """What was found in an input."""
+    """Counts of an input, and the graphs to show."""
 
     removes_edges: bool
-    """Whether the model removes edges alone."""
+    """True for a model that removes edges alone."""
     classes: dict[str, ClassCounts]
-    """By predicted class, in the model's order."""
+    """Counts by predicted class, in the model's order."""
     shown: list[ExplainedGraph] = field(default_factory=list)
-    """What was chosen, as many as asked for."""
+    """Graphs that were chosen, as many as asked for."""
     data: dict[int, Data] = field(default_factory=dict)
     """The same by position, where the model has a dial: it is asked about them again."""
     graphs: int = 0
     chosen: int = 0
-    """How many meet the conditions."""
+    """Graphs that meet the conditions."""
     errors: int = 0
     """Rows that could not be used."""
     first_errors: list[str] = field(default_factory=list)
@@ -305,7 +305,7 @@ class Survey:
         return float(graph.record["edge_ratio" if self.removes_edges else "node_ratio"])
 
     def _check(self, choice: Conditions) -> None:
-        """Say why there is nothing to show."""
+        """Refuse to go on where there is nothing to show, and say why."""
         if not self.graphs:
             told = f": {'; '.join(self.first_errors)}" if self.errors else ""
             raise UserError(f"the input holds no usable graph{told}")

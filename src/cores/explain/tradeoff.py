@@ -74,7 +74,7 @@ def _scale(metric: ShownMetric) -> int:
 
 
 def _axis_name(metric: ShownMetric) -> str:
-    """What the axis says.
+    """Label of the axis.
 
     >>> _axis_name(CLASSIFICATION.leading), _axis_name(ShownMetric("mae", "MAE", "target", False))
     ('accuracy, %', 'MAE; lower is better')
@@ -84,7 +84,7 @@ def _axis_name(metric: ShownMetric) -> str:
 
 
 def _points(model: str, rows: Sequence[Row], metric: ShownMetric) -> list[Point]:
-    """Of a model's runs that have measured both."""
+    """Kept share and metric of a model's runs that have measured both."""
     runs = matching(rows, {"model": model})
     found = [(row[kept_metric(model)], row[metric.metric]) for row in runs]
     scale = _scale(metric)
@@ -121,7 +121,7 @@ def _draw(axis: Any, title: str, points: Sequence[Point], shift: float, number: 
 
 
 def _shifts(kept: Mapping[str, float]) -> dict[str, float]:
-    """By how much each model is drawn beside the share that it keeps.
+    """Horizontal shifts of models that keep equally much.
 
     >>> _shifts({"gnn": 100.0, "mlp": 100.0, "cores-node": 30.2})
     {'gnn': -0.75, 'mlp': 0.75, 'cores-node': 0.0}
