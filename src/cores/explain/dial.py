@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cores.explain.plotting import COLOURS, pyplot, save_over_kept_share
+from cores.explain.plotting import COLOURS, save_over_kept_share
 from cores.runs.curve import Curve, Point
 
 _LINES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -48,8 +48,9 @@ def dial_figure(curve: Curve, title: str, stem: Path) -> list[Path]:
     Returns:
         The files, PNG and SVG.
     """
-    plt = pyplot()
-    _, axis = plt.subplots(figsize=(6.4, 4.8), layout="constrained")
+    from matplotlib.figure import Figure
+
+    axis = Figure(figsize=(6.4, 4.8), layout="constrained").subplots()
     numbers = curve.task == "regression"
     lines, levels = (_VALUE_LINES, _VALUE_LEVELS) if numbers else (_LINES, _LEVELS)
     unit = 1 if numbers else 100
