@@ -15,8 +15,8 @@ import cores
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "cores"
 ORDER = (
-    *("errors", "files", "conformal", "risk", "reward", "ranks", "config", "graphs", "data"),
-    *("models", "ppo", "evaluation", "tasks", "training", "runs", "explain", "serve"),
+    *("errors", "files", "conformal", "risk", "reward", "ranks", "config", "verdict", "graphs"),
+    *("tasks", "data", "models", "ppo", "evaluation", "training", "runs", "explain", "serve"),
     *("estimator", "cli", "paper"),
 )
 """A module imports only from its left, or from its own package."""

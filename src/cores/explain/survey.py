@@ -10,10 +10,11 @@ from torch_geometric.data import Data
 from cores.data.raw import SHOWN
 from cores.errors import UserError, nearest
 from cores.explain.atoms import atom_map
-from cores.explain.explained import NUMBERS, SEVERAL, ExplainedGraph, explained_graphs
+from cores.explain.explained import ExplainedGraph, explained_graphs
 from cores.explain.fragments import KeptChemistry
 from cores.runs.predictor import PredictedGraphs
-from cores.runs.trained import DataSchema, TrainedModel
+from cores.runs.trained import TrainedModel
+from cores.tasks import TASKS
 
 BINS = 20
 """Of the kept shares."""
@@ -87,13 +88,6 @@ class Choice:
         )
 
 
-def _groups(schema: DataSchema) -> tuple[str, ...]:
-    """What graphs are counted by: the predicted classes, if there are."""
-    if schema.task == "classification":
-        return schema.class_names
-    return (NUMBERS,) if schema.task == "regression" else (SEVERAL,)
-
-
 @dataclass
 class ClassCounts:
     """The graphs that are predicted to be of a class."""
@@ -138,11 +132,12 @@ class Survey:
     ) -> "Survey":
         """Go through the graphs once; only those that are shown are kept."""
         choice.check(trained)
+        group = TASKS[trained.task].group
         schema, atoms = trained.schema, atom_map(trained.config.dataset)
         molecules = schema.encoding.kind == "molecules" or atoms is not None
         found = cls(
             trained.config.spec.removes == "edge",
-            {name: ClassCounts() for name in _groups(schema)},
+            {name: ClassCounts() for name in ((group,) if group else schema.class_names)},
             chemistry=KeptChemistry() if molecules else None,
         )
         for chunk in chunks:

@@ -19,9 +19,7 @@ from cores.models.sparse import SparseClassifier
 
 def network_dims(config: RunConfig, dims: Dims) -> Dims:
     """What a network must know of graphs, and of the quantiles that the settings ask for."""
-    if not config.training.quantiles or dims.task != "regression":
-        return dims
-    return replace(dims, quantile_alpha=config.alpha)
+    return replace(dims, quantile_alpha=config.alpha) if config.training.quantiles else dims
 
 
 def build_model(config: RunConfig, dims: Dims) -> GraphModel:
