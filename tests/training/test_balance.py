@@ -51,7 +51,7 @@ def test_auto_balances_where_one_class_has_over_four_fifths(
     share: int, balance: str, balanced: bool
 ) -> None:
     labels = (torch.arange(100) >= share).long()
-    assert settled(TrainingConfig(balance=balance), labels).balanced is balanced
+    assert settled(TrainingConfig(balance=balance), labels, "classification").balanced is balanced
 
 
 def test_the_training_part_decides() -> None:

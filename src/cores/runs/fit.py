@@ -12,6 +12,8 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from cores import ranks
 from cores.config import RunConfig, TrainingConfig
+from cores.config.models import preset_spec
+from cores.config.spec import imported
 from cores.data.dataset import Dataset
 from cores.data.splits import Split, split_dataset
 from cores.errors import UserError
@@ -20,9 +22,9 @@ from cores.evaluation.explanations import ground_truth_metrics
 from cores.evaluation.predictions import Predictions, predict, predict_full
 from cores.graphs.masks import RECIPE
 from cores.graphs.store import GraphStore
-from cores.models.baselines.control import RandomSubgraph
-from cores.models.build import build_classifier, build_critic, build_model
+from cores.models.build import build_classifier, build_model
 from cores.models.classifier import BlindClassifier, Classifier
+from cores.models.control import RandomSubgraph
 from cores.models.encoder import NodeNorm
 from cores.models.network import GraphModel
 from cores.models.sparse import SparseClassifier
@@ -156,6 +158,12 @@ def fit(
         return supervised.train(
             model, train, selection, config.training, random, folder, report, key
         )
+    train_preset = imported(preset_spec(config.preset).train)
+    if train_preset is not None:
+        if ranks.current() is not None:
+            raise UserError(f"the preset {config.preset} trains in one process, without torchrun")
+        journal, stopping = train_preset(model, config, data, random, folder, report, key)
+        return journal, stopping
     state = bilevel_state(model, config, data, random)
     journal = Journal(folder, state.parts, _shared_warm_up(asked, data, warm_ups), key)
     bilevel.train(state, journal, report)
@@ -184,11 +192,9 @@ def bilevel_state(
     model: SparseClassifier, config: RunConfig, data: PreparedData, random: RandomState
 ) -> BilevelState:
     """What Algorithm 1 begins with."""
-    critic = build_critic(config, data.dataset.dims, model.scaler)
     student, referees = _learners(model, config, data, random)
     return BilevelState(
         model,
-        None if critic is None else critic.to(data.graphs.device),
         student,
         referees,
         data.part("selection"),
@@ -231,15 +237,13 @@ def _learners(
 ) -> tuple[Learner, list[Learner]]:
     """The student, which is returned, and the referees, which reward the policy.
 
-    Without referees the student rewards the policy itself, on the policy part. With them, the
-    training and policy parts are divided into as many folds; each referee is trained on all folds
-    but one and rewards on that one, so no classifier ever rewards on a graph it was trained on.
+    The training and policy parts are divided into as many folds as there are referees; each referee
+    is trained on all folds but one and rewards on that one, so no classifier ever rewards on a
+    graph it was trained on.
     """
     graphs, split = data.graphs, data.split
     index = training_graphs(config, split)
     student = Learner(model.classifier, graphs.view(index), graphs.view(split.policy), config)
-    if config.reward.referees == 0:
-        return student, [student]
     dealt = index[torch.randperm(len(index), generator=random.batches)]
     order = TASKS[data.dataset.task].order(graphs.y.cpu()[dealt])
     dealt = dealt[order.argsort(stable=True)]  # class by class: each fold has some

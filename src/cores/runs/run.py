@@ -11,6 +11,8 @@ from torch import Tensor
 
 from cores import ranks
 from cores.config import RunConfig
+from cores.config.models import preset_spec
+from cores.config.spec import imported
 from cores.data.catalogue import DATASETS, REGISTERED
 from cores.data.dataset import Dataset
 from cores.data.datasets import load_dataset
@@ -21,8 +23,8 @@ from cores.errors import UserError
 from cores.evaluation.faithfulness import faithfulness_metrics
 from cores.evaluation.predictions import predict
 from cores.files import locked, write_json
+from cores.graphs.store import GraphStore
 from cores.models.sparse import SparseClassifier
-from cores.runs.actions import measure_actions
 from cores.runs.agreement import agreement, held_out_part, load_others
 from cores.runs.card import DataFacts, model_card, write_card
 from cores.runs.device import choose_device, tuned_cpu
@@ -122,7 +124,7 @@ def train_run(
             "preset": config.preset,
             "split": config.split,
             "seed": config.seed,
-            **measure_actions(fitted.trained, data.part("test"), judge, data.names("test")),
+            **_measure(fitted.trained, data.part("test"), judge, data.names("test")),
             "epochs": fitted.epochs,
             "best_epoch": fitted.best_epoch,
             "seconds": round(fitted.seconds, 3),
@@ -159,7 +161,7 @@ def evaluate_run(
     Another dataset may be any name or path; its graphs get the model's own columns. ``lam`` is the
     setting of a model with a dial; the other runs are measured there, too.
 
-    With ``sample``, or where the run's settings say so (``ppo.predict_from``), the subgraphs are
+    With ``sample``, or where the run's preset says so, the subgraphs are
     drawn from the policy, seeded by the run's seed. Sets are left out then: they were calibrated on
     the mode's subgraphs. With ``explanations`` the metrics also
     tell how faithful the kept parts of the mode are, with ``others``, folders of runs that differ
@@ -172,8 +174,7 @@ def evaluate_run(
         trained.need_sets("a choice of `score` or `per_class`")
     if explanations:
         trained.need_classes("`explanations`")
-    if config.removal is not None:
-        sample = sample or config.ppo.predict_from == "sample"
+    sample = sample or config.samples
     sampler = _with_policy(trained, "sample", out) if sample else None
     if sampler is not None:
         sampler.sampling = True
@@ -237,6 +238,16 @@ def evaluate_run(
         "verdicts": trained.sentences(metrics),
         **_unusable(data),
     }
+
+
+def _measure(
+    trained: TrainedModel, graphs: GraphStore, judge: Judge | None, names: Sequence[str]
+) -> dict[str, Any]:
+    """Measure a model on test graphs as its preset asks for."""
+    measure_preset = imported(preset_spec(trained.config.preset).measure)
+    if measure_preset is None:
+        return measure(trained, graphs, trained.config.alpha, judge, names)
+    return dict(measure_preset(trained, graphs, judge, names))
 
 
 def check_held_out(out: Path, held_out: Tensor, dataset: Dataset) -> None:

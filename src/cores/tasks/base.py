@@ -172,9 +172,7 @@ class Task(ABC):
 
     @staticmethod
     @abstractmethod
-    def conformal_scores(
-        probs: Outputs, labels: Labels, config: RewardConfig
-    ) -> Float[Tensor, " scores"]:
+    def conformal_scores(probs: Outputs, labels: Labels) -> Float[Tensor, " scores"]:
         """Of the truth, one of every graph or known label; the reward's q-hat is their quantile."""
 
     @staticmethod

@@ -7,9 +7,7 @@ from torch.nn import functional as F
 
 from cores.config import RewardConfig
 from cores.conformal import (
-    aps_scores,
     lac_scores,
-    predicted_and_below,
     prediction_sets,
     residual_scores,
     true_scores,
@@ -24,33 +22,26 @@ Labels = Num[Tensor, "graphs *labels"]
 PerGraph = Float[Tensor, " graphs"]
 Quantile = Float[Tensor, ""] | None
 """q-hat; None: the prediction alone is the set."""
-SCORES = {"lac": lac_scores, "aps": aps_scores}
-"""Conformal scores of the reward's sets of labels."""
 
 
 def reward_sets(
-    probs: Float[Tensor, "graphs classes"], q_hat: Float[Tensor, ""], config: RewardConfig
+    probs: Float[Tensor, "graphs classes"], q_hat: Float[Tensor, ""]
 ) -> Bool[Tensor, "graphs classes"]:
-    """Prediction sets of the reward, Eq. (3), and what stands in for one without labels.
+    """Prediction sets of the reward, Eq. (3), by LAC scores (Deviation D11: the paper's are APS).
 
     Deviation D7: the predicted label stands in. When a classifier errs less often than alpha, its
     least sure graphs get empty sets, right or not; Eq. (7) as written punishes them, and since
     q-hat follows the policy, it would punish every subgraph that is less sure than the rest: only
     keeping everything is safe then.
     """
-    scores = SCORES[config.score](probs)
-    if config.sets == "below-or-predicted":
-        return predicted_and_below(probs, scores, q_hat)
-    sets = prediction_sets(scores, q_hat)
+    sets = prediction_sets(lac_scores(probs), q_hat)
     empty = ~sets.any(dim=-1, keepdim=True)
-    if config.empty_set == "predicted":
-        return sets | (empty & F.one_hot(probs.argmax(dim=-1), probs.size(-1)).bool())
-    return sets | empty if config.empty_set == "unsure" else sets
+    return sets | (empty & F.one_hot(probs.argmax(dim=-1), probs.size(-1)).bool())
 
 
-def class_scores(probs: Outputs, labels: Labels, config: RewardConfig) -> PerGraph:
+def class_scores(probs: Outputs, labels: Labels) -> PerGraph:
     """Conformal score of each graph's class."""
-    return true_scores(SCORES[config.score](probs), labels)
+    return true_scores(lac_scores(probs), labels)
 
 
 def class_reward(
@@ -65,12 +56,12 @@ def class_reward(
     if q_hat is None:
         sets = F.one_hot(probs.argmax(-1), probs.size(-1)).bool()
     else:
-        sets = reward_sets(probs, q_hat, config)
+        sets = reward_sets(probs, q_hat)
     performance = performance_reward(probs, labels)
-    return conformal_reward(performance, sparsity, sets, labels, lam, config.scale)
+    return conformal_reward(performance, sparsity, sets, labels, lam)
 
 
-def value_scores(probs: Outputs, labels: Labels, config: RewardConfig) -> PerGraph:
+def value_scores(probs: Outputs, labels: Labels) -> PerGraph:
     """Conformal score of each graph's number: how far the predicted one is from it."""
     return residual_scores(probs[:, 0], labels)
 
@@ -90,13 +81,13 @@ def value_reward(
     tolerance = config.tolerance or float(torch.finfo(probs.dtype).max) / 4
     half_width = probs.new_zeros(()) if q_hat is None else q_hat
     error = labels - probs[:, 0]
-    return interval_reward(error, sparsity, half_width, tolerance, lam, config.scale)
+    return interval_reward(error, sparsity, half_width, tolerance, lam)
 
 
-def label_scores(probs: Outputs, labels: Labels, config: RewardConfig) -> Float[Tensor, " scores"]:
+def label_scores(probs: Outputs, labels: Labels) -> Float[Tensor, " scores"]:
     """Of the known labels of all graphs together: some have too few for a quantile of their own."""
     known = ~labels.isnan()
-    return class_scores(value_probs(probs[known]), labels[known].long(), config)
+    return class_scores(value_probs(probs[known]), labels[known].long())
 
 
 def label_reward(

@@ -26,7 +26,7 @@ class Step:
         self.model, self.optimizer, self.class_weights = model, optimizer, class_weights
 
     def __call__(self, batch: Batch) -> Float[Tensor, ""]:
-        """Take it; returns the loss before."""
+        """Take a gradient step; returns the loss before it."""
         self.optimizer.zero_grad()
         group = ranks.current()
         if group is None:
