@@ -124,7 +124,7 @@ def train_run(
             "preset": config.preset,
             "split": config.split,
             "seed": config.seed,
-            **_measure(fitted.trained, data.part("test"), judge, data.names("test")),
+            **measure_run(fitted.trained, data.part("test"), judge, data.names("test")),
             "epochs": fitted.epochs,
             "best_epoch": fitted.best_epoch,
             "seconds": round(fitted.seconds, 3),
@@ -240,7 +240,7 @@ def evaluate_run(
     }
 
 
-def _measure(
+def measure_run(
     trained: TrainedModel, graphs: GraphStore, judge: Judge | None, names: Sequence[str]
 ) -> dict[str, Any]:
     """Measure a model on test graphs as its preset asks for."""
