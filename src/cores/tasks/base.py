@@ -6,20 +6,26 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Num
 from torch import Tensor, nn
 
 from cores.config import RewardConfig, RunConfig, SetsConfig
 from cores.config.spec import TaskName
 from cores.errors import UserError
 from cores.tasks.calibration import Calibration
-from cores.tasks.rewards import Labels, Outputs, PerGraph, Quantile
 
 LEAST_LOG_PROB = -3.0
 """Below, a class is as good as ruled out: how far below must not decide what was lost."""
 FEWEST_GRAPHS = 10
 """Where they are not divided by class: with fewer, a part would be empty."""
 
+Outputs = Float[Tensor, "graphs outputs"]
+"""Probabilities of classes or labels, or predicted numbers."""
+Labels = Num[Tensor, "graphs *labels"]
+"""Numbers of classes, or targets; of several labels 0 or 1, NaN where one is not known."""
+PerGraph = Float[Tensor, " graphs"]
+Quantile = Float[Tensor, ""] | None
+"""q-hat; None: the prediction alone is the set."""
 Measured = dict[str, Any]
 Metric = float | list[float | None] | None
 """One number, or one of every label."""

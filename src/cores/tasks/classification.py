@@ -4,17 +4,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from cores.config import RewardConfig
+from cores.conformal import lac_scores, prediction_sets, true_scores
 from cores.errors import UserError
 from cores.files.escape import brief
+from cores.reward import conformal_reward, performance_reward
 from cores.tasks import metrics as measures
 from cores.tasks.base import (
     LEAST_LOG_PROB,
     Head,
+    Labels,
     Measured,
+    Outputs,
+    PerGraph,
+    Quantile,
     Selection,
     ShownMetric,
     Task,
@@ -23,7 +30,6 @@ from cores.tasks.base import (
     rounded,
 )
 from cores.tasks.calibration import ClassCalibration
-from cores.tasks.rewards import Labels, Outputs, class_reward, class_scores
 from cores.verdict import class_sentences
 
 
@@ -69,6 +75,43 @@ class ClassHead(Head):
     ) -> Float[Tensor, ""]:
         """The cross-entropy, Eq. (6), against labels or distributions."""
         return F.cross_entropy(logits, y, weight=class_weights)
+
+
+def reward_sets(
+    probs: Float[Tensor, "graphs classes"], q_hat: Float[Tensor, ""]
+) -> Bool[Tensor, "graphs classes"]:
+    """Prediction sets of the reward, Eq. (3), by LAC scores (Deviation D11: the paper's are APS).
+
+    Deviation D7: the predicted label stands in. When a classifier errs less often than alpha, its
+    least sure graphs get empty sets, right or not; Eq. (7) as written punishes them, and since
+    q-hat follows the policy, it would punish every subgraph that is less sure than the rest: only
+    keeping everything is safe then.
+    """
+    sets = prediction_sets(lac_scores(probs), q_hat)
+    empty = ~sets.any(dim=-1, keepdim=True)
+    return sets | (empty & F.one_hot(probs.argmax(dim=-1), probs.size(-1)).bool())
+
+
+def class_scores(probs: Outputs, labels: Labels) -> PerGraph:
+    """Conformal score of each graph's class."""
+    return true_scores(lac_scores(probs), labels)
+
+
+def class_reward(
+    probs: Outputs,
+    labels: Labels,
+    sparsity: PerGraph,
+    q_hat: Quantile,
+    lam: float | PerGraph,
+    config: RewardConfig,
+) -> PerGraph:
+    """Eq. (7) of every graph."""
+    if q_hat is None:
+        sets = F.one_hot(probs.argmax(-1), probs.size(-1)).bool()
+    else:
+        sets = reward_sets(probs, q_hat)
+    performance = performance_reward(probs, labels)
+    return conformal_reward(performance, sparsity, sets, labels, lam)
 
 
 class Classification(Task):

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from cores.config import RewardConfig
 from cores.conformal import value_probs
 from cores.errors import UserError
 from cores.files.escape import brief
@@ -16,7 +17,11 @@ from cores.tasks import metrics as measures
 from cores.tasks.base import (
     LEAST_LOG_PROB,
     Head,
+    Labels,
     Measured,
+    Outputs,
+    PerGraph,
+    Quantile,
     Selection,
     ShownMetric,
     Task,
@@ -25,8 +30,7 @@ from cores.tasks.base import (
     rounded,
 )
 from cores.tasks.calibration import LabelCalibration
-from cores.tasks.classification import Classification
-from cores.tasks.rewards import Labels, Outputs, label_reward, label_scores
+from cores.tasks.classification import Classification, class_reward, class_scores
 from cores.verdict import label_sentences
 
 CHANCE = 0.5
@@ -85,6 +89,33 @@ class LabelHead(Head):
 def _ranked(probs: Outputs, labels: Labels) -> float:
     found = measures.mean_label_roc_auc(probs, labels)
     return CHANCE if found is None else found
+
+
+def label_scores(probs: Outputs, labels: Labels) -> Float[Tensor, " scores"]:
+    """Of the known labels of all graphs together: some have too few for a quantile of their own."""
+    known = ~labels.isnan()
+    return class_scores(value_probs(probs[known]), labels[known].long())
+
+
+def label_reward(
+    probs: Outputs,
+    labels: Labels,
+    sparsity: PerGraph,
+    q_hat: Quantile,
+    lam: float | PerGraph,
+    config: RewardConfig,
+) -> PerGraph:
+    """Deviation D24: the mean of Eq. (7) over the known labels, each with two classes.
+
+    A graph of which no label is known has none.
+    """
+    known, number = ~labels.isnan(), labels.size(1)
+    values = labels.nan_to_num().long().flatten()  # [B * L]
+    weights = lam.repeat_interleave(number) if isinstance(lam, Tensor) else lam
+    sparse = sparsity.repeat_interleave(number)
+    pairs = value_probs(probs.flatten())  # [B * L, 2]
+    rewards = class_reward(pairs, values, sparse, q_hat, weights, config).view_as(labels)
+    return (rewards * known).sum(dim=-1) / known.sum(dim=-1).clamp(min=1)
 
 
 class Multilabel(Task):

@@ -11,12 +11,18 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from cores.config import RewardConfig
+from cores.conformal import residual_scores
 from cores.errors import UserError
+from cores.reward import interval_reward
 from cores.tasks import metrics as measures
 from cores.tasks.base import (
     LEAST_LOG_PROB,
     Head,
+    Labels,
     Measured,
+    Outputs,
+    PerGraph,
+    Quantile,
     Selection,
     ShownMetric,
     Task,
@@ -24,7 +30,6 @@ from cores.tasks.base import (
     arrow_types,
 )
 from cores.tasks.calibration import ValueCalibration
-from cores.tasks.rewards import Labels, Outputs, value_reward, value_scores
 from cores.verdict import value_sentences
 
 
@@ -175,6 +180,29 @@ def pinball_losses(
             [1.5000, 0.5000]])
     """
     return torch.maximum(levels * errors, (levels - 1) * errors)
+
+
+def value_scores(probs: Outputs, labels: Labels) -> PerGraph:
+    """Conformal score of each graph's number: how far the predicted one is from it."""
+    return residual_scores(probs[:, 0], labels)
+
+
+def value_reward(
+    probs: Outputs,
+    labels: Labels,
+    sparsity: PerGraph,
+    q_hat: Quantile,
+    lam: float | PerGraph,
+    config: RewardConfig,
+) -> PerGraph:
+    """Deviation D20: Eq. (7) with an interval for a set (:func:`cores.reward.interval_reward`).
+
+    Before the tolerance is known, there is no error that it does not cover.
+    """
+    tolerance = config.tolerance or float(torch.finfo(probs.dtype).max) / 4
+    half_width = probs.new_zeros(()) if q_hat is None else q_hat
+    error = labels - probs[:, 0]
+    return interval_reward(error, sparsity, half_width, tolerance, lam)
 
 
 class Regression(Task):
