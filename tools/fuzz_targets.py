@@ -1,7 +1,7 @@
-"""What ``make fuzz`` damages: inputs that the program made or reads, and a command for each.
+"""Cases for ``make fuzz``, as strategies of hypothesis: files, and a command that reads them.
 
-Beside them there are inputs that were never valid: hypothesis builds graphs, tables, settings and
-rows from the names that their readers know.
+Most are valid files that the program made or reads, with damage drawn to one of them. Others were
+never valid: graphs, tables, settings and rows built from the names that their readers know.
 """
 
 import gzip
@@ -11,15 +11,13 @@ import shlex
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
-from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
-import hypothesis
 import numpy as np
 import torch
 import yaml  # type: ignore[import-untyped]
@@ -52,8 +50,6 @@ from fuzz_damage import FORMS, NUMBERS, damaged
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 HERE = b"/the/folder/of/the/case"
 """Stands for the folder of a case in its files."""
-BATCH = 50
-"""Cases that hypothesis is asked for at once."""
 SMALL = 2**16
 """Bytes of a dataset that is worth damaging: larger ones only take longer."""
 Files = dict[str, bytes]
@@ -63,7 +59,7 @@ Files = dict[str, bytes]
 class Case:
     """Files in a folder, and the command that reads them there."""
 
-    files: Files
+    files: Files = field(repr=False)
     command: str
 
     def write(self, folder: Path) -> None:
@@ -78,60 +74,29 @@ class Case:
         return cli.main(shlex.split(self.command), ALL_COMMANDS)
 
 
-@dataclass(frozen=True)
-class Damaged:
-    """Valid cases, of which one file is damaged."""
+class Valid(NamedTuple):
+    """Cases that the program accepts, and which of their files may be damaged."""
 
     cases: Sequence[Case]
     which: str = "*"
-    """Files that may be."""
-
-    def case(self, seed: str, number: int) -> Case:
-        """A case; always the same for a seed and a number."""
-        random = Random(f"{seed}-{number}")
-        case = random.choice(self.cases)
-        files = dict(case.files)
-        others = [content for each in self.cases for content in each.files.values()]
-        name = random.choice([name for name in files if fnmatch(name, self.which)])
-        match random.choice(("damage",) * 18 + ("drop", "swap")):
-            case "drop":
-                del files[name]
-            case "swap":
-                files[name] = random.choice(others)
-            case _:
-                files[name] = damaged(name, files[name], others, random)
-        return Case(files, case.command)
 
 
-@dataclass(frozen=True)
-class Built:
-    """Cases that hypothesis builds."""
-
-    cases: st.SearchStrategy[Case]
-
-    def case(self, seed: str, number: int) -> Case:
-        """A case; always the same for a seed and a number."""
-        return _examples(self.cases, f"{seed}-{number // BATCH}")[number % BATCH]
-
-
-@cache
-def _examples(strategy: st.SearchStrategy[Case], seed: str) -> list[Case]:
-    found: list[Case] = []
-
-    @hypothesis.seed(seed)
-    @hypothesis.settings(
-        max_examples=BATCH,
-        database=None,
-        deadline=None,
-        phases=[hypothesis.Phase.generate],
-        suppress_health_check=list(hypothesis.HealthCheck),
-    )
-    @hypothesis.given(strategy)
-    def collect(case: Case) -> None:
-        found.append(case)
-
-    collect()
-    return found + [found[-1]] * (BATCH - len(found))
+@st.composite
+def damage_to(draw: st.DrawFn, valid: Valid) -> Case:
+    """Draw a valid case, and damage to one of its files."""
+    case = draw(st.sampled_from(valid.cases))
+    name = draw(st.sampled_from([name for name in case.files if fnmatch(name, valid.which)]))
+    others = [content for each in valid.cases for content in each.files.values()]
+    files = dict(case.files)
+    match draw(st.sampled_from(("damage",) * 18 + ("drop", "swap"))):
+        case "drop":
+            del files[name]
+        case "swap":
+            files[name] = draw(st.sampled_from(others))
+        case _:
+            random = draw(st.randoms(use_true_random=False))
+            files[name] = damaged(name, files[name], others, random)
+    return Case(files, case.command)
 
 
 # Commands
@@ -195,8 +160,8 @@ SMILES_TEXTS = ("CCO", "c1ccccc1O", "CC(=O)N", "C1CCCCC1", "[Na+].[Cl-]", "[H]OC
 TINY = "--epochs 3 --network.hidden_dim 8 --network.num_layers 1 --out run"
 
 
-def targets(data: Path | None = None) -> dict[str, Damaged | Built]:
-    """Everything that is damaged, by name; with a folder of datasets, its small ones, too."""
+def valid_cases(data: Path | None = None) -> dict[str, Valid]:
+    """Make what is damaged, by target; with a folder of datasets, its small ones, too."""
     graphs, molecules, stored = _graph_files(), _molecule_files(), dict(_stored_files(data))
     everything = graphs | molecules | stored
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
@@ -211,26 +176,38 @@ def targets(data: Path | None = None) -> dict[str, Damaged | Built]:
         }
         plain = _trained("graphs.jsonl", graphs["graphs.jsonl"], "--model gnn", epochs=1)
         sparse = _trained("graphs.jsonl", graphs["graphs.jsonl"], "--model cores-node", epochs=2)
-        damaged = _damaged(graphs, molecules, stored, runs, plain, sparse)
-        for target in damaged.values():  # imports what a fork would otherwise import every time
+        found = _cases(graphs, molecules, stored, runs, plain, sparse)
+        for target in found.values():  # imports what a fork would otherwise import every time
             _accepted(target.cases[-1])
+    return found
+
+
+def strategies(valid: Mapping[str, Valid]) -> dict[str, st.SearchStrategy[Case]]:
+    """Draw the cases of every target."""
     return {
-        **damaged,
-        "built-graphs": Built(_built_graphs(runs["graphs.jsonl"])),
-        "built-tables": Built(_built_tables()),
-        "built-settings": Built(_built_settings()),
-        "built-rows": Built(_built_rows()),
+        **{name: damage_to(cases) for name, cases in valid.items()},
+        "built-graphs": _built_graphs(valid["metrics"].cases[0].files),
+        "built-tables": _built_tables(),
+        "built-settings": _built_settings(),
+        "built-rows": _built_rows(),
     }
 
 
-def _damaged(
+TARGETS = (
+    *("tu", "npz", "graphs", "molecules", "predict", "run", "metrics", "resume", "checkpoint"),
+    *("settings", "rows", "built-graphs", "built-tables", "built-settings", "built-rows"),
+)
+"""Names of the strategies."""
+
+
+def _cases(
     graphs: Files,
     molecules: Files,
     stored: Files,
     runs: Mapping[str, Files],
     plain: Files,
     sparse: Files,
-) -> dict[str, Damaged]:
+) -> dict[str, Valid]:
     """Targets by name: files of graphs and molecules, finished runs, and two interrupted ones."""
     ways = ("--json", "--out new.csv", "--out new.jsonl.gz", "--out new.parquet", "")
     again = f"train --resume --dataset graphs.jsonl {TINY}"
@@ -239,11 +216,11 @@ def _damaged(
     same_kind = {**dict.fromkeys(molecules, "table.csv"), **{name: name for name in runs}}
     predicted = {name: (graphs | molecules | stored)[name] for name in same_kind}
     return {
-        "tu": Damaged([*_reading(stored, ".zip"), Case(_tu_files("toy/"), "read toy --json")]),
-        "npz": Damaged(_reading(stored, ".npz")),
-        "graphs": Damaged(_reading(graphs)),
-        "molecules": Damaged(_reading(molecules)),
-        "predict": Damaged(
+        "tu": Valid([*_reading(stored, ".zip"), Case(_tu_files("toy/"), "read toy --json")]),
+        "npz": Valid(_reading(stored, ".npz")),
+        "graphs": Valid(_reading(graphs)),
+        "molecules": Valid(_reading(molecules)),
+        "predict": Valid(
             [
                 Case(
                     {**runs[run], f"input-{name}": predicted[name]},
@@ -254,7 +231,7 @@ def _damaged(
             ],
             "input*",
         ),
-        "run": Damaged(
+        "run": Valid(
             [
                 *(
                     Case(files, f"predict run {name} {way}")
@@ -269,7 +246,7 @@ def _damaged(
             ],
             "run/[cm]*",
         ),
-        "metrics": Damaged(
+        "metrics": Valid(
             [
                 Case(finished, f"{again} --model cores-node"),
                 Case(finished, f"{again} --model cores-node --json"),
@@ -277,10 +254,10 @@ def _damaged(
             ],
             "run/[cm]*.json",
         ),
-        "resume": Damaged(resumed, "run/*"),
-        "checkpoint": Damaged(resumed, "run/checkpoint.safetensors"),
-        "settings": Damaged(list(_settings())),
-        "rows": Damaged(list(_result_rows()), "*.csv"),
+        "resume": Valid(resumed, "run/*"),
+        "checkpoint": Valid(resumed, "run/checkpoint.safetensors"),
+        "settings": Valid(list(_settings())),
+        "rows": Valid(list(_result_rows()), "*.csv"),
     }
 
 
