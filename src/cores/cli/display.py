@@ -24,7 +24,7 @@ from cores.runs.rows import shown_metrics
 from cores.runs.verdict import promise_sentence
 
 if TYPE_CHECKING:
-    from cores.runs.search import Tried
+    from cores_paper.search import Tried
 
 
 def _text(line: object, style: str = "") -> Text:

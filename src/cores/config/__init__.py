@@ -5,11 +5,11 @@ project (docs/architecture.md): the paper's symbols alpha, epsilon and K mean se
 the names here do not.
 """
 
-from cores.config.baselines import DiffPoolConfig, GMTConfig, GSATConfig, PoolConfig, SugarConfig
 from cores.config.classifier import (
     TEST_SHARE,
     NetworkConfig,
     PartsConfig,
+    RandomConfig,
     Reach,
     SetsConfig,
     TrainingConfig,
@@ -28,21 +28,17 @@ from cores.config.spec import Removal
 __all__ = [
     "TEST_SHARE",
     "ClassifierDataConfig",
-    "DiffPoolConfig",
     "EffectsConfig",
-    "GMTConfig",
-    "GSATConfig",
     "NetworkConfig",
     "PPOConfig",
     "PartsConfig",
     "PhasesConfig",
-    "PoolConfig",
+    "RandomConfig",
     "Reach",
     "Removal",
     "RewardConfig",
     "RunConfig",
     "SetsConfig",
-    "SugarConfig",
     "TrainingConfig",
     "from_dict",
     "merged",

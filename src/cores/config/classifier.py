@@ -196,3 +196,14 @@ class TrainingConfig:
             0 < self.schedule_factor < 1,
             f"training.schedule_factor must lie in (0, 1), got {self.schedule_factor}",
         )
+
+
+@dataclass(frozen=True)
+class RandomConfig:
+    """The control, which keeps a random part of every graph."""
+
+    ratio: float = 0.5
+    """Share of the nodes that is kept, rounded up."""
+
+    def __post_init__(self) -> None:
+        require(0 < self.ratio <= 1, f"random.ratio must lie in (0, 1], got {self.ratio}")

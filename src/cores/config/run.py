@@ -8,7 +8,7 @@ from typing import Any, Literal
 from cores.config.checks import require
 from cores.config.classifier import NetworkConfig, PartsConfig, SetsConfig, TrainingConfig
 from cores.config.key import run_key, schema
-from cores.config.models import MODELS, conv_spec, model_spec
+from cores.config.models import MODELS, conv_spec, model_spec, preset_spec
 from cores.config.names import INTRODUCED_AS, with_current_names
 from cores.config.nested import from_dict, to_dict
 from cores.config.policy import (
@@ -19,8 +19,8 @@ from cores.config.policy import (
     RewardConfig,
 )
 from cores.config.spec import ModelSpec, Removal
+from cores.plugins import load_plugins
 
-Preset = Literal["default", "paper", "authors"]
 AskedTask = Literal["auto", "classification", "regression", "multilabel"]
 
 POLICY_GROUPS = ("classifier_data", "phases", "reward", "ppo", "effects")
@@ -36,13 +36,11 @@ class RunConfig:
     jsonl, npz, pt, TU zip or folder."""
     model: str = "cores-node"
     """What to train: cores-node, cores-edge and cores-both remove nodes, undirected edges or both;
-    gnn is the plain network, mlp the one blind to edges; sagpool, gpool, diffpool, sugar, gsat and
-    gmt are baselines; random keeps a random part."""
+    gnn is the plain network, mlp the one blind to edges; random keeps a random part."""
     conv: str = "gin"
     """Message-passing layer: gin, gcn or gat."""
-    preset: Preset = "default"
-    """default: one setting for all datasets; paper: the published one per dataset and conv, in
-    Algorithm 1; authors: the published one in the schedule of the authors' program."""
+    preset: str = "default"
+    """Settings to begin with; default: one setting for all datasets."""
     task: AskedTask = "auto"
     """What is predicted of a graph: one of several classes, a number (regression), or several
     labels of two values each (multilabel); auto: a number where the labels are more than 20
@@ -68,6 +66,7 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         conv_spec(self.conv)
+        preset_spec(self.preset)
         own = self.spec.settings
         if self.model_config is None and own is not None:
             object.__setattr__(self, "model_config", own())
@@ -202,7 +201,8 @@ class RunConfig:
 
 
 def model_groups() -> dict[str, type]:
-    """The groups of settings that belong to single models, and their dataclasses."""
+    """Return the groups of settings that belong to single models, and their dataclasses."""
+    load_plugins()
     return {row.group: row.settings for row in MODELS.values() if row.settings is not None}
 
 

@@ -20,9 +20,9 @@ from cores.evaluation.explanations import ground_truth_metrics
 from cores.evaluation.predictions import Predictions, predict, predict_full
 from cores.graphs.masks import RECIPE
 from cores.graphs.store import GraphStore
-from cores.models.baselines.control import RandomSubgraph
 from cores.models.build import build_classifier, build_critic, build_model
 from cores.models.classifier import BlindClassifier, Classifier
+from cores.models.control import RandomSubgraph
 from cores.models.encoder import NodeNorm
 from cores.models.network import GraphModel
 from cores.models.sparse import SparseClassifier
