@@ -49,8 +49,6 @@ from fuzz_damage import FORMS, NUMBERS, damaged
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 HERE = b"/the/folder/of/the/case"
 """Stands for the folder of a case in its files."""
-SMALL = 2**16
-"""Bytes of a dataset that is worth damaging: larger ones only take longer."""
 Files = dict[str, bytes]
 
 
@@ -158,13 +156,13 @@ SMILES_TEXTS = ("CCO", "c1ccccc1O", "CC(=O)N", "C1CCCCC1", "[Na+].[Cl-]", "[H]OC
 TINY = "--epochs 3 --network.hidden_dim 8 --network.num_layers 1 --out run"
 
 
-def valid_cases(data: Path | None = None) -> dict[str, Valid]:
-    """Make what is damaged, by target; with a folder of datasets, its small ones, too."""
-    graphs, molecules, stored = _graph_files(), _molecule_files(), dict(_stored_files(data))
-    everything = graphs | molecules | stored
+def valid_cases() -> dict[str, Valid]:
+    """Make what is damaged, by target: files of data, finished and interrupted runs, settings."""
+    graphs, molecules, stored = _graph_files(), _molecule_files(), _stored_files()
+    files = graphs | molecules | stored
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         runs = {
-            name: _trained(name, everything[name], f"--model {model}")
+            name: _trained(name, files[name], f"--model {model}")
             for name, model in (
                 ("graphs.jsonl", "cores-node"),
                 ("table.csv", "cores-edge"),
@@ -174,9 +172,47 @@ def valid_cases(data: Path | None = None) -> dict[str, Valid]:
         }
         plain = _trained("graphs.jsonl", graphs["graphs.jsonl"], "--model gnn", epochs=1)
         sparse = _trained("graphs.jsonl", graphs["graphs.jsonl"], "--model cores-node", epochs=2)
-        found = _cases(graphs, molecules, stored, runs, plain, sparse)
+    same_kind = {**dict.fromkeys(molecules, "table.csv"), **{name: name for name in runs}}
+    ways = ("--json", "--out new.csv", "--out new.jsonl.gz", "--out new.parquet", "")
+    again = f"train --resume --dataset graphs.jsonl {TINY} --model"
+    resumed = [Case(plain, f"{again} gnn"), Case(sparse, f"{again} cores-node")]
+    commands = [f"{again} cores-node", f"{again} cores-node --json"]
+    commands += ["compare --dataset graphs.jsonl --models cores-node --out ."]
+    found = {
+        "data": Valid(
+            [Case({name: content}, f"read {name} --json") for name, content in files.items()]
+        ),
+        "tu": Valid([Case(_tu_files("toy/"), "read toy --json")]),
+        "predict": Valid(
+            [
+                Case({**runs[run], f"input-{name}": files[name]}, f"predict run input-{name} {way}")
+                for name, run in same_kind.items()
+                for way in ways
+            ],
+            "input*",
+        ),
+        "run": Valid(
+            [
+                Case(run, command)
+                for name, run in runs.items()
+                for command in (
+                    *(f"predict run {name} {way}" for way in ways),
+                    *("evaluate run", f"evaluate run --dataset {name} --json"),
+                )
+            ],
+            "run/[cm]*",
+        ),
+        "metrics": Valid([Case(runs["graphs.jsonl"], each) for each in commands], "run/[cm]*.json"),
+        "resume": Valid(resumed, "run/*"),
+        "checkpoint": Valid(resumed, "run/checkpoint.safetensors"),
+        "settings": Valid(list(_settings())),
+        "rows": Valid(list(_result_rows()), "*.csv"),
+    }
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         for target in found.values():  # imports what a fork would otherwise import every time
-            _accepted(target.cases[-1])
+            with tempfile.TemporaryDirectory() as folder, chdir(folder):
+                target.cases[-1].write(Path(folder).resolve())
+                assert target.cases[-1].run() == 0, target.cases[-1]
     return found
 
 
@@ -192,86 +228,10 @@ def strategies(valid: Mapping[str, Valid]) -> dict[str, st.SearchStrategy[Case]]
 
 
 TARGETS = (
-    *("tu", "npz", "graphs", "molecules", "predict", "run", "metrics", "resume", "checkpoint"),
-    *("settings", "rows", "built-graphs", "built-tables", "built-settings", "built-rows"),
+    *("data", "tu", "predict", "run", "metrics", "resume", "checkpoint", "settings", "rows"),
+    *("built-graphs", "built-tables", "built-settings", "built-rows"),
 )
 """Names of the strategies."""
-
-
-def _cases(
-    graphs: Files,
-    molecules: Files,
-    stored: Files,
-    runs: Mapping[str, Files],
-    plain: Files,
-    sparse: Files,
-) -> dict[str, Valid]:
-    """Targets by name: files of graphs and molecules, finished runs, and two interrupted ones."""
-    ways = ("--json", "--out new.csv", "--out new.jsonl.gz", "--out new.parquet", "")
-    again = f"train --resume --dataset graphs.jsonl {TINY}"
-    resumed = [Case(plain, f"{again} --model gnn"), Case(sparse, f"{again} --model cores-node")]
-    finished = runs["graphs.jsonl"]
-    same_kind = {**dict.fromkeys(molecules, "table.csv"), **{name: name for name in runs}}
-    predicted = {name: (graphs | molecules | stored)[name] for name in same_kind}
-    return {
-        "tu": Valid([*_reading(stored, ".zip"), Case(_tu_files("toy/"), "read toy --json")]),
-        "npz": Valid(_reading(stored, ".npz")),
-        "graphs": Valid(_reading(graphs)),
-        "molecules": Valid(_reading(molecules)),
-        "predict": Valid(
-            [
-                Case(
-                    {**runs[run], f"input-{name}": predicted[name]},
-                    f"predict run input-{name} {way}",
-                )
-                for name, run in same_kind.items()
-                for way in ways
-            ],
-            "input*",
-        ),
-        "run": Valid(
-            [
-                *(
-                    Case(files, f"predict run {name} {way}")
-                    for name, files in runs.items()
-                    for way in ways
-                ),
-                *(Case(files, "evaluate run") for name, files in runs.items()),
-                *(
-                    Case(files, f"evaluate run --dataset {name} --json")
-                    for name, files in runs.items()
-                ),
-            ],
-            "run/[cm]*",
-        ),
-        "metrics": Valid(
-            [
-                Case(finished, f"{again} --model cores-node"),
-                Case(finished, f"{again} --model cores-node --json"),
-                Case(finished, "compare --dataset graphs.jsonl --models cores-node --out ."),
-            ],
-            "run/[cm]*.json",
-        ),
-        "resume": Valid(resumed, "run/*"),
-        "checkpoint": Valid(resumed, "run/checkpoint.safetensors"),
-        "settings": Valid(list(_settings())),
-        "rows": Valid(list(_result_rows()), "*.csv"),
-    }
-
-
-def _accepted(case: Case) -> None:
-    """Run a valid case here."""
-    with tempfile.TemporaryDirectory() as folder, chdir(folder):
-        case.write(Path(folder).resolve())
-        assert case.run() == 0, case.command
-
-
-def _reading(files: Files, ending: str = "") -> list[Case]:
-    return [
-        Case({name: content}, f"read {name} --json")
-        for name, content in files.items()
-        if name.endswith(ending)
-    ]
 
 
 def _trained(dataset: str, content: bytes, options: str, epochs: int | None = None) -> Files:
@@ -364,30 +324,19 @@ def _tu_files(folder: str = "") -> Files:
     return {f"{folder}toy_{name}.txt": "\n".join(text).encode() for name, text in lines.items()}
 
 
-def _stored_files(data: Path | None) -> Iterator[tuple[str, bytes]]:
-    """Files that are read at once, and small ones of the user's."""
-    yield "toy.zip", FORMS[".zip"].write(_tu_files())
-    nodes, edges = np.arange(0, 161, 4), np.arange(0, 321, 8)
+def _stored_files() -> Files:
     ring = np.array([[0, 1, 1, 2, 2, 3, 3, 0], [1, 0, 2, 1, 3, 2, 0, 3]])
-    yield (
-        "rings.npz",
-        FORMS[".npz"].write(
-            {
-                "node_ptr": nodes,
-                "edge_ptr": edges,
-                "x": np.linspace(0, 1, 320, dtype=np.float32).reshape(160, 2),
-                "edge_index": np.tile(ring, 40),
-                "edge_attr": np.ones((320, 1), dtype=np.float32),
-                "y": np.arange(40) % 2,
-                "node_gt": np.arange(160) % 2,
-                "edge_gt": np.arange(320) % 2,
-            }
-        ),
-    )
-    for path in sorted(data.glob("*/*")) if data is not None else ():
-        dataset = path.suffix in (".zip", ".npz") and not path.stem.endswith("_gt")
-        if dataset and path.stat().st_size < SMALL:
-            yield f"{path.parent.name}-{path.name}", path.read_bytes()
+    arrays = {
+        "node_ptr": np.arange(0, 161, 4),
+        "edge_ptr": np.arange(0, 321, 8),
+        "x": np.linspace(0, 1, 320, dtype=np.float32).reshape(160, 2),
+        "edge_index": np.tile(ring, 40),
+        "edge_attr": np.ones((320, 1), dtype=np.float32),
+        "y": np.arange(40) % 2,
+        "node_gt": np.arange(160) % 2,
+        "edge_gt": np.arange(320) % 2,
+    }
+    return {"toy.zip": FORMS[".zip"].write(_tu_files()), "rings.npz": FORMS[".npz"].write(arrays)}
 
 
 def _settings() -> Iterator[Case]:
