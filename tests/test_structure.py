@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "cores"
 ORDER = (
     *("errors", "files", "conformal", "risk", "reward", "ranks", "config", "graphs", "data"),
-    *("models", "ppo", "evaluation", "tasks", "training", "runs", "explain", "serve"),
+    *("models", "ppo", "algorithm1", "evaluation", "tasks", "training", "runs", "explain", "serve"),
     *("estimator", "cli", "paper"),
 )
 """A module imports only from its left, or from its own package."""
