@@ -24,7 +24,7 @@ from cores.data.splits import GIVEN
 from cores.risk import smallest_risk
 from cores.runs import scripts
 from cores.runs.records import FIELDS
-from cores.runs.verdict import Kind
+from cores.verdict import Kind
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -55,6 +55,13 @@ def shell_lines(program: str) -> Iterator[list[str]]:
             for line in block.replace("\\\n", " ").splitlines():
                 if line.startswith(f"{program} "):
                     yield shlex.split(line, comments=True)[1:]
+
+
+def test_scripts_on_the_pages_are_there() -> None:
+    texts = [path.read_text() for path in (*PAGES, *ROOT.glob("results/*.md"))]
+    named = set(re.findall(r"(?:benchmarks|examples|tools)/\w+\.py", "".join(texts)))
+    assert len(named) > 10
+    assert not [name for name in named if not (ROOT / name).exists()]
 
 
 def shortened(code: str) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from cores.training.phases import Turns
 
 from cores.config import RunConfig
 from cores.data.dataset import Dims
@@ -17,7 +18,6 @@ from cores.training import bilevel
 from cores.training.bilevel import BilevelState
 from cores.training.journal import Journal
 from cores.training.learner import Learner
-from cores.training.phases import Turns
 from cores.training.state import RandomState
 
 DIMS = Dims(num_features=10, num_classes=2)
