@@ -13,8 +13,8 @@ from cores import UserError
 from cores.config import NetworkConfig, RewardConfig
 from cores.conformal import conformal_quantile, value_probs
 from cores.data.dataset import Dims, checked
-from cores.data.labels import binary_labels, given_values
-from cores.data.lists import from_graphs, plain_labels
+from cores.data.labels import binary_labels, given_values, plain_labels
+from cores.data.lists import from_graphs
 from cores.evaluation import metrics
 from cores.evaluation.label_sets import LabelCalibration, label_coverage_and_size
 from cores.evaluation.sets import Calibration, SetsConfig

@@ -13,8 +13,8 @@ from cores.config import NetworkConfig, RewardConfig
 from cores.config.spec import TaskName
 from cores.conformal import conformal_quantile
 from cores.data.dataset import Dims, checked
+from cores.data.labels import MANY, as_targets, found_task, target_problem
 from cores.data.lists import from_graphs
-from cores.data.targets import MANY, as_targets, found_task, target_problem
 from cores.evaluation.intervals import ValueCalibration, coverage_and_width
 from cores.evaluation.metrics import mean_absolute_error, r2, root_mean_squared_error
 from cores.evaluation.sets import SetsConfig

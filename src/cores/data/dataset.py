@@ -49,31 +49,6 @@ class Dims:
         return 1 if self.quantile_alpha is None else 3
 
 
-def are_labels(values: Sequence[Any]) -> bool:
-    """Whether values can be the labels of classes: no two alike, of one kind, fit for a file.
-
-    >>> are_labels([False, True]), are_labels([0, 1]), are_labels(["a", "b"])
-    (True, True, True)
-    >>> are_labels(["a", "a"]), are_labels(["a", 1]), are_labels([0, 2**63])
-    (False, False, False)
-    """
-    kinds = set(map(type, values))
-    return (
-        len(kinds) == 1
-        and len({*values}) == len(values)
-        and (
-            kinds == {bool}
-            or (kinds == {int} and all(-(2**63) <= value < 2**63 for value in values))
-            or (kinds == {str} and all(map(is_writable, values)))
-        )
-    )
-
-
-def is_writable(text: str) -> bool:
-    """Whether a file can hold a text: Python's may have halves of characters."""
-    return not any("\ud800" <= character <= "\udfff" for character in text)
-
-
 @dataclass(frozen=True, repr=False)
 class Dataset:
     """Graphs with what is needed to prepare and to name them; a sequence of PyG graphs.

@@ -14,7 +14,8 @@ from cores.config.run import AskedTask
 from cores.data.dataset import Dataset, numbered
 from cores.data.encoding import ROOT, Encoding
 from cores.data.inputs.stored import StoredRows, raw_graphs
-from cores.data.lists import continuous_columns, given_labels, numbered_classes, read_graphs
+from cores.data.labels import given_labels, numbered_classes
+from cores.data.lists import continuous_columns, read_graphs
 from cores.errors import UserError
 from cores.files.limits import MEMORY, told_size
 from cores.graphs.neighbourhoods import CHUNK, LargeGraph, Neighbourhoods

@@ -10,8 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cores.data.inputs.labelled import label_numbers, label_text
-from cores.data.labels import given_values
+from cores.data.labels import given_values, label_numbers, label_text
 from cores.data.molecules import input_indices
 from cores.evaluation.effects import element_effects
 from cores.explain.atoms import AtomMap, elements_of, molecule_of

@@ -18,9 +18,9 @@ from torch_geometric.data import Data, InMemoryDataset
 
 from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ColumnNames
-from cores.data.inputs.labelled import class_numbers, whole_numbers
 from cores.data.inputs.molecules import needs_pyarrow
 from cores.data.inputs.sources import count_rows, read_rows
+from cores.data.labels import class_numbers, whole_numbers
 from cores.data.molecules import needs_rdkit
 from cores.data.raw import Parsed
 from cores.errors import UserError

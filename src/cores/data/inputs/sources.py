@@ -10,7 +10,8 @@ from cores.data.inputs.columns import ColumnNames
 from cores.data.inputs.json_lines import json_rows
 from cores.data.inputs.molecules import needs_pyarrow, parquet_rows, sdf_rows, smi_rows, table_rows
 from cores.data.inputs.stored import raw_graphs, saved_graphs, stored_rows
-from cores.data.lists import from_graphs, plain_labels
+from cores.data.labels import plain_labels
+from cores.data.lists import from_graphs
 from cores.data.raw import Layout, Parsed, RawGraphs
 from cores.data.tu import read_tu
 from cores.errors import UserError
