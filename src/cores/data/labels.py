@@ -447,12 +447,16 @@ def plain_labels(graphs: Iterable[Any]) -> list[Any]:
         return known if graphs.task == "regression" else [graphs.labels[each] for each in known]
     labels = []
     for number, graph in enumerate(graphs):
-        kept = graph if isinstance(graph, Data) else getattr(graph, "graph", {})
-        label = next((kept[name] for name in LABELS if name in kept), None)
-        if label is None:
+        if (label := own_label(graph)) is None:
             raise UserError(f"graph {number} has no label; set its y, or give `y`")
-        labels.append(_plain(label))
+        labels.append(label)
     return labels
+
+
+def own_label(graph: Any) -> Any:
+    """The label of a graph of PyG's or networkx's as a plain Python value; None without one."""
+    kept = graph if isinstance(graph, Data) else getattr(graph, "graph", {})
+    return _plain(next((kept[name] for name in LABELS if name in kept), None))
 
 
 def given_labels(y: Any) -> list[Any]:

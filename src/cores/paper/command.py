@@ -15,8 +15,7 @@ from cores.config import RunConfig
 from cores.config.models import MODELS, model_spec
 from cores.config.presets import PAPER_DATASETS
 from cores.config.run import Preset
-from cores.data.catalogue import canonical_name
-from cores.data.folders import data_folder
+from cores.data.catalogue import canonical_name, data_folder
 from cores.errors import ProgramError, UserError, failed, nearest
 from cores.files import make_folder
 from cores.paper.targets import (

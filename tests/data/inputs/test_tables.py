@@ -350,7 +350,7 @@ def test_what_pyg_saved_is_read_whichever_way_it_did(tmp_path: Path, count: int)
 def test_saved_graphs_need_no_labels_to_be_predicted(tmp_path: Path) -> None:
     torch.save([pyg(None), pyg(None)], tmp_path / "new.pt")
     assert read(tmp_path / "new.pt").labels == [None, None]
-    with pytest.raises(UserError, match="graph 0 has no label"):
+    with pytest.raises(UserError, match=r"new.pt has no labels; set the y of every graph"):
         load_dataset(tmp_path / "new.pt")
 
 
