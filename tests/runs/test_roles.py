@@ -19,16 +19,15 @@ from cores import Cores
 from cores.config import PartsConfig, RunConfig
 from cores.data.dataset import Dataset, numbered
 from cores.data.splits import Split, split_dataset
-from cores.evaluation.sets import Calibration
 from cores.graphs.segments import owners, pointers
 from cores.graphs.store import GraphStore
 from cores.runs import search as searching
 from cores.runs.fit import PreparedData, fit_model, measure
 from cores.runs.run import train_run
-from cores.runs.search import selection_score
 from cores.training import bilevel
 from cores.training.judge import Judge, judge_of, train_judge
 from cores.training.rollouts import Outcome
+from cores_paper.search import selection_score
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 CPU = torch.device("cpu")
@@ -96,7 +95,7 @@ class Run:
     """All that a run leaves behind."""
 
     weights: dict[str, Tensor]
-    calibration: Calibration
+    calibration: ClassCalibration
     history: list[dict[str, float]]
     best_epoch: int
     metrics: dict[str, Any]

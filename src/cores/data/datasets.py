@@ -1,14 +1,16 @@
 """Any dataset, by name or by path; and the one place where rows of a file become one."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
 from cores.config import Reach
 from cores.config.run import AskedTask
+from cores.config.spec import TaskName
 from cores.data.catalogue import (
     DATASETS,
     REGISTERED,
@@ -262,6 +264,22 @@ def with_targets(
         raise UserError(f"{source}: {parsed.rejections(reasons)[0]}")
     _count(source, unusable, parsed.rejections(reasons), on_error)
     return [at for at in labelled if at not in reasons]
+
+
+def own_labels(
+    source: str,
+    parsed: Parsed,
+    rows: Sequence[int],
+    unusable: Unusable,
+    on_error: OnError,
+    task: TaskName,
+) -> list[Any]:
+    """The labels of some rows, for a model of a task; NaN for what is no target of a regression."""
+    labels = [parsed.labels[at] for at in rows]
+    if task != "regression":
+        return labels
+    usable = {*with_targets(source, parsed, rows, unusable, on_error)}
+    return [label if at in usable else math.nan for at, label in zip(rows, labels, strict=True)]
 
 
 def _count(

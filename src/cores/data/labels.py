@@ -1,7 +1,7 @@
 """The labels of graphs: classes, numbers to predict, or several with two values each.
 
 What a file or a user gives becomes what a dataset has (:func:`known_labels`), or the numbers that
-a trained model has for it (:func:`model_labels`); :func:`plain_labels` is the way back.
+a trained model has for it (:func:`own_numbers`); :func:`plain_labels` is the way back.
 """
 
 import math
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Num
+from jaxtyping import Float, Num
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -77,22 +77,26 @@ def known_labels(
     return Labels(task, torch.tensor(classes), tuple(map(str, values)), values)
 
 
-def model_labels(
-    given: Sequence[Any],
-    task: TaskName,
-    class_names: Sequence[str],
-    values: Sequence[Any],
-    source: str,
-) -> tuple[Num[Tensor, "graphs *labels"], Bool[Tensor, " graphs"]]:
-    """Labels as the numbers that a model has for them, and which graphs have one."""
+def own_numbers(
+    labels: Sequence[Any], task: TaskName, names: Sequence[str], known: Sequence[Any], source: str
+) -> tuple[Tensor, Tensor]:
+    """Labels as the model's own numbers, and which graphs have one.
+
+    Args:
+        labels: As the input has them.
+        task: Of the model.
+        names: What its classes or labels are called.
+        known: Its labels; where there are several, a pair of values each.
+        source: What to call the input.
+    """
     if task == "regression":
-        targets = as_targets(given)
-        return targets, targets.isfinite()
+        numbers = as_targets(labels)
+        return numbers, numbers.isfinite()
     if task == "multilabel":
-        several = label_numbers(given, class_names, values, source)
-        return several, (~several.isnan()).any(dim=1)
-    classes = class_numbers(given, class_names, source)
-    return classes, classes >= 0
+        numbers = label_numbers(labels, names, known, source)
+        return numbers, (~numbers.isnan()).any(dim=1)
+    numbers = class_numbers(labels, names, source)
+    return numbers, numbers >= 0
 
 
 def found_task(labels: Sequence[Any], asked: AskedTask = "auto") -> TaskName:
@@ -403,6 +407,16 @@ def _label_number(value: Any, name: str, known: dict[str, float], source: str) -
         told = " and ".join(known)
         raise UserError(f"{source} has {found} for the label {name}, the model knows {told}")
     return known[found]
+
+
+def known_values(
+    label: Any, task: TaskName, names: Sequence[str], pairs: Sequence[Pair]
+) -> dict[str, Any]:
+    """The known values of a graph with several labels, as the model's own; none for other tasks."""
+    if task != "multilabel":
+        return {}
+    (values,) = given_values(label_numbers([label], names, pairs, "the input"), names, pairs)
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def label_text(label: Any, class_names: Sequence[str], task: TaskName) -> str | None:

@@ -1,6 +1,5 @@
 """New graphs for a trained model: any input, with the model's own columns and classes."""
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,12 +10,12 @@ import torch
 from cores.config import Reach
 from cores.data.catalogue import DATASETS, REGISTERED, canonical_name, data_folder, dataset_path
 from cores.data.dataset import Dataset, unusable_graphs
-from cores.data.datasets import OnError, load_dataset, parsed_rows, with_targets
+from cores.data.datasets import OnError, load_dataset, own_labels, parsed_rows
 from cores.data.encoding import encode
 from cores.data.inputs.columns import ColumnNames
 from cores.data.inputs.saved import saved_by_pyg, saved_graphs
 from cores.data.inputs.sources import CHUNK, read_rows
-from cores.data.labels import model_labels, plain_labels
+from cores.data.labels import own_numbers, plain_labels
 from cores.data.molecules import VERSION
 from cores.data.nodes import NodeGraph, labels_nodes, node_labels
 from cores.data.raw import Parsed, RawGraphs, Rejected, Rows, stored_rows
@@ -150,12 +149,9 @@ def labelled_graphs(
         unusable.add(encoded.rejected)
         if encoded.rejected and (on_error == "fail" or not encoded.index):
             raise UserError(f"{source}: {encoded.rejected[0]}")
-        graphs, labels = encoded.graphs, [parsed.labels[at] for at in encoded.index]
-        ids = [parsed.ids[at] for at in encoded.index]
-        if schema.task == "regression":
-            usable = {*with_targets(source, parsed, encoded.index, unusable, on_error)}
-            labels = [parsed.labels[at] if at in usable else math.nan for at in encoded.index]
-    numbers, known = model_labels(labels, schema.task, schema.class_names, schema.labels, name)
+        graphs, ids = encoded.graphs, [parsed.ids[at] for at in encoded.index]
+        labels = own_labels(source, parsed, encoded.index, unusable, on_error, schema.task)
+    numbers, known = own_numbers(labels, schema.task, schema.class_names, schema.labels, name)
     labelled = known.nonzero().flatten()
     return Dataset(
         name,

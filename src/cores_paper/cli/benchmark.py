@@ -1,0 +1,84 @@
+"""`cores benchmark`: the speed ratios, and the seconds of an epoch on a dataset."""
+
+from pathlib import Path
+from typing import Any
+
+from jsonargparse import Namespace
+
+from cores.cli import display
+from cores.cli.command import Command, CommandParser, add_data_root
+from cores.cli.inputs import is_named
+from cores.cli.values import path_or_none
+from cores.errors import UserError
+
+
+def _parser() -> CommandParser:
+    parser = CommandParser(
+        "Measure the speed ratios, in one process with one thread; or, with --dataset, the parts "
+        "of an epoch on that data and a device."
+    )
+    parser.add_argument(
+        "--dataset",
+        metavar="NAME_OR_FILE",
+        help="Measure on this data instead: an epoch of the plain GNN, the parts of one of CORES, "
+        "predictions in batches of 1, 32 and 256, and imports.",
+    )
+    parser.add_argument(
+        "--model",
+        default="cores-node",
+        metavar="NAME",
+        help="With --dataset: cores-node, cores-edge or cores-both (default: cores-node).",
+    )
+    parser.add_argument(
+        "--repeats",
+        type=int,
+        default=15,
+        metavar="N",
+        help="Interleaved repeats of each (default: 15).",
+    )
+    parser.add_argument(
+        "--compare",
+        type=Path,
+        metavar="FILE",
+        help="Tell which ratios are worse by more than a tenth than in this file, which an earlier "
+        "`cores benchmark --json` has printed.",
+    )
+    add_data_root(parser)
+    return parser
+
+
+def _benchmark(options: Namespace) -> dict[str, Any]:
+    from cores_paper.benchmark import read_ratios, slower
+
+    before = None if options.compare is None else read_ratios(options.compare)
+    ratios = _synthetic(options) if options.dataset is None else _on_dataset(options)
+    worse = None if before is None else slower(ratios, before)
+    if not options.json:
+        display.print_benchmark(ratios, before or {})
+        if worse is not None:
+            display.print_slower(worse)
+    return ratios if worse is None else {**ratios, "slower": worse}
+
+
+def _synthetic(options: Namespace) -> dict[str, float]:
+    from cores_paper.benchmark import benchmark
+
+    if options.device == "cuda":
+        raise UserError("the ratios are defined on one CPU thread; add --dataset to measure a GPU")
+    return benchmark(options.repeats)
+
+
+def _on_dataset(options: Namespace) -> dict[str, float]:
+    from cores.config.presets import own_data_settings, preset_config
+    from cores.data.datasets import load_dataset
+    from cores.runs.device import choose_device
+    from cores_paper.speed import dataset_benchmark
+
+    name = options.dataset
+    dataset = load_dataset(name, path_or_none(options.data_root))
+    settings = {} if is_named(name) else own_data_settings(len(dataset))
+    config = preset_config(name, options.model, "gin", "default", settings)
+    return dataset_benchmark(dataset, config, choose_device(options.device), options.repeats)
+
+
+BENCHMARK = Command("benchmark", "measure the speed ratios", _parser, _benchmark)
