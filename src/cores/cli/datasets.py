@@ -6,8 +6,14 @@ from jsonargparse import Namespace
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
-from cores.data.catalogue import DATASETS, PAPER_DATASETS, REGISTERED, canonical_name
-from cores.data.folders import data_folder, how_to_get
+from cores.data.catalogue import (
+    DATASETS,
+    PAPER_DATASETS,
+    REGISTERED,
+    canonical_name,
+    data_folder,
+    how_to_get,
+)
 
 
 def _parser() -> CommandParser:

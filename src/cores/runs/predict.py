@@ -15,8 +15,8 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cores.data.inputs.sources import CHUNK, Rows, holds_rows, partitions, suffix_of
-from cores.data.raw import SHOWN
+from cores.data.inputs.sources import CHUNK, holds_rows, partitions, suffix_of
+from cores.data.raw import SHOWN, Rows
 from cores.errors import UserError
 from cores.files import locked, make_folder, read_json, write_atomically, write_json
 from cores.runs.cluster import Certificates, on_cluster

@@ -13,9 +13,8 @@ from cores import ranks
 from cores.config import RunConfig
 from cores.data.catalogue import DATASETS, REGISTERED
 from cores.data.dataset import Dataset
-from cores.data.datasets import load_dataset
+from cores.data.datasets import OnError, load_dataset
 from cores.data.inputs.columns import ColumnNames
-from cores.data.inputs.labelled import OnError
 from cores.data.splits import split_dataset
 from cores.errors import UserError
 from cores.evaluation.faithfulness import faithfulness_metrics
