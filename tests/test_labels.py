@@ -54,20 +54,13 @@ def drawn(graphs: int, labels: int, missing: float = 0.3) -> tuple[Tensor, Tenso
     return probs, y
 
 
-@pytest.mark.parametrize("score", ["lac", "aps"])
-@pytest.mark.parametrize(
-    ("sets", "empty"),
-    [("at-most", "predicted"), ("at-most", "wrong"), ("below-or-predicted", "wrong")],
-)
-def test_with_one_label_the_reward_is_that_of_two_classes(
-    score: str, sets: str, empty: str
-) -> None:
-    config = RewardConfig(score=score, sets=sets, empty_set=empty, scale=5.0)  # type: ignore[arg-type]
+def test_with_one_label_the_reward_is_that_of_two_classes() -> None:
+    config = RewardConfig()
     probs, y = drawn(200, 1, missing=0.0)
     sparsity, lam = torch.rand(200), torch.rand(200)
     classes, pairs = y[:, 0].long(), value_probs(probs[:, 0])
-    scores = MULTILABEL.conformal_scores(probs, y, config)
-    assert torch.equal(scores, CLASSIFICATION.conformal_scores(pairs, classes, config))
+    scores = MULTILABEL.conformal_scores(probs, y)
+    assert torch.equal(scores, CLASSIFICATION.conformal_scores(pairs, classes))
     for q_hat in (None, conformal_quantile(scores, 0.2), torch.tensor(math.inf)):
         for weight in (0.3, lam):
             several = MULTILABEL.reward(probs, y, sparsity, q_hat, weight, config)
@@ -81,9 +74,9 @@ def test_with_more_it_is_the_mean_over_the_labels_that_are_known() -> None:
     probs = torch.tensor([[0.9, 0.8, 0.3], [0.6, 0.5, 0.2]])
     y = torch.tensor([[1.0, 0.0, NAN], [NAN, NAN, NAN]])
     found = MULTILABEL.reward(probs, y, torch.tensor([0.5, 0.5]), None, 0.5, config)
-    right = config.scale * (0.5 * 0.9 + 0.5 * 0.5)
+    right = 0.5 * 0.9 + 0.5 * 0.5
     assert found.tolist() == pytest.approx([(right - 0.5) / 2, 0.0])
-    assert len(MULTILABEL.conformal_scores(probs, y, config)) == 2
+    assert len(MULTILABEL.conformal_scores(probs, y)) == 2
     changed = probs.clone()
     changed[0, 2] = 0.9
     assert torch.equal(

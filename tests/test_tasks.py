@@ -205,7 +205,7 @@ def test_the_reward_knows_no_harm_before_the_tolerance_is_known() -> None:
     known = RewardConfig(tolerance=1.0)
     found = REGRESSION.reward(values, targets, torch.ones(3), None, 0.5, known)
     assert found.tolist() == pytest.approx([1.0, 0.75, -1.0])
-    scores = REGRESSION.conformal_scores(values, targets, known)
+    scores = REGRESSION.conformal_scores(values, targets)
     assert float(conformal_quantile(scores[:2], 0.5)) == 1.0
 
 

@@ -17,7 +17,7 @@ from torch_geometric.data import Batch
 from cores import ppo
 from cores.config import RunConfig
 from cores.conformal import aps_scores, conformal_quantile
-from cores.errors import UserError
+from cores.data.dataset import need_classes
 from cores.evaluation.metrics import accuracy
 from cores.evaluation.predictions import (
     EVALUATION_BATCH,
@@ -65,8 +65,7 @@ def train(
     key: str,
 ) -> tuple[Journal, EarlyStopping]:
     """Train classifier and policy in alternation, then restore the selected weights."""
-    if data.dataset.task != "classification":
-        raise UserError(f'the published presets are for classes; use preset="default" for {key}')
+    need_classes(data.dataset, f"the preset {config.preset}")
     state = State(model, config, data, random)
     journal = Journal(folder, state.parts, key=key)
     for epoch in journal.epochs(config.training.epochs):  # Algorithm 1
