@@ -141,10 +141,6 @@ class RunConfig:
         return preset_spec(self.preset).own if self.spec.has_policy else None
 
     @property
-    def _preset_group(self) -> str:
-        return preset_spec(self.preset).group
-
-    @property
     def samples(self) -> bool:
         """Return whether the model predicts from a sample of its policy, not from the mode."""
         return self.spec.has_policy and preset_spec(self.preset).samples
@@ -190,7 +186,7 @@ class RunConfig:
         plain = to_dict(self)
         own, of_preset = plain.pop("model_config"), plain.pop("preset_settings")
         if of_preset is not None:
-            plain[self._preset_group] = of_preset
+            plain[preset_spec(self.preset).group] = of_preset
         if not self.spec.has_policy:
             for group in POLICY_GROUPS:
                 del plain[group]
@@ -200,8 +196,10 @@ class RunConfig:
     def defaults(self) -> dict[str, Any]:
         """The settings that the model has where nothing is said, nested."""
         usual = {"model": self.model, "training": dict(self.spec.training)}
-        own = {} if self.preset_own is None else {self._preset_group: to_dict(self.preset_own())}
-        return RunConfig.from_settings(usual).settings | own
+        found = RunConfig.from_settings(usual).settings
+        if self.preset_own is not None:
+            found[preset_spec(self.preset).group] = to_dict(self.preset_own())
+        return found
 
     @property
     def changes(self) -> dict[str, Any]:
@@ -210,11 +208,9 @@ class RunConfig:
         found: dict[str, Any] = {}
         for name, value in self.settings.items():
             if isinstance(value, Mapping):
-                changed = {
-                    key: new for key, new in value.items() if new != defaults.get(name, {}).get(key)
-                }
+                changed = {key: new for key, new in value.items() if new != defaults[name][key]}
                 found |= {name: changed} if changed else {}
-            elif value != defaults.get(name):
+            elif value != defaults[name]:
                 found[name] = value
         return found
 

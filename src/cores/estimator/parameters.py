@@ -13,6 +13,7 @@ from cores.config.presets import own_data_settings, preset_config, with_dial
 from cores.config.run import AskedTask
 from cores.config.spec import TaskName
 from cores.errors import UserError
+from cores.tasks import CLASSIFICATION, TASKS, Task
 
 Whole = int | np.integer[Any]
 Real = float | np.floating[Any]
@@ -73,15 +74,18 @@ class Parameters:
         ]
         return f"Cores({', '.join(changed)})"
 
-    def _predicts(self, task: TaskName) -> bool:
-        """Whether that is what it was fitted for, or is to be."""
-        return self.task == task
+    @property
+    def _kind(self) -> Task:
+        """What it was fitted for, or is to be."""
+        return TASKS.get(cast(TaskName, self.task), CLASSIFICATION)
 
     def __sklearn_tags__(self) -> Any:
         """What scikit-learn must know of this estimator; only scikit-learn asks."""
         from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags
 
-        numbers, several = self._predicts("regression"), self._predicts("multilabel")
+        task = self._kind
+        numbers = not task.has_sets
+        several = task.has_sets and not task.has_classes
         return Tags(
             estimator_type="regressor" if numbers else "classifier",
             target_tags=TargetTags(required=False, multi_output=several),

@@ -21,7 +21,6 @@ from cores.errors import UserError
 from cores.evaluation.faithfulness import faithfulness_metrics
 from cores.evaluation.predictions import predict
 from cores.files import locked, write_json
-from cores.graphs.store import GraphStore
 from cores.models.sparse import SparseClassifier
 from cores.runs.agreement import agreement, held_out_part, load_others
 from cores.runs.card import DataFacts, model_card, write_card
@@ -40,7 +39,7 @@ from cores.runs.folder import (
 from cores.runs.inputs import OnUnknown, labelled_graphs
 from cores.runs.rows import read_metrics
 from cores.runs.trained import DataSchema, TrainedModel
-from cores.runs.verdict import sentences
+from cores.tasks import TASKS
 from cores.training import judge as judges
 from cores.training.judge import Judge, judge_of
 from cores.training.state import forked_rng
@@ -128,9 +127,10 @@ def train_run(
             "seconds": round(fitted.seconds, 3),
             **fitted.promise,
         }
-        metrics["verdicts"] = sentences(metrics, config, fitted.trained.calibration.class_counts)
+        metrics["verdicts"] = fitted.trained.sentences(metrics)
         if ranks.leads():
-            write_card(out, model_card(config, metrics, DataFacts.of(data), names_data=True))
+            card = model_card(config, metrics, DataFacts.of(data), dataset.task, names_data=True)
+            write_card(out, card)
             write_json(out / METRICS, metrics)
     return metrics
 
@@ -232,7 +232,7 @@ def evaluate_run(
         "split": config.split if own else None,
         "seed": config.seed,
         **metrics,
-        "verdicts": sentences(metrics, config, trained.calibration.class_counts),
+        "verdicts": trained.sentences(metrics),
         **_unusable(data),
     }
 
@@ -291,6 +291,6 @@ def _check_alike(config: RunConfig, dataset: Dataset) -> None:
 
 def _metrics(out: Path) -> dict[str, Any]:
     metrics = ranks.of_first(lambda: dict(read_metrics(out / METRICS)))
-    if metrics.get("accuracy") is None and metrics.get("mae") is None:
+    if all(metrics.get(task.plain.metric) is None for task in TASKS.values()):
         raise UserError(f"{out / METRICS} is damaged; delete it and go on with resume=True")
     return metrics

@@ -19,8 +19,8 @@ from cores.runs.promise import Promise, tuned_model
 from cores.runs.rows import read_metrics
 from cores.runs.run import check_held_out, held_out_judge
 from cores.runs.trained import TrainedModel
-from cores.runs.verdict import measured_before, sentences
 from cores.training.supervised import Report, no_report
+from cores.verdict import measured_before
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def tune_run(
         tuned.save(out)
         write_promise(out, found)
         if metrics is not None:
-            write_card(out, measured_again(read_card(out), tuned.config, metrics))
+            write_card(out, measured_again(read_card(out), tuned.config, metrics, tuned.task))
             write_json(out / METRICS, metrics)
     return TunedRun(found, metrics, unmeasured)
 
@@ -96,7 +96,7 @@ def with_promise(
     if measured is None:
         verdicts = [measured_before(known, promise["lam"])]
     else:
-        verdicts = sentences(metrics, tuned.config, tuned.calibration.class_counts)
+        verdicts = tuned.sentences(metrics)
     return metrics | {"verdicts": verdicts}
 
 

@@ -16,20 +16,19 @@ from torch_geometric.data import Batch
 
 from cores import ppo
 from cores.config import RunConfig
-from cores.conformal import aps_scores, conformal_quantile
+from cores.conformal import aps_scores, conformal_quantile, true_scores
 from cores.data.dataset import need_classes
-from cores.evaluation.metrics import accuracy
 from cores.evaluation.predictions import (
     EVALUATION_BATCH,
     check_predicted,
     evaluation_batch,
-    true_scores,
 )
 from cores.graphs.subgraphs import Elements
 from cores.models.policy import Critic
 from cores.models.sparse import Choice, SparseClassifier
 from cores.ppo import RewardedRollout, Rollout
 from cores.runs.fit import PreparedData
+from cores.tasks.metrics import accuracy
 from cores.training.bilevel import UNSELECTABLE, annealed_entropy, chosen
 from cores.training.journal import Journal, Stateful
 from cores.training.optimizer import adam
