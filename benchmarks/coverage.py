@@ -24,10 +24,10 @@ from cores.config import SetsConfig
 from cores.data.datasets import load_dataset
 from cores.data.splits import split_dataset
 from cores.evaluation.predictions import predict
-from cores.evaluation.sets import Calibration
 from cores.runs.device import tuned_cpu
 from cores.runs.folder import read_columns, read_source
 from cores.runs.trained import TrainedModel
+from cores.tasks.calibration import ClassCalibration
 
 ALPHAS = (0.05, 0.1, 0.2)
 
@@ -85,7 +85,7 @@ def resplit(probs: Tensor, labels: Tensor, resplits: int, seed: int = 0) -> list
         first, second = shuffled[: len(labels) // 2], shuffled[len(labels) // 2 :]
         halves += [(first, second), (second, first)]
     for first, second in halves:
-        calibration = Calibration(probs[first], labels[first])
+        calibration = ClassCalibration(probs[first], labels[first])
         for alpha in ALPHAS:
             for number, (group, config) in enumerate(groups.items()):
                 sets = calibration.sets(probs[second], alpha, config)

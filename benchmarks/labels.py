@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 
 from cores import Cores
-from cores.evaluation.metrics import label_accuracy, label_roc_auc
+from cores.tasks.metrics import label_accuracy, label_roc_auc
 
 FRESH = 0.2
 """Share of the molecules that no model sees before it is measured."""

@@ -20,10 +20,10 @@ from cores.config import merged
 from cores.config.presets import own_data_settings, preset_config
 from cores.data.dataset import Dataset
 from cores.data.datasets import load_dataset
-from cores.evaluation.metrics import balanced_accuracy
 from cores.evaluation.predictions import predict
 from cores.runs.device import tuned_cpu
 from cores.runs.fit import PreparedData, fit_model
+from cores.tasks.metrics import balanced_accuracy
 
 
 @tuned_cpu()

@@ -29,7 +29,7 @@ from scipy.stats import spearmanr
 from chemprop_peer import timed
 from cores import Cores
 from cores.config import SetsConfig
-from cores.evaluation.intervals import ValueCalibration, coverage_and_width
+from cores.tasks.calibration import ValueCalibration
 
 FRESH = 0.2
 """Share of the molecules that no model sees before it is measured."""
@@ -148,7 +148,7 @@ def resplit_coverage(model: Cores, errors: NDArray[np.float64]) -> float:
         half = len(order) // 2
         calibration = ValueCalibration(torch.zeros(half, 1), order[:half])
         intervals = calibration.sets(torch.zeros(len(order) - half, 1), ALPHA, SetsConfig())
-        found.append(coverage_and_width(intervals, order[half:])[0])
+        found.append(ValueCalibration.set_metrics(intervals, order[half:])["coverage"])
     return float(np.mean(found))
 
 

@@ -10,7 +10,6 @@ from jaxtyping import Bool
 from numpy.typing import NDArray
 
 from cores.config.policy import SETTINGS
-from cores.evaluation.metrics import accuracy
 from cores.explain.drawing import GraphSvg
 from cores.explain.explained import ExplainedGraph, undirected
 from cores.explain.survey import Survey
@@ -19,6 +18,8 @@ from cores.graphs.store import GraphStore
 from cores.runs.predictor import PredictedGraphs, Predictor
 from cores.runs.records import Record
 from cores.runs.trained import DialCalibration
+from cores.tasks import TASKS
+from cores.tasks.metrics import accuracy
 
 MOST_BYTES = 2_500_000
 """Of a page, for what is kept at other settings; a thousand molecules need a quarter of it."""
@@ -60,7 +61,7 @@ class DialView:
         Also None where it predicts numbers: the page knows accuracies alone.
         """
         trained = predictor.trained
-        if trained.lam is None or trained.dial is None or trained.task != "classification":
+        if trained.lam is None or trained.dial is None or not TASKS[trained.task].has_classes:
             return None
         dial = trained.dial
         known = len(dial.labels) > 0

@@ -10,23 +10,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cores.data.inputs.labelled import label_numbers, label_text
-from cores.data.labels import given_values
+from cores.config.spec import TaskName
+from cores.data.inputs.labelled import known_values, label_text
 from cores.data.molecules import input_indices
 from cores.evaluation.effects import element_effects
 from cores.explain.atoms import AtomMap, elements_of, molecule_of
 from cores.runs.predictor import PredictedGraphs
 from cores.runs.records import Record
-from cores.runs.trained import DataSchema, TrainedModel
+from cores.runs.trained import TrainedModel
+from cores.tasks import TASKS
 
 MOST_NUMBERS = 3
 """Numbers of a node that are told."""
 ELEMENT = ("keep_probability", "effect", "kept")
 """Fields of a node or edge in a record."""
-
-
-NUMBERS, SEVERAL = "a number", "several labels"
-"""The one group of graphs for which numbers, or several labels, are predicted."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +58,7 @@ class ExplainedGraph:
     edge_effects: list[float] | None = None
     unknown_label: str | None = None
     """The class that the input names and the model does not know."""
+    task: TaskName = "classification"
 
     @property
     def id(self) -> str:
@@ -70,40 +68,17 @@ class ExplainedGraph:
     @property
     def prediction(self) -> str:
         """The predicted class, or number; the values of several labels."""
-        found = self.record["prediction"]
-        if self.is_several:
-            return ", ".join(f"{name}: {value}" for name, value in found.items())
-        return f"{found:.4g}" if self.is_number else str(found)
-
-    @property
-    def is_number(self) -> bool:
-        """Whether a number is predicted."""
-        return "lower" in self.record
-
-    @property
-    def is_several(self) -> bool:
-        """Whether several labels are predicted."""
-        return isinstance(self.record["prediction"], dict)
+        return TASKS[self.task].told(self.record["prediction"])
 
     @property
     def of_label(self) -> list[tuple[str, Any, float, list[Any] | None, Any]]:
         """Of each of several labels: name, value, its probability, set, and the true value."""
-        record, sets = self.record, self.record["prediction_set"]
-        found = []
-        for (name, value), second in zip(
-            record["prediction"].items(), record["probabilities"].values(), strict=True
-        ):
-            probability = max(second, 1 - second)
-            held = None if sets is None else sets[name]
-            found.append((name, value, probability, held, self.values.get(name)))
-        return found
+        return TASKS[self.task].of_label(self.record, self.values)
 
     @property
     def group(self) -> str:
-        """The group in which it is counted: its predicted class."""
-        if self.is_several:
-            return SEVERAL
-        return NUMBERS if self.is_number else self.prediction
+        """With which graphs it is counted: those of the same predicted class."""
+        return TASKS[self.task].group or self.prediction
 
     @property
     def correct(self) -> bool | None:
@@ -111,19 +86,12 @@ class ExplainedGraph:
 
         Of several labels, whether all that are known are right.
         """
-        if self.is_several:
-            predicted = self.record["prediction"]
-            right = [str(predicted[name]) == str(value) for name, value in self.values.items()]
-            return all(right) if right else None
-        return None if self.label is None or self.is_number else self.label == self.prediction
+        return TASKS[self.task].right(self.record["prediction"], self.label, self.values)
 
     @property
     def sure(self) -> bool | None:
         """Whether the prediction set, or that of every label, holds one; None without a set."""
-        labels = self.record.get("prediction_set")
-        if isinstance(labels, dict):
-            return all(len(held) == 1 for held in labels.values())
-        return None if labels is None else len(labels) == 1
+        return TASKS[self.task].sure(self.record.get("prediction_set"))
 
     @property
     def removes_edges(self) -> bool:
@@ -207,7 +175,7 @@ def explained_graphs(
         if store.node_id is not None:
             numbers = store.node_id[nodes].tolist()
         label = label_text(found.labels[at], schema.class_names, schema.task)
-        known = schema.task != "classification" or label in schema.class_names
+        known = not TASKS[schema.task].has_classes or label in schema.class_names
         yield ExplainedGraph(
             position=position,
             record=record,
@@ -224,15 +192,9 @@ def explained_graphs(
             edge_effects=_rounded(None if effects is None else effects.edges, edges, first),
             truth=None if store.node_truth is None else store.node_truth[nodes].tolist(),
             molecule=molecule,
-            values=known_values(found.labels[at], schema) if schema.task == "multilabel" else {},
+            values=known_values(found.labels[at], schema.task, schema.class_names, schema.labels),
+            task=schema.task,
         )
-
-
-def known_values(label: Any, schema: DataSchema) -> dict[str, Any]:
-    """The values of several labels that are known of a graph, as the model's own."""
-    numbers = label_numbers([label], schema.class_names, schema.labels, "the input")
-    (values,) = given_values(numbers, schema.class_names, schema.labels)
-    return {name: value for name, value in values.items() if value is not None}
 
 
 def marked_nodes(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.explain import Explanation as PyGExplanation
 
+from cores.config.spec import TaskName
 from cores.errors import UserError
 from cores.evaluation.effects import ElementEffects
 from cores.evaluation.predictions import Predictions
@@ -19,12 +20,14 @@ from cores.explain.plotting import WRONG, figure_bytes
 from cores.files import write_atomically
 from cores.files.escape import figure as figure_text
 from cores.graphs.store import GraphStore
+from cores.tasks import TASKS
 
 
 @dataclass(frozen=True)
 class Verdict:
     """What a model predicts for one graph."""
 
+    task: TaskName
     label: Any
     """The predicted label, as labels were given for training; a list where there are several."""
     probabilities: NDArray[np.float32]
@@ -111,9 +114,9 @@ class Explanation(PyGExplanation):
     @property
     def correct(self) -> bool | None:
         """Whether the prediction is the true class; None where that is not known."""
-        if self.get("y") is None or self.target.is_floating_point():  # no number is exactly right
+        if self.get("y") is None:
             return None
-        return bool(((self.target == self.y) | self.y.isnan()).all())
+        return TASKS[self["verdict"].task].correct(self.target, self.y)
 
     @property
     def probabilities(self) -> NDArray[np.float32]:
@@ -224,6 +227,7 @@ def explanations(
     predictions: Predictions,
     labels: tuple[Any, ...],
     sets: Tensor | None,
+    task: TaskName,
     labelled: bool = False,
     effects: ElementEffects | None = None,
 ) -> Iterator[Explanation]:
@@ -234,6 +238,7 @@ def explanations(
         predictions: What the model predicts for them.
         labels: The labels as they were given for training; none where numbers are predicted.
         sets: Prediction sets, or intervals of numbers, if the model was calibrated.
+        task: What the model predicts.
         labelled: Whether the store knows the true classes; only then an explanation has a ``y``.
         effects: What each node or edge contributes, if the model learnt it.
     """
@@ -245,14 +250,16 @@ def explanations(
         edges = slice(int(graphs.edge_ptr[index]), int(graphs.edge_ptr[index + 1]))
         kept_nodes = (~predictions.removed_nodes[nodes]).float()
         kept_edges = (~predictions.removed_edges[edges]).float()
-        found = predictions.probs[index]
+        found, held = predictions.probs[index : index + 1], None
+        if sets is not None:
+            held = sets[index : index + 1]
         explanation = Explanation(
             node_mask=kept_nodes[:, None],
             edge_mask=kept_edges,
             node_score=_part(predictions.node_scores, nodes, kept_nodes),
             edge_score=_part(predictions.edge_scores, edges, kept_edges),
-            verdict=_verdict(found, labels, None if sets is None else sets[index], pieces[index]),
-            target=_target(found, labels),
+            verdict=_verdict(found, labels, held, pieces[index], task),
+            target=TASKS[task].targets(found),
             **graphs.graph(index).to_dict(),
         )
         if effects is not None and effects.nodes is not None:
@@ -266,41 +273,17 @@ def explanations(
         yield explanation
 
 
-def _are_several(labels: tuple[Any, ...]) -> bool:
-    """Whether graphs have several labels, each of two values."""
-    return bool(labels) and isinstance(labels[0], tuple)
-
-
-def _target(found: Tensor, labels: tuple[Any, ...]) -> Tensor:
-    """What is predicted of a graph, for PyG's metrics."""
-    if _are_several(labels):
-        return (found > 0.5).long()[None]
-    return found.argmax(dim=-1, keepdim=True) if labels else found[:1]
-
-
 def _verdict(
-    found: Tensor, labels: tuple[Any, ...], held: Tensor | None, pieces: int | None
+    found: Tensor, labels: tuple[Any, ...], held: Tensor | None, pieces: int | None, task: TaskName
 ) -> Verdict:
-    """Of one graph, from its probabilities and set, or from its number and interval."""
-    if not labels:
-        ends = None if held is None else (float(held[0]), float(held[1]))
-        return Verdict(float(found[0]), np.empty(0, dtype=np.float32), None, ends, pieces)
-    if _are_several(labels):
-        chosen = [pair[int(prob > 0.5)] for pair, prob in zip(labels, found.tolist(), strict=True)]
-        sets = None if held is None else labels_in_sets(labels, held)
-        return Verdict(chosen, found.numpy(), sets, None, pieces)
-    inside = None
+    """What is predicted for a graph, from its row of probabilities and its set or interval."""
+    row = TASKS[task]
+    (predicted,), inside, ends = row.predicted(found, labels), None, None
     if held is not None:
-        inside = [name for name, is_in in zip(labels, held.tolist(), strict=True) if is_in]
-    return Verdict(labels[int(found.argmax())], found.numpy(), inside, None, pieces)
-
-
-def labels_in_sets(pairs: tuple[Any, ...], held: Tensor) -> list[list[Any]]:
-    """The values in the set of each of several labels of a graph."""
-    return [
-        [value for value, inside in zip(pair, row, strict=True) if inside]
-        for pair, row in zip(pairs, held.tolist(), strict=True)
-    ]
+        (inside,) = row.in_sets(held, labels)
+        ends = None if row.has_sets else (float(held[0, 0]), float(held[0, 1]))
+    probs = found[0].numpy() if row.has_sets else np.empty(0, dtype=np.float32)
+    return Verdict(task, predicted, probs, inside, ends, pieces)
 
 
 def _part(scores: Tensor | None, items: slice, kept: Tensor) -> Tensor:

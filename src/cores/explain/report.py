@@ -28,6 +28,7 @@ from cores.runs.card import description
 from cores.runs.folder import METRICS
 from cores.runs.predictor import Predictor
 from cores.runs.rows import read_metrics, shown_metrics
+from cores.tasks import TASKS
 
 REPORT = "report.html"
 """Name of the page in a run folder."""
@@ -110,10 +111,9 @@ def report_page(
         what=what,
         molecules=survey.chemistry is not None,
         atoms="atoms" if survey.chemistry is not None else "nodes",
-        calibrated=bool(len(trained.calibration)) and trained.task != "regression",
-        several=trained.task == "multilabel",
-        numbers=trained.task == "regression",
-        intervals=bool(len(trained.calibration)) and trained.task == "regression",
+        task=TASKS[trained.task],
+        calibrated=bool(len(trained.calibration)) and TASKS[trained.task].has_sets,
+        intervals=bool(len(trained.calibration)) and not TASKS[trained.task].has_sets,
         labelled=survey.right + survey.wrong,
         truth=any(graph.truth is not None for graph in survey.shown),
         effects=trained.effects is not None,

@@ -45,7 +45,8 @@ def explain_test_graphs(
         sets = trained.calibration.sets(predictions.probs, config.alpha, config.sets)
     names = trained.schema.class_names
     effects = element_effects(trained.model, graphs)
-    found = explanations(graphs, predictions, names, sets, labelled=True, effects=effects)
+    task = trained.task
+    found = explanations(graphs, predictions, names, sets, task, labelled=True, effects=effects)
     return list(found), names
 
 

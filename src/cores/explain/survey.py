@@ -14,9 +14,10 @@ from cores.data.molecules import needs_rdkit
 from cores.data.raw import SHOWN
 from cores.errors import UserError, nearest
 from cores.explain.atoms import atom_map
-from cores.explain.explained import NUMBERS, SEVERAL, ExplainedGraph, explained_graphs
+from cores.explain.explained import ExplainedGraph, explained_graphs
 from cores.runs.predictor import PredictedGraphs
-from cores.runs.trained import DataSchema, TrainedModel
+from cores.runs.trained import TrainedModel
+from cores.tasks import TASKS
 
 MOST_MOLECULES = 10_000
 """Molecules that are counted: looking for groups takes about a millisecond each."""
@@ -94,13 +95,6 @@ class Conditions:
             and not (self.errors and graph.correct is not False)
             and not (self.uncertain and graph.sure is not False)
         )
-
-
-def _groups(schema: DataSchema) -> tuple[str, ...]:
-    """What graphs are counted by: the predicted classes, if there are."""
-    if schema.task == "classification":
-        return schema.class_names
-    return (NUMBERS,) if schema.task == "regression" else (SEVERAL,)
 
 
 @dataclass
@@ -243,11 +237,12 @@ class Survey:
     ) -> "Survey":
         """Go through the graphs once; only those that are shown are kept."""
         choice.check(trained)
+        group = TASKS[trained.task].group
         schema, atoms = trained.schema, atom_map(trained.config.dataset)
         molecules = schema.encoding.kind == "molecules" or atoms is not None
         found = cls(
             trained.config.spec.removes == "edge",
-            {name: ClassCounts() for name in _groups(schema)},
+            {name: ClassCounts() for name in ((group,) if group else schema.class_names)},
             chemistry=KeptChemistry() if molecules else None,
         )
         for chunk in chunks:

@@ -11,8 +11,6 @@ from torch import Tensor
 
 from cores import ranks
 from cores.config import RunConfig
-from cores.config.models import preset_spec
-from cores.config.spec import imported
 from cores.data.catalogue import DATASETS, REGISTERED
 from cores.data.dataset import Dataset
 from cores.data.datasets import load_dataset
@@ -23,12 +21,11 @@ from cores.errors import UserError
 from cores.evaluation.faithfulness import faithfulness_metrics
 from cores.evaluation.predictions import predict
 from cores.files import locked, write_json
-from cores.graphs.store import GraphStore
 from cores.models.sparse import SparseClassifier
 from cores.runs.agreement import agreement, held_out_part, load_others
 from cores.runs.card import DataFacts, model_card, write_card
 from cores.runs.device import choose_device, tuned_cpu
-from cores.runs.fit import PreparedData, fit_model, measure
+from cores.runs.fit import PreparedData, fit_model, measure, measure_for_preset
 from cores.runs.folder import (
     METRICS,
     MODEL,
@@ -42,7 +39,7 @@ from cores.runs.folder import (
 from cores.runs.inputs import OnUnknown, labelled_graphs
 from cores.runs.rows import read_metrics
 from cores.runs.trained import DataSchema, TrainedModel
-from cores.runs.verdict import sentences
+from cores.tasks import TASKS
 from cores.training import judge as judges
 from cores.training.judge import Judge, judge_of
 from cores.training.state import forked_rng
@@ -124,15 +121,16 @@ def train_run(
             "preset": config.preset,
             "split": config.split,
             "seed": config.seed,
-            **_measure(fitted.trained, data.part("test"), judge, data.names("test")),
+            **measure_for_preset(fitted.trained, data.part("test"), judge, data.names("test")),
             "epochs": fitted.epochs,
             "best_epoch": fitted.best_epoch,
             "seconds": round(fitted.seconds, 3),
             **fitted.promise,
         }
-        metrics["verdicts"] = sentences(metrics, config, fitted.trained.calibration.class_counts)
+        metrics["verdicts"] = fitted.trained.sentences(metrics)
         if ranks.leads():
-            write_card(out, model_card(config, metrics, DataFacts.of(data), names_data=True))
+            card = model_card(config, metrics, DataFacts.of(data), dataset.task, names_data=True)
+            write_card(out, card)
             write_json(out / METRICS, metrics)
     return metrics
 
@@ -234,19 +232,9 @@ def evaluate_run(
         "split": config.split if own else None,
         "seed": config.seed,
         **metrics,
-        "verdicts": sentences(metrics, config, trained.calibration.class_counts),
+        "verdicts": trained.sentences(metrics),
         **_unusable(data),
     }
-
-
-def _measure(
-    trained: TrainedModel, graphs: GraphStore, judge: Judge | None, names: Sequence[str]
-) -> dict[str, Any]:
-    """Measure a model on test graphs as its preset asks for."""
-    measure_preset = imported(preset_spec(trained.config.preset).measure)
-    if measure_preset is None:
-        return measure(trained, graphs, trained.config.alpha, judge, names)
-    return dict(measure_preset(trained, graphs, judge, names))
 
 
 def check_held_out(out: Path, held_out: Tensor, dataset: Dataset) -> None:
@@ -303,6 +291,6 @@ def _check_alike(config: RunConfig, dataset: Dataset) -> None:
 
 def _metrics(out: Path) -> dict[str, Any]:
     metrics = ranks.of_first(lambda: dict(read_metrics(out / METRICS)))
-    if metrics.get("accuracy") is None and metrics.get("mae") is None:
+    if all(metrics.get(task.plain.metric) is None for task in TASKS.values()):
         raise UserError(f"{out / METRICS} is damaged; delete it and go on with resume=True")
     return metrics
