@@ -410,12 +410,12 @@ def _label_number(value: Any, name: str, known: dict[str, float], source: str) -
 
 
 def known_values(
-    label: Any, task: TaskName, names: Sequence[str], pairs: Sequence[Pair]
+    label: Any, task: TaskName, names: Sequence[str], labels: Sequence[Any]
 ) -> dict[str, Any]:
     """The known values of a graph with several labels, as the model's own; none for other tasks."""
     if task != "multilabel":
         return {}
-    (values,) = given_values(label_numbers([label], names, pairs, "the input"), names, pairs)
+    (values,) = given_values(label_numbers([label], names, labels, "the input"), names, labels)
     return {name: value for name, value in values.items() if value is not None}
 
 
