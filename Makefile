@@ -33,10 +33,10 @@ format: .venv/.dev
 	$(BIN)/ruff format
 
 docs: .venv/.dev
-	$(BIN)/mkdocs build --strict
+	$(BIN)/sphinx-build --quiet --fail-on-warning -c docs . site
 
 results: .venv/.core
-	$(BIN)/python tools/page.py results README.md docs
+	$(BIN)/python tools/page.py .
 
 .venv/.core: pyproject.toml packages/paper/pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -23,8 +23,8 @@ from rdkit import Chem
 
 from cores.explain.atoms import atom_map
 from cores.explain.explained import explained_graphs
-from cores.explain.fragments import Kept, KeptChemistry, Part
-from cores.explain.inputs import held_out_graphs
+from cores.explain.run import held_out_graphs
+from cores.explain.survey import Kept, KeptChemistry, Part
 from cores.runs.device import tuned_cpu
 from cores.runs.predictor import PredictOptions, Predictor
 from cores.runs.table import Table

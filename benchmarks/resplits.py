@@ -32,12 +32,12 @@ from cores.data.dataset import Dataset
 from cores.data.splits import split_dataset
 from cores.errors import UserError
 from cores.evaluation.predictions import predict
-from cores.evaluation.sets import Calibration
 from cores.runs.agreement import held_out_part
 from cores.runs.device import tuned_cpu
 from cores.runs.promise import LOSSES, Promise, tuned_model
 from cores.runs.table import Table
 from cores.runs.trained import DialCalibration, TrainedModel, calibrate
+from cores.tasks.calibration import ClassCalibration
 from inputs import add_runs, load_run, parser, spread
 
 ALPHAS = (0.05, 0.1, 0.2)
@@ -57,7 +57,7 @@ def coverage(probs: Tensor, labels: Tensor, draws: int) -> list[list[str]]:
     for _ in range(draws // 2):
         halves = torch.randperm(len(labels), generator=order).tensor_split([len(labels) // 2])
         for first, second in (halves, halves[::-1]):
-            calibration, truth = Calibration(probs[first], labels[first]), labels[second]
+            calibration, truth = ClassCalibration(probs[first], labels[first]), labels[second]
             for alpha in ALPHAS:
                 sets = calibration.sets(probs[second], alpha, SetsConfig())
                 count(alpha, "all graphs", sets.gather(1, truth[:, None]), len(first))

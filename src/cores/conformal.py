@@ -146,7 +146,7 @@ def class_conditional_quantiles(
 def p_values(
     calibration_scores: Float[Tensor, " calibration"], scores: Float[Tensor, "graphs classes"]
 ) -> Float[Tensor, "graphs classes"]:
-    """How unusual each label would be: (1 + #{calibration scores at least as large}) / (n + 1).
+    """Conformal p-value of each label: (1 + #{calibration scores at least as large}) / (n + 1).
 
     A label is in the prediction set at level alpha exactly when its p-value exceeds alpha.
 
@@ -157,6 +157,13 @@ def p_values(
     smaller = torch.searchsorted(ordered, scores.contiguous())  # [B, K] scores below
     n = len(ordered)
     return (1 + n - smaller) / (n + 1)
+
+
+def true_scores(
+    scores: Float[Tensor, "graphs classes"], labels: Int[Tensor, " graphs"]
+) -> Float[Tensor, " graphs"]:
+    """Score of each graph's true label."""
+    return scores.gather(-1, labels[:, None]).squeeze(-1)
 
 
 def residual_scores(

@@ -8,7 +8,7 @@ from cores_paper.models.settings import (
     PoolConfig,
     SugarConfig,
 )
-from cores_paper.presets import authors_settings, paper_settings
+from cores_paper.presets import PaperConfig, authors_settings, paper_settings
 
 SHARES = {
     "ratio": (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95),
@@ -44,9 +44,21 @@ def register() -> None:
         removes="node",
         search={"network.pooling": ()},  # its subgraphs vote; there is no readout to choose
     )
-    cores.register_preset("paper", paper_settings, summary="the published settings, in Algorithm 1")
+    training = {
+        "group": "paper",
+        "own": PaperConfig,
+        "train": "cores_paper.training.algorithm:train",
+        "measure": "cores_paper.training.actions:measure_actions",
+    }
     cores.register_preset(
-        "authors", authors_settings, summary="these in the schedule of the authors' program"
+        "paper", paper_settings, summary="the published settings, in Algorithm 1", **training
+    )
+    cores.register_preset(
+        "authors",
+        authors_settings,
+        summary="these in the schedule of the authors' program",
+        samples=True,
+        **training,
     )
     for module in ("reproduce", "compare_explanations", "equal_risk", "search", "benchmark"):
         cores.register_command(f"cores_paper.cli.{module}:{module.upper()}")

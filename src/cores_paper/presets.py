@@ -4,12 +4,15 @@
 program, as far as these are known.
 """
 
+import math
 import tomllib
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, Literal
 
 from cores.config import RunConfig, merged
+from cores.config.checks import require
 from cores.config.models import conv_spec, model_spec
 from cores.errors import UserError
 
@@ -24,6 +27,65 @@ FILES = {
     "cores-edge": "cores_edge.toml",
 }
 """The file of a model's published settings and of what the paper reports."""
+
+
+@dataclass(frozen=True)
+class PaperConfig:
+    """Algorithm 1 as published: what the tool's own training does not have.
+
+    The classifier is trained on the policy's samples and rewards it, by APS scores (Eqs. 3, 4, 7);
+    a critic is the baseline, and the ratio is that of a whole action (Eq. 1).
+    """
+
+    order: Literal["together", "in-turns"] = "together"
+    """together: every epoch trains classifier and policy (Algorithm 1). in-turns: the classifier
+    alone, on full graphs, until it stalls for ``training.patience`` epochs, then the policy alone,
+    then the classifier on the policy's subgraphs, and so on (the authors)."""
+    policy_patience: int = 5
+    """in-turns: epochs without improvement that end the policy's turn (published as
+    ppo_patience)."""
+    stop_metric: Literal["loss", "reward"] = "loss"
+    """in-turns: what has to improve in the policy's turn: PPO's mean loss or the mean reward
+    (published as ppo_stop_metric)."""
+    last_policy_epochs: int = 10
+    """in-turns: the last epochs of the training, which are the policy's whatever stalls; at least
+    one epoch is left to the classifier."""
+    weights: Literal["best", "last"] = "best"
+    """Which epoch's weights are kept: best on the selection split, or the last (the paper)."""
+    scale: float = 1.0
+    """Factor on the first case of Eq. 7: right, with one label in the set (published as
+    reward_scale)."""
+    square_sparsity: bool = False
+    """Take the square of the sparsity reward wherever Eq. 7 has it (the authors)."""
+    sets: Literal["at-most", "below-or-predicted"] = "at-most"
+    """Labels of the reward's sets: those whose score is at most the quantile (Eq. 3), or those
+    whose score is below it and the predicted one, which is in every set then (the authors)."""
+    penalise_full: bool = False
+    """Subtract ``reward.penalty_size`` where nothing was removed, too (the authors)."""
+    critic_learning_rate: float = 1e-3
+    """Adam's step size for the critic at the start."""
+    schedule_factor: float = 0.99
+    """Factor on the rates of policy and critic when the reward stalls."""
+    value_coef: float = 0.5
+    """Weight of the critic's loss."""
+
+    def __post_init__(self) -> None:
+        for name in ("policy_patience", "last_policy_epochs"):
+            value = getattr(self, name)
+            require(1 <= value < 2**31, f"paper.{name} must be at least 1, got {value}")
+        require(0 < self.scale < math.inf, f"paper.scale must be positive, got {self.scale}")
+        require(
+            0 < self.critic_learning_rate < math.inf,
+            f"paper.critic_learning_rate must be positive, got {self.critic_learning_rate}",
+        )
+        require(
+            0 < self.schedule_factor < 1,
+            f"paper.schedule_factor must lie in (0, 1), got {self.schedule_factor}",
+        )
+        require(
+            0 <= self.value_coef < math.inf,
+            f"paper.value_coef must not be negative, got {self.value_coef}",
+        )
 
 
 def _file(name: str) -> dict[str, Any]:
@@ -58,7 +120,7 @@ def _settings(section: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def has_published_settings(model: str) -> bool:
-    """Whether the paper gives settings for a model; of some it reports results only."""
+    """Return whether the paper gives settings for a model; of some it reports results only."""
     sections = published(model).values()
     return any(_settings(section) for convs in sections for section in convs.values())
 
@@ -71,7 +133,7 @@ def search_space(config: RunConfig) -> dict[str, list[Any]]:
         found = dict(space["cores"])
         if config.reward.dial:  # its policy learns for every lambda
             del found["reward.lam"]
-        if config.ppo.baseline == "critic":
+        if config.preset_settings is not None:
             found |= space["critic"]
     else:
         found = dict(space["gnn"]) | (dict(conv.search) if spec.uses_conv else {})
@@ -108,5 +170,5 @@ def authors_settings(model: str, dataset: str, conv: str) -> dict[str, Any]:
 
 @cache
 def has_authors_settings(model: str) -> bool:
-    """Whether the ``authors`` preset has the model: CORES of the paper, and the control."""
+    """Return whether the ``authors`` preset has the model: CORES of the paper, and the control."""
     return model in _file("authors.toml").keys() - {"common"}

@@ -17,7 +17,6 @@ from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ColumnNames
 from cores.errors import UserError, failed
 from cores.evaluation.dial import at_settings
-from cores.evaluation.metrics import accuracy, balanced_accuracy
 from cores.evaluation.predictions import evaluation_batch, predict
 from cores.files import escape, in_turn, is_held, locked, make_folder, unlinked, write_atomically
 from cores.models.sparse import SparseClassifier
@@ -27,6 +26,7 @@ from cores.runs.folder import read_columns
 from cores.runs.runner import has_fault, in_processes, run_folder, train_in_worker
 from cores.runs.sharing import shared_gpu
 from cores.runs.trained import TrainedModel
+from cores.tasks.metrics import accuracy, balanced_accuracy
 from cores.training.bilevel import chosen, selection_metrics
 from cores.training.dial import SELECTION_SETTINGS
 from cores_paper.presets import search_space
@@ -274,7 +274,7 @@ def _settings(base: RunConfig, proposed: Mapping[str, str]) -> dict[str, Any]:
         values["ppo.learning_rate"] = base.training.learning_rate / values.pop(POLICY_RATIO)
     if CRITIC_RATIO in values:
         rate = values.get("ppo.learning_rate", base.ppo.learning_rate)
-        values["ppo.critic_learning_rate"] = rate / values.pop(CRITIC_RATIO)
+        values["paper.critic_learning_rate"] = rate / values.pop(CRITIC_RATIO)
     if "ppo.entropy_coef" in values and base.ppo.entropy_coef:
         fall = base.ppo.final_entropy_coef / base.ppo.entropy_coef
         values["ppo.final_entropy_coef"] = fall * values["ppo.entropy_coef"]

@@ -21,7 +21,9 @@ from cores.runs.card import (
 )
 from cores.runs.run import train_run
 
-FACTS = DataFacts("toy.zip", {"no": 8, "yes": 4}, ("carbon", "weight"), (), {"train": 9, "test": 3})
+LABELS = {"graphs": "12", "classes": "2"}
+PARTS = {"train": 9, "test": 3}
+FACTS = DataFacts("toy.zip", {"no": 8, "yes": 4}, ("carbon", "weight"), (), PARTS, LABELS)
 METRICS: dict[str, Any] = {
     "accuracy": 0.98765,
     "judge_accuracy": 0.9,

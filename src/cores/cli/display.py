@@ -21,7 +21,7 @@ from rich.text import Text
 from cores.cli.words import with_flags
 from cores.files.escape import brief, terminal
 from cores.runs.rows import shown_metrics
-from cores.runs.verdict import promise_sentence
+from cores.verdict import promise_sentence
 
 if TYPE_CHECKING:
     from cores_paper.search import Tried

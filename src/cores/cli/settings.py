@@ -17,7 +17,7 @@ from cores.config import RunConfig, merged
 from cores.config.models import CONVS, MODELS
 from cores.config.names import INTRODUCED_AS, current_name, with_current_names
 from cores.config.presets import preset_config
-from cores.config.run import model_groups
+from cores.config.run import own_groups
 from cores.data.catalogue import canonical_name
 from cores.errors import UserError, told
 from cores.files import read_text
@@ -31,7 +31,6 @@ SHORT = {
     "max_loss": "reward.max_loss",
     "tolerance": "reward.tolerance",
     "connected": "reward.max_pieces",
-    "mix": "classifier_data.mix",
     "score": "sets.score",
     "per_class": "sets.per_class",
     "split_type": "parts.kind",
@@ -64,7 +63,6 @@ BRIEF = {
     "max_loss": "Loss promised of a dial",
     "tolerance": "Regression: error that does no harm",
     "connected": "Keep C connected pieces",
-    "mix": "Share of batches with random masks",
     "score": "Conformal score of the prediction sets",
     "per_class": "One quantile per class",
     "split_type": "scaffold: none is in two parts",
@@ -132,7 +130,7 @@ def settings_groups() -> dict[str, Any]:
     """Every group of settings and its dataclass; those of single models come last."""
     hints = get_type_hints(RunConfig)
     found = {name: kind for name, kind in hints.items() if dataclasses.is_dataclass(kind)}
-    return found | model_groups()
+    return found | own_groups()
 
 
 def _title(group: str, kind: Any) -> str:

@@ -18,7 +18,6 @@ from cores.config.nested import from_dict, merged, to_dict
 from cores.config.policy import (
     ClassifierDataConfig,
     EffectsConfig,
-    PhasesConfig,
     PPOConfig,
     RewardConfig,
 )
@@ -32,7 +31,6 @@ __all__ = [
     "NetworkConfig",
     "PPOConfig",
     "PartsConfig",
-    "PhasesConfig",
     "RandomConfig",
     "Reach",
     "Removal",

@@ -162,8 +162,6 @@ class TrainingConfig:
     logit_adjustment: float = 0.9
     """Where classes are balanced: how much of the classes' frequencies is taken out of the logits
     of a classifier behind a policy, once it is trained; 1: as if all were as frequent."""
-    weights: Literal["best", "last"] = "best"
-    """Which epoch's weights are kept: best on the selection part, or the last (the paper)."""
     loss: Literal["squared", "absolute"] = "squared"
     """Regression: the loss of an error, in deviations of the training targets."""
     quantiles: bool = False

@@ -8,7 +8,7 @@ from typing import Any
 from cores.config.models import CONVS, LAST, MODELS, NO_MESSAGES, PRESETS
 from cores.config.names import INTRODUCED_AS
 from cores.config.nested import from_dict, to_dict
-from cores.config.run import RunConfig, model_groups
+from cores.config.run import RunConfig, own_groups
 from cores.config.spec import ConvSpec, ModelSpec, PresetSpec, Removal, Settings
 from cores.errors import UserError
 
@@ -70,7 +70,7 @@ def register_model(
 
 def _settings_names() -> set[str]:
     """Names that settings have in files and options, today or before."""
-    names = {*RunConfig.__dataclass_fields__, *model_groups()}
+    names = {*RunConfig.__dataclass_fields__, *own_groups()}
     return names | {old.partition(".")[0] for old in INTRODUCED_AS.values()}
 
 
@@ -97,7 +97,15 @@ def register_conv(
 
 
 def register_preset(
-    name: str, settings: Callable[[str, str, str], Settings], *, summary: str = ""
+    name: str,
+    settings: Callable[[str, str, str], Settings],
+    *,
+    summary: str = "",
+    group: str = "",
+    own: type | None = None,
+    train: Callable[..., Any] | str | None = None,
+    measure: Callable[..., Any] | str | None = None,
+    samples: bool = False,
 ) -> None:
     """Add a preset: ``cores train --preset NAME`` then begins with its settings.
 
@@ -106,11 +114,20 @@ def register_preset(
         settings: Called with the names of a model, a dataset and a conv; returns nested settings as
             in a file, or raises :class:`cores.UserError` where it has none.
         summary: What the help says of it.
+        group: The name of its own settings in files and options; ``name``, if not given.
+        own: A frozen dataclass with defaults: its own settings, for models with a policy.
+        train: Trains models with a policy: called with the model, the settings, the divided graphs,
+            the random state, a folder or None, a function to report epochs to, and the key of the
+            run; returns a :class:`cores.training.journal.Journal` and what stopped it early. Or
+            ``"module:function"``. None: as the tool does.
+        measure: Measures a trained model: called with it, graphs, a judge or None, and the graphs'
+            names; returns metrics. Or ``"module:function"``. None: as the tool does.
+        samples: Whether models predict from one sample of the policy per graph.
     """
     known = PRESETS.get(name)
     if known is not None and known.settings.__qualname__ != settings.__qualname__:
         raise UserError(f"there is a preset {name!r} already; choose another name")
-    PRESETS[name] = PresetSpec(name, summary, settings)
+    PRESETS[name] = PresetSpec(name, summary, settings, group or name, own, train, measure, samples)
 
 
 COMMANDS: list[Any] = []

@@ -39,7 +39,7 @@ class ModelSpec:
 
     def network_class(self) -> Any:
         """Import the class where it was only named."""
-        return _imported(self.network)
+        return imported(self.network)
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class ConvSpec:
 
     def layer_class(self) -> Any:
         """Import the class where it was only named."""
-        return _imported(self.layer)
+        return imported(self.layer)
 
 
 Settings = Mapping[str, Any]
@@ -70,9 +70,21 @@ class PresetSpec:
     """What the help says of it."""
     settings: Callable[[str, str, str], Settings]
     """Its settings for a model, a dataset and a conv; raises a UserError where it has none."""
+    group: str = ""
+    """Name of its own settings in files and options."""
+    own: type | None = None
+    """The frozen dataclass of its own settings, for models with a policy."""
+    train: Any = None
+    """Trains models with a policy in place of :func:`cores.training.bilevel.train`: a function, or
+    ``module:function``."""
+    measure: Any = None
+    """Measures a trained model in place of :func:`cores.runs.fit.measure`, likewise."""
+    samples: bool = False
+    """Whether predictions come from one sample of the policy per graph, not from its mode."""
 
 
-def _imported(place: str | type) -> Any:
+def imported(place: Any) -> Any:
+    """Import what is named as ``module:name``; anything else is returned as it is."""
     if not isinstance(place, str):
         return place
     module, _, name = place.partition(":")

@@ -1,4 +1,4 @@
-"""What every network has in common: it reads any PyG graphs and scales their features itself."""
+"""Base classes of all networks: they take any PyG graphs and scale node features themselves."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +13,7 @@ from cores.data.dataset import Dims
 from cores.graphs.batches import as_batch
 from cores.graphs.subgraphs import Subgraph, roots_of
 from cores.models.scaler import FeatureScaler
+from cores.tasks import TASKS
 
 
 class Network(nn.Module):
@@ -41,7 +42,7 @@ class Network(nn.Module):
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a model predicts for a batch, and what it saw of it."""
+    """Predictions for a batch, and the subgraphs they were made from."""
 
     probs: Float[Tensor, "graphs classes"]
     """Of classes, or of labels; in a regression, the predicted number in the first column, and its
@@ -78,7 +79,7 @@ class GraphModel(Network):
         return Prediction(self.outputs(self.logits(batch)), Subgraph.full(batch))
 
     def outputs(self, logits: Float[Tensor, "graphs classes"]) -> Float[Tensor, "graphs classes"]:
-        """What is predicted: class probabilities, or numbers (see :mod:`cores.models.head`)."""
+        """Turn logits into class probabilities, or numbers (see :mod:`cores.tasks`)."""
         return logits.softmax(dim=-1)
 
     def full_logits(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
@@ -88,6 +89,10 @@ class GraphModel(Network):
     def loss(self, batch: Batch, class_weights: Tensor | None = None) -> Float[Tensor, ""]:
         """The cross-entropy, Eq. (6)."""
         return F.cross_entropy(self.logits(batch), batch.y, weight=class_weights)
+
+    def loss_weight(self, y: Tensor, class_weights: Tensor | None) -> float | Tensor:
+        """What the loss divides its sum over graphs by."""
+        return TASKS[self.task].loss_weight(y, class_weights)
 
     def forward(
         self,
@@ -105,7 +110,7 @@ class GraphModel(Network):
 
     @property
     def scores_edges(self) -> bool:
-        """Whether its scores are of edges, and those of nodes follow from them."""
+        """Return whether its scores are of edges, and those of nodes follow from them."""
         return False
 
     def begin_epoch(self, progress: float) -> None:
@@ -118,7 +123,7 @@ class GraphModel(Network):
 
     @property
     def selectable(self) -> bool:
-        """Whether the weights as they are now may be selected for the returned model."""
+        """Return whether the weights as they are now may be selected for the returned model."""
         return True
 
 

@@ -2,7 +2,7 @@
 
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -10,13 +10,14 @@ from typing import Any
 from cores import __version__
 from cores.config import RunConfig
 from cores.config.models import conv_spec
-from cores.data.dataset import Dataset
+from cores.config.spec import TaskName
 from cores.data.molecules import ATOM_COLUMNS
 from cores.files import escape, write_atomically
 from cores.runs.fit import PreparedData
 from cores.runs.folder import CARD
 from cores.runs.rows import shown_metrics
-from cores.runs.verdict import promise_sentence
+from cores.tasks import TASKS
+from cores.verdict import promise_sentence
 
 MARK = "<!-- model card, written by cores -->"
 """First line of a card; a README.md without it is the user's, and stays."""
@@ -40,43 +41,25 @@ class DataFacts:
     edge_feature_names: Sequence[str]
     parts: Mapping[str, int]
     """Number of graphs by role."""
-    targets: Mapping[str, int | float] | None = None
-    """How many there are and how they are spread, where the labels are numbers."""
-    several: bool = False
-    """Whether graphs have several labels."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """How many labels there are, or how they are spread."""
+    counted: str = "class"
+    """What ``class_counts`` are of."""
 
     @classmethod
     def of(cls, data: PreparedData) -> "DataFacts":
         """The facts of a dataset that was divided."""
         dataset = data.dataset
+        task, y = TASKS[dataset.task], dataset.graphs.y
         return cls(
             Path(dataset.name).name,
-            _class_counts(dataset),
+            task.class_counts(y, dataset.class_names),
             dataset.feature_names,
             dataset.edge_feature_names,
             {part: len(getattr(data.split, part)) for part in PARTS},
-            _targets(dataset),
-            dataset.task == "multilabel",
+            task.label_facts(y, dataset.class_names),
+            task.counted,
         )
-
-
-def _class_counts(dataset: Dataset) -> dict[str, int]:
-    if dataset.task == "multilabel":
-        known = (~dataset.graphs.y.isnan()).sum(dim=0).tolist()
-        return dict(zip(dataset.class_names, known, strict=True))
-    if dataset.task == "regression":
-        return {}
-    counts = dataset.graphs.y.bincount(minlength=dataset.num_classes).tolist()
-    return dict(zip(dataset.class_names, counts, strict=True))
-
-
-def _targets(dataset: Dataset) -> dict[str, int | float] | None:
-    if dataset.task != "regression":
-        return None
-    y = dataset.graphs.y.double()
-    spread = {"mean": y.mean(), "deviation": y.std(correction=0), "least": y.min()}
-    spread["greatest"] = y.max()
-    return {"graphs": len(y)} | {name: float(value) for name, value in spread.items()}
 
 
 def write_card(out: Path, text: str) -> None:
@@ -99,6 +82,8 @@ def model_card(
     config: RunConfig,
     metrics: Mapping[str, Any],
     data: DataFacts | None,
+    task: TaskName = "classification",
+    *,
     names_data: bool = False,
 ) -> str:
     """The card of a trained model as Markdown; without the data's facts where nobody knows them.
@@ -109,14 +94,14 @@ def model_card(
     sections = [
         MARK,
         f"# {escaped(config.spec.title)}{known}",
-        escape.markdown(description(config, "regression" if "mae" in metrics else None)),
+        escape.markdown(description(config, task)),
         _MEASURED,
         _measured_section(metrics),
         *([] if data is None else ["## Data", *_data(data, config)]),
         "## How to use it",
         _use(data, names_data),
         _PROMISES,
-        _promises(config, metrics, _calibrated(config, metrics, data)),
+        _promises(config, metrics, _calibrated(config, metrics, data), task),
         "## How it was made",
         _table(("setting", "value", "default"), _settings(config)),
         _table(("made with", "version"), _versions()),
@@ -124,17 +109,22 @@ def model_card(
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
-def measured_again(card: str | None, config: RunConfig, metrics: Mapping[str, Any]) -> str:
+def measured_again(
+    card: str | None,
+    config: RunConfig,
+    metrics: Mapping[str, Any],
+    task: TaskName = "classification",
+) -> str:
     """A card with other metrics of the same model; what it says of the data stays.
 
     Where there is no card, one without the data's facts.
     """
     if card is None:
-        return model_card(config, metrics, None)
+        return model_card(config, metrics, None, task)
     calibrated = _NO_CALIBRATION not in card
     sections = {
         _MEASURED: _measured_section(metrics),
-        _PROMISES: _promises(config, metrics, calibrated),
+        _PROMISES: _promises(config, metrics, calibrated, task),
     }
     for title, text in sections.items():
         before, found, after = card.partition(f"\n\n{title}\n\n")
@@ -181,9 +171,9 @@ def _use(data: DataFacts | None, names_data: bool) -> str:
     return _USE.format(kind=kind, name=name, new=new, again=_AGAIN if names_data else "")
 
 
-def description(config: RunConfig, task: str | None = None) -> str:
+def description(config: RunConfig, task: TaskName = "classification") -> str:
     """What a model is, in a sentence."""
-    kind = "network that predicts a number" if task == "regression" else "graph classifier"
+    kind = TASKS[task].kind
     removes = {"node": "nodes", "edge": "edges", "both": "nodes and edges"}
     layers = f" ({conv_spec(config.conv).title} layers)" if config.spec.uses_conv else ""
     if config.spec.removes is None:
@@ -215,19 +205,13 @@ def _data(data: DataFacts, config: RunConfig) -> list[str]:
         rest = sum(count for _, count in counts[MOST_NAMES:])
         classes.append((f"{len(counts) - MOST_NAMES} more", str(rest)))
     features = data.feature_names
-    labels = [("graphs", str(sum(data.class_counts.values()))), ("classes", str(len(counts)))]
-    if data.several:
-        labels = [("graphs", str(sum(data.parts.values()))), ("labels", str(len(counts)))]
-    if data.targets is not None:
-        labels = [(name, f"{value:.6g}") for name, value in data.targets.items()]
-    kind = "label, known of" if data.several else "class"
     facts = [
-        *labels,
+        *data.labels.items(),
         ("node features", f"{len(features)}: {_listed(features)}" if features else "none"),
         ("edge features", edges),
         *((f"{name} part", f"{count} graphs") for name, count in data.parts.items()),
     ]
-    by_class = [] if data.targets is not None else [_table((kind, "graphs"), classes)]
+    by_class = [_table((data.counted, "graphs"), classes)] if classes else []
     return [_table(("data", ""), facts), *by_class]
 
 
@@ -248,13 +232,15 @@ def _calibrated(config: RunConfig, metrics: Mapping[str, Any], data: DataFacts |
 _NO_CALIBRATION = "There was no calibration part, so there are no prediction "
 
 
-def _promises(config: RunConfig, metrics: Mapping[str, Any], calibrated: bool) -> str:
+def _promises(
+    config: RunConfig, metrics: Mapping[str, Any], calibrated: bool, task: TaskName
+) -> str:
     """What is promised of the dial's setting, of prediction sets, and what is not."""
     promise = metrics.get("promise")
     said = [] if promise is None else [promise_sentence(promise)]
-    judged = metrics.get("judge_accuracy", metrics.get("judge_mae"))
-    known, missed = ("interval", "number") if "mae" in metrics else ("set", "label")
-    return "\n\n".join([*said, _limits(config, calibrated, judged, known, missed)])
+    row = TASKS[task]
+    judged = metrics.get(f"judge_{row.plain.metric}")
+    return "\n\n".join([*said, _limits(config, calibrated, judged, *row.set_word)])
 
 
 def _limits(

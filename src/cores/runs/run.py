@@ -22,11 +22,10 @@ from cores.evaluation.faithfulness import faithfulness_metrics
 from cores.evaluation.predictions import predict
 from cores.files import locked, write_json
 from cores.models.sparse import SparseClassifier
-from cores.runs.actions import measure_actions
 from cores.runs.agreement import agreement, held_out_part, load_others
 from cores.runs.card import DataFacts, model_card, write_card
 from cores.runs.device import choose_device, tuned_cpu
-from cores.runs.fit import PreparedData, fit_model, measure
+from cores.runs.fit import PreparedData, fit_model, measure, measure_for_preset
 from cores.runs.folder import (
     METRICS,
     MODEL,
@@ -40,7 +39,7 @@ from cores.runs.folder import (
 from cores.runs.inputs import OnUnknown, labelled_graphs
 from cores.runs.rows import read_metrics
 from cores.runs.trained import DataSchema, TrainedModel
-from cores.runs.verdict import sentences
+from cores.tasks import TASKS
 from cores.training import judge as judges
 from cores.training.judge import Judge, judge_of
 from cores.training.state import forked_rng
@@ -122,15 +121,16 @@ def train_run(
             "preset": config.preset,
             "split": config.split,
             "seed": config.seed,
-            **measure_actions(fitted.trained, data.part("test"), judge, data.names("test")),
+            **measure_for_preset(fitted.trained, data.part("test"), judge, data.names("test")),
             "epochs": fitted.epochs,
             "best_epoch": fitted.best_epoch,
             "seconds": round(fitted.seconds, 3),
             **fitted.promise,
         }
-        metrics["verdicts"] = sentences(metrics, config, fitted.trained.calibration.class_counts)
+        metrics["verdicts"] = fitted.trained.sentences(metrics)
         if ranks.leads():
-            write_card(out, model_card(config, metrics, DataFacts.of(data), names_data=True))
+            card = model_card(config, metrics, DataFacts.of(data), dataset.task, names_data=True)
+            write_card(out, card)
             write_json(out / METRICS, metrics)
     return metrics
 
@@ -158,7 +158,7 @@ def evaluate_run(
     Another dataset may be any name or path; its graphs get the model's own columns. ``lam`` is the
     setting of a model with a dial; the other runs are measured there, too.
 
-    With ``sample``, or where the run's settings say so (``ppo.predict_from``), the subgraphs are
+    With ``sample``, or where the run's preset says so, the subgraphs are
     drawn from the policy, seeded by the run's seed. Sets are left out then: they were calibrated on
     the mode's subgraphs. With ``explanations`` the metrics also
     tell how faithful the kept parts of the mode are, with ``others``, folders of runs that differ
@@ -171,8 +171,7 @@ def evaluate_run(
         trained.need_sets("a choice of `score` or `per_class`")
     if explanations:
         trained.need_classes("`explanations`")
-    if config.removal is not None:
-        sample = sample or config.ppo.predict_from == "sample"
+    sample = sample or config.samples
     sampler = _with_policy(trained, "sample", out) if sample else None
     if sampler is not None:
         sampler.sampling = True
@@ -233,7 +232,7 @@ def evaluate_run(
         "split": config.split if own else None,
         "seed": config.seed,
         **metrics,
-        "verdicts": sentences(metrics, config, trained.calibration.class_counts),
+        "verdicts": trained.sentences(metrics),
         **_unusable(data),
     }
 
@@ -292,6 +291,6 @@ def _check_alike(config: RunConfig, dataset: Dataset) -> None:
 
 def _metrics(out: Path) -> dict[str, Any]:
     metrics = ranks.of_first(lambda: dict(read_metrics(out / METRICS)))
-    if metrics.get("accuracy") is None and metrics.get("mae") is None:
+    if all(metrics.get(task.plain.metric) is None for task in TASKS.values()):
         raise UserError(f"{out / METRICS} is damaged; delete it and go on with resume=True")
     return metrics

@@ -10,17 +10,17 @@ import torch
 from cores.data.datasets import load_dataset
 from cores.errors import UserError
 from cores.files import locked, write_json
-from cores.runs.actions import measure_actions
 from cores.runs.agreement import held_out_part
 from cores.runs.card import measured_again, read_card, write_card
 from cores.runs.device import choose_device, tuned_cpu
+from cores.runs.fit import measure_for_preset
 from cores.runs.folder import METRICS, check_data, read_columns, read_source, write_promise
 from cores.runs.promise import Promise, tuned_model
 from cores.runs.rows import read_metrics
 from cores.runs.run import check_held_out, held_out_judge
 from cores.runs.trained import TrainedModel
-from cores.runs.verdict import measured_before, sentences
 from cores.training.supervised import Report, no_report
+from cores.verdict import measured_before
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def tune_run(
         tuned.save(out)
         write_promise(out, found)
         if metrics is not None:
-            write_card(out, measured_again(read_card(out), tuned.config, metrics))
+            write_card(out, measured_again(read_card(out), tuned.config, metrics, tuned.task))
             write_json(out / METRICS, metrics)
     return TunedRun(found, metrics, unmeasured)
 
@@ -96,7 +96,7 @@ def with_promise(
     if measured is None:
         verdicts = [measured_before(known, promise["lam"])]
     else:
-        verdicts = sentences(metrics, tuned.config, tuned.calibration.class_counts)
+        verdicts = tuned.sentences(metrics)
     return metrics | {"verdicts": verdicts}
 
 
@@ -118,4 +118,4 @@ def _measured(
     tuned.model.to(device)
     graphs = data.graphs.subset(held_out).to(device)
     names = [data.graph_name(at) for at in held_out.tolist()]
-    return measure_actions(tuned, graphs, judge, names)
+    return measure_for_preset(tuned, graphs, judge, names)

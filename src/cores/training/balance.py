@@ -13,21 +13,23 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from cores.config import TrainingConfig
-from cores.evaluation.metrics import majority_rate
+from cores.config.spec import TaskName
 from cores.graphs.batches import cut
 from cores.graphs.store import GraphStore
+from cores.tasks import TASKS
 
 MAJORITY = 0.8
 """``auto`` balances where one class has more than this share of the training part."""
 
 
-def settled(config: TrainingConfig, labels: Num[Tensor, "graphs *labels"]) -> TrainingConfig:
+def settled(
+    config: TrainingConfig, labels: Num[Tensor, "graphs *labels"], task: TaskName
+) -> TrainingConfig:
     """The settings with "auto" replaced by what it means for these training graphs."""
     if config.balance != "auto":
         return config
-    if labels.is_floating_point():  # targets of a regression, or several labels
-        return replace(config, balance="never")
-    return replace(config, balance="always" if majority_rate(labels) > MAJORITY else "never")
+    rare = TASKS[task].largest_class(labels) > MAJORITY
+    return replace(config, balance="always" if rare else "never")
 
 
 @torch.no_grad()
@@ -52,7 +54,7 @@ def adjust_logits(head: nn.Linear, labels: Int[Tensor, " graphs"], amount: float
 def balanced_order(
     labels: Int[Tensor, " graphs"], size: int, generator: torch.Generator
 ) -> Int[Tensor, " size"]:
-    """So many graphs in random order, every class as often (to one graph).
+    """Sample ``size`` graphs in random order, every class equally often (to one graph).
 
     A class with fewer graphs than its share has each of them several times, as evenly as possible.
 
@@ -92,6 +94,6 @@ def shuffled_chunks(
 def shuffled_batches(
     graphs: GraphStore, batch_size: int, generator: torch.Generator, balanced: bool
 ) -> Iterator[Batch]:
-    """The same as batches."""
+    """Sample an epoch of batches, likewise."""
     for chunk in shuffled_chunks(graphs, batch_size, generator, balanced):
         yield from cut(chunk, batch_size)

@@ -16,7 +16,6 @@ from cores.evaluation.predictions import EVALUATION_BATCH, predict_proba
 from cores.graphs.stacked import Chunk
 from cores.graphs.store import GraphStore
 from cores.models.classifier import Classifier
-from cores.models.head import ValueHead
 from cores.models.network import GraphModel, Network
 from cores.models.scaler import FeatureScaler
 from cores.tasks import TASKS
@@ -55,8 +54,8 @@ def fit_scaler(model: Network, graphs: GraphStore, dataset: Dataset) -> None:
 
 
 def fit_head(classifier: GraphModel, targets: Tensor, loss: str) -> None:
-    """Fit the scale of a head that predicts numbers to the targets of its training graphs."""
-    if isinstance(classifier, Classifier) and isinstance(classifier.head, ValueHead):
+    """Fit what a head must know of the labels of its training graphs."""
+    if isinstance(classifier, Classifier):
         classifier.head.fit(targets, loss)
 
 
@@ -79,7 +78,7 @@ def _check_spread(graphs: GraphStore, dataset: Dataset) -> None:
 def diverged(
     what: str, epoch: int, model: Network, graphs: Iterable[GraphStore], setting: str
 ) -> UserError:
-    """What to say when numbers of a training are no longer finite, by what is behind it."""
+    """Return the error for a training whose numbers are no longer finite."""
     largest = max(float(model.scaler(store.x).abs().max()) for store in graphs)
     if largest > HUGE_FEATURE:
         return UserError(
@@ -90,7 +89,7 @@ def diverged(
 
 
 HUGE_FEATURE = 1e6
-"""Of a scaled feature: training that fails beside one most likely fails because of it."""
+"""Scaled features above this are named as the likely cause of a diverged training."""
 
 
 def train(
@@ -156,9 +155,7 @@ def train(
         journal.record(**metrics)
         report(epoch, metrics)
 
-    # Deviation D1: the paper reports the last epoch; "last" does that (docs/deviations.md).
-    if config.weights == "best":
-        stopping.restore_best()
+    stopping.restore_best()  # Deviation D1: the paper reports the last epoch
     return journal, stopping
 
 

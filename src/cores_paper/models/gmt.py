@@ -66,7 +66,7 @@ class GMT(GSAT):
 
     @property
     def selectable(self) -> bool:
-        """Whether the classifier that is returned is being trained."""
+        """Return whether the classifier that is returned is being trained."""
         return bool(self.retraining)
 
     def train(self, mode: bool = True) -> "GMT":

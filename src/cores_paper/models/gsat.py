@@ -57,7 +57,7 @@ class GSAT(GraphModel):
 
     @property
     def selectable(self) -> bool:
-        """Whether r is down: attention that was hardly constrained explains little."""
+        """Return whether r is down: attention that was hardly constrained explains little."""
         return bool(self.r == torch.tensor(self.gsat.last_r))
 
     def attention_logits(self, batch: Batch) -> Float[Tensor, " elements"]:
@@ -87,7 +87,7 @@ class GSAT(GraphModel):
 
     @property
     def scores_edges(self) -> bool:
-        """Whether edges are weighed."""
+        """Return whether edges are weighed."""
         return self.gsat.attention == "edge"
 
     def prediction(self, batch: Batch) -> Prediction:

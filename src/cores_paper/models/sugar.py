@@ -262,7 +262,7 @@ class AdaptiveShare(nn.Module):
 
     @property
     def settled(self) -> bool:
-        """Whether k has stopped moving."""
+        """Return whether k has stopped moving."""
         known = bool((self.recent >= 0).all())
         return known and int(self.recent.max() - self.recent.min()) <= 1
 

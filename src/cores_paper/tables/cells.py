@@ -26,7 +26,7 @@ class AccuracyCell:
 
     @property
     def reached(self) -> bool:
-        """Whether our mean is at least the paper's minus one of its deviations."""
+        """Return whether our mean is at least the paper's minus one of its deviations."""
         if self.paper is None or self.paper.std is None:
             return False
         return self.ours.mean >= self.paper.mean - self.paper.std - TIE
@@ -67,7 +67,7 @@ class CoresCell:
 
     @property
     def level(self) -> bool:
-        """Whether the cell is on a par with the paper.
+        """Return whether the cell is on a par with the paper.
 
         Its mean accuracy is at most one standard error below the paper's, its kept ratio at most
         the paper's, and its judge's accuracy at most ``MAX_JUDGE_GAP`` below its own.

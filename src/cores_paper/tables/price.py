@@ -38,7 +38,7 @@ class Price:
 
     @property
     def sparser(self) -> bool:
-        """Whether it keeps at most what the paper's does."""
+        """Return whether it keeps at most what the paper's does."""
         paper = self.cell.paper_kept
         return paper is not None and self.cell.kept.mean <= paper.mean + TIE
 
