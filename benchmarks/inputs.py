@@ -28,8 +28,9 @@ def add_runs(options: argparse.ArgumentParser) -> None:
 def load_run(run: Path, data_root: Path | None = None) -> tuple[TrainedModel, Dataset]:
     """Load the model of a run, and the dataset that it was trained on."""
     trained = TrainedModel.load(run)
-    known = {"columns": read_columns(run), "reach": trained.config.network.reach}
-    return trained, load_dataset(read_source(run), data_root, task=trained.task, **known)
+    source, columns = read_source(run), read_columns(run)
+    reach = trained.config.network.reach
+    return trained, load_dataset(source, data_root, columns=columns, task=trained.task, reach=reach)
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
