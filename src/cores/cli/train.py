@@ -88,7 +88,7 @@ def _train(options: Namespace) -> dict[str, Any]:
         _note_data(own, config)
     metrics = _train_one(options, config, folder, own)
     if options.pictures and _writes():
-        from cores.explain.pictures import draw_subgraphs
+        from cores.explain.explanation import draw_subgraphs
         from cores.explain.run import explain_test_graphs
 
         explained = explain_test_graphs(

@@ -44,7 +44,7 @@ from cores.runs.card import (
     write_card,
 )
 from cores.runs.device import choose_device, tuned_cpu
-from cores.runs.fit import PreparedData, fit_model, measure
+from cores.runs.fit import PreparedData, fit_model, measure_for_preset
 from cores.runs.folder import CONFIG, METRICS, read_columns, write_identity, write_promise
 from cores.runs.inputs import labelled_graphs
 from cores.runs.progress import Reports, phases_of, training_progress
@@ -85,7 +85,8 @@ class Cores(Parameters):
         judge: Whether to train an independent classifier that checks the kept subgraphs; it takes
             about as long as the classifier itself.
         settings: Any other setting, nested as in a settings file, e.g.
-            ``{"network": {"hidden_dim": 128}}``, or ``{"model": "gsat"}`` for another model.
+            ``{"network": {"hidden_dim": 128}}``, ``{"model": "gsat"}`` for another model, or
+            ``{"preset": "mine"}`` for a registered preset.
         max_loss: The share of every class that may be right on the full graph and wrong on the kept
             part. The model gets a dial, and the loss is promised, as by ``tune``; where the
             calibration graphs are too few, ``fit`` warns and the dial stands where it seemed best
@@ -158,7 +159,7 @@ class Cores(Parameters):
             judge = None
             if self.judge and config.spec.removes is not None:
                 judge = train_judge(dataset, data.split, config, device, reports.judge)
-            metrics = measure(fitted.trained, data.part("test"), config.alpha, judge)
+            metrics = measure_for_preset(fitted.trained, data.part("test"), judge)
         metrics |= {
             "epochs": fitted.epochs,
             "best_epoch": fitted.best_epoch,

@@ -120,10 +120,11 @@ class Parameters:
         defaults = merged({"split": default_split(seed)}, own_data_settings(num_graphs))
         if self.max_loss is not None:
             defaults["reward"] = {"promised": True}
+        preset = settings.pop("preset", "default")
         changes = merged(merged(defaults, settings), given)
         asked = settings.get("model")  # a model that `removal` does not name, such as a baseline
         model = asked if isinstance(asked, str) else model
-        return preset_config("graphs", model, self.conv, "default", changes)
+        return preset_config("graphs", model, self.conv, preset, changes)
 
     @property
     def _asked_task(self) -> AskedTask:
@@ -145,7 +146,7 @@ def default_split(seed: int) -> int:
 
 def settings_of(config: RunConfig) -> dict[str, Any]:
     """The settings that differ from the defaults and are no arguments of the constructor."""
-    arguments = ("dataset", "conv", "preset", "split", "seed", "task")
+    arguments = ("dataset", "conv", "split", "seed", "task")
     found = {name: value for name, value in config.changes.items() if name not in arguments}
     if config.split != default_split(config.seed):
         found["split"] = config.split

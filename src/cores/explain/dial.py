@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cores.explain.plotting import COLOURS, pyplot, save_over_kept_share
+from cores.explain.plotting import COLOURS, save_over_kept_share
 from cores.runs.curve import Curve, Point
 from cores.tasks import TASKS
 
@@ -37,8 +37,9 @@ def dial_figure(curve: Curve, title: str, stem: Path) -> list[Path]:
     Returns:
         The files, PNG and SVG.
     """
-    plt = pyplot()
-    _, axis = plt.subplots(figsize=(6.4, 4.8), layout="constrained")
+    from matplotlib.figure import Figure
+
+    axis = Figure(figsize=(6.4, 4.8), layout="constrained").subplots()
     task = TASKS[curve.task]
     shown, (level, name_of_level) = task.plain, task.level
     lines = {f"{of}{shown.metric}": found for of, found in _LINES.items()}

@@ -22,6 +22,8 @@ from cores.tasks import TASKS
 
 MOST_NUMBERS = 3
 """Numbers of a node that are told."""
+ELEMENT = ("keep_probability", "effect", "kept")
+"""Fields of a node or edge in a record."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class ExplainedGraph:
     nodes: list[str]
     """Every node in a word: an atom's element, or its features."""
     numbers: list[int]
-    """How the input counts the nodes."""
+    """Numbers of the nodes in the input."""
     edges: list[tuple[int, int]]
     """Each once, the smaller end first."""
     kept_nodes: list[bool]
@@ -48,11 +50,11 @@ class ExplainedGraph:
     truth: list[bool] | None
     """Nodes that truly decide the class; None where that is not known."""
     molecule: Any
-    """Of rdkit; None for other graphs."""
+    """A molecule of rdkit's; None for other graphs."""
     values: dict[str, Any] = field(default_factory=dict)
-    """Where graphs have several labels, the true values of those that are known."""
+    """True values by name, where graphs have several labels and they are known."""
     node_effects: list[float] | None = None
-    """What each contributes to the prediction; None where the model did not learn it."""
+    """Contributions to the prediction; None where the model did not learn them."""
     edge_effects: list[float] | None = None
     unknown_label: str | None = None
     """The class that the input names and the model does not know."""
@@ -60,7 +62,7 @@ class ExplainedGraph:
 
     @property
     def id(self) -> str:
-        """What the input calls it."""
+        """Its name in the input."""
         return str(self.record["id"])
 
     @property
@@ -93,7 +95,7 @@ class ExplainedGraph:
 
     @property
     def removes_edges(self) -> bool:
-        """Whether edges were removed between nodes that are kept."""
+        """True where edges were removed between nodes that are kept."""
         return any(
             self.kept_nodes[a] and self.kept_nodes[b] and not kept
             for (a, b), kept in zip(self.edges, self.kept_edges, strict=True)
@@ -102,44 +104,42 @@ class ExplainedGraph:
     @cached_property
     def marked(self) -> list[bool]:
         """Nodes to show as kept: where only edges are removed, those that a kept edge reaches."""
-        if not all(self.kept_nodes) or not any(self.kept_edges) or not self.removes_edges:
-            return self.kept_nodes
-        reached = set(chain.from_iterable(compress(self.edges, self.kept_edges)))
-        return [node in reached for node in range(len(self.nodes))]
+        return marked_nodes(self.kept_nodes, self.edges, self.kept_edges)
+
+    @property
+    def node_records(self) -> list[Record]:
+        """Every node as records and pages have it."""
+        columns = [self.node_scores, self.node_effects, self.kept_nodes]
+        return [
+            {"node": number, "is": name} | dict(zip(ELEMENT, told, strict=True))
+            for number, name, *told in zip(
+                self.numbers, self.nodes, *_columns(columns, len(self.nodes)), strict=True
+            )
+        ]
+
+    @property
+    def edge_records(self) -> list[Record]:
+        """The same of every edge."""
+        columns = [self.edge_scores, self.edge_effects, self.kept_edges]
+        return [
+            {"ends": sorted((self.numbers[a], self.numbers[b]))}
+            | dict(zip(ELEMENT, told, strict=True))
+            for (a, b), *told in zip(self.edges, *_columns(columns, len(self.edges)), strict=True)
+        ]
 
     @property
     def full_record(self) -> Record:
         """The record with the true class, and every node and edge with its probability."""
-        nobody, nowhere = [None] * len(self.nodes), [None] * len(self.edges)
-        scores: Sequence[float | None] = self.node_scores or nobody
-        effects: Sequence[float | None] = self.node_effects or nobody
-        edge_scores: Sequence[float | None] = self.edge_scores or nowhere
-        edge_effects: Sequence[float | None] = self.edge_effects or nowhere
-        nodes = zip(self.numbers, self.nodes, scores, effects, self.kept_nodes, strict=True)
-        edges = zip(self.edges, edge_scores, edge_effects, self.kept_edges, strict=True)
         return self.record | {
             "position": self.position,
             "label": self.label,
-            "nodes": [
-                {
-                    "node": number,
-                    "is": name,
-                    "keep_probability": score,
-                    "effect": effect,
-                    "kept": kept,
-                }
-                for number, name, score, effect, kept in nodes
-            ],
-            "edges": [
-                {
-                    "ends": sorted((self.numbers[a], self.numbers[b])),
-                    "keep_probability": score,
-                    "effect": effect,
-                    "kept": kept,
-                }
-                for (a, b), score, effect, kept in edges
-            ],
+            "nodes": self.node_records,
+            "edges": self.edge_records,
         }
+
+
+def _columns(columns: Sequence[Sequence[Any] | None], length: int) -> list[Sequence[Any]]:
+    return [[None] * length if column is None else column for column in columns]
 
 
 def explained_graphs(
@@ -195,6 +195,20 @@ def explained_graphs(
             values=known_values(found.labels[at], schema.task, schema.class_names, schema.labels),
             task=schema.task,
         )
+
+
+def marked_nodes(
+    kept_nodes: list[bool], edges: Sequence[tuple[int, int]], kept_edges: Sequence[bool]
+) -> list[bool]:
+    """Nodes to show as kept: where edges alone are removed, those that a kept edge reaches.
+
+    >>> marked_nodes([True] * 3, [(0, 1), (1, 2)], [True, False])
+    [True, True, False]
+    """
+    if not all(kept_nodes) or all(kept_edges) or not any(kept_edges):
+        return kept_nodes
+    reached = set(chain.from_iterable(compress(edges, kept_edges)))
+    return [node in reached for node in range(len(kept_nodes))]
 
 
 def undirected(edge_index: Tensor) -> tuple[list[tuple[int, int]], Tensor]:

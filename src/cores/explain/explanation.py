@@ -1,6 +1,6 @@
 """An explanation is PyG's, with the kept part, the scores and the prediction behind it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,13 @@ from torch import Tensor
 from torch_geometric.explain import Explanation as PyGExplanation
 
 from cores.config.spec import TaskName
+from cores.errors import UserError
 from cores.evaluation.effects import ElementEffects
 from cores.evaluation.predictions import Predictions
-from cores.explain.drawing import Drawing, draw_graph
+from cores.explain.drawing import GraphDrawing, draw_graphs
+from cores.explain.explained import marked_nodes, undirected
+from cores.explain.plotting import WRONG, figure_bytes
+from cores.files import write_atomically
 from cores.files.escape import figure as figure_text
 from cores.graphs.store import GraphStore
 from cores.tasks import TASKS
@@ -149,26 +153,73 @@ class Explanation(PyGExplanation):
             kept = self.get_explanation_subgraph()
             PyGExplanation.visualize_graph(kept, path, backend, node_labels)
             return
-        predicted = self.prediction
+        from matplotlib.figure import Figure
+
+        predicted, drawing = self.prediction, self.drawing
         told = f"{predicted:.4g}" if isinstance(predicted, float) else figure_text(predicted)
         title = f"predicted {told}\n{self.kept_text}"
-        draw_graph(self.drawing, title, path, node_labels or ())
+        if drawing.missing:
+            title += f"\n{drawing.missing} of {self.num_nodes} nodes are not shown"
+        figure: Any = Figure(figsize=(5, 4.4))
+        if path is None:  # a file leaves the screen that the user chose as it is
+            from matplotlib import pyplot as plt
+
+            figure = plt.figure(figsize=(5, 4.4))
+        draw_graphs(
+            figure,
+            [drawing],
+            [{"label": title}],
+            edges_alone=bool(self.node_mask.all()),
+            names=node_labels or (),
+        )
+        if path is None:
+            plt.show()
+            return
+        kind = Path(path).suffix.removeprefix(".") or "png"
+        if kind not in (known := figure.canvas.get_supported_filetypes()):
+            raise UserError(f"cannot draw a .{kind} file; known: {', '.join(sorted(known))}")
+        write_atomically(Path(path), figure_bytes(figure, kind, dpi=150))
 
     @property
-    def drawing(self) -> Drawing:
+    def drawing(self) -> GraphDrawing:
         """The graph laid out, to be drawn."""
         truth = self.get("node_truth")
-        return Drawing.of(
-            self.edge_index.t().tolist(),
-            self.node_mask.squeeze(-1).tolist(),
-            self.kept_edges,
+        edges, first = undirected(self.edge_index)
+        kept = self.edge_mask[first].tolist()
+        return GraphDrawing.of(
+            edges,
+            marked_nodes(self.node_mask.squeeze(-1).tolist(), edges, kept),
+            kept,
             None if truth is None else truth.tolist(),
         )
 
     @property
     def kept_text(self) -> str:
-        """How much was kept, for titles."""
+        """Kept shares, for titles."""
         return f"kept {self.node_ratio:.0%} of nodes, {self.edge_ratio:.0%} of edges"
+
+
+def draw_subgraphs(
+    explanations: Sequence[Explanation], class_names: Sequence[str], path: Path
+) -> None:
+    """Draw every graph, its kept part strong, into a PNG."""
+    from matplotlib.figure import Figure
+
+    columns = 3
+    figure = Figure(figsize=(10, 3 * -(-len(explanations) // columns) + 0.5))
+    titles = []
+    for each in explanations:
+        text = (
+            f"true {figure_text(class_names[int(each.y)])}, predicted "
+            f"{figure_text(each.prediction)} ({float(each.probabilities.max()):.2f})\n"
+            f"{each.kept_text}"
+        )
+        wrong = {"label": f"WRONG: {text}", "color": WRONG, "fontweight": "bold"}
+        titles.append(wrong if each.correct is False else {"label": text})
+    drawings = [each.drawing for each in explanations]
+    edges_alone = all(bool(each.node_mask.all()) for each in explanations)
+    draw_graphs(figure, drawings, titles, edges_alone=edges_alone, columns=columns)
+    write_atomically(path, figure_bytes(figure, "png", dpi=130))
 
 
 def explanations(

@@ -309,6 +309,16 @@ def measure(
     }
 
 
+def measure_for_preset(
+    trained: TrainedModel, graphs: GraphStore, judge: Judge | None, names: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Measure a model on test graphs as its preset does it; by :func:`measure`, if it is silent."""
+    own = imported(preset_spec(trained.config.preset).measure)
+    if own is None:
+        return measure(trained, graphs, trained.config.alpha, judge, names)
+    return dict(own(trained, graphs, judge, names))
+
+
 def _unjudged(task: Task) -> dict[str, None]:
     """For a model that removes nothing, and on graphs that no judge was trained for."""
     seen = ("", "full_", "random_")

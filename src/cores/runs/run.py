@@ -11,8 +11,6 @@ from torch import Tensor
 
 from cores import ranks
 from cores.config import RunConfig
-from cores.config.models import preset_spec
-from cores.config.spec import imported
 from cores.data.catalogue import DATASETS, REGISTERED
 from cores.data.dataset import Dataset
 from cores.data.datasets import load_dataset
@@ -23,12 +21,11 @@ from cores.errors import UserError
 from cores.evaluation.faithfulness import faithfulness_metrics
 from cores.evaluation.predictions import predict
 from cores.files import locked, write_json
-from cores.graphs.store import GraphStore
 from cores.models.sparse import SparseClassifier
 from cores.runs.agreement import agreement, held_out_part, load_others
 from cores.runs.card import DataFacts, model_card, write_card
 from cores.runs.device import choose_device, tuned_cpu
-from cores.runs.fit import PreparedData, fit_model, measure
+from cores.runs.fit import PreparedData, fit_model, measure, measure_for_preset
 from cores.runs.folder import (
     METRICS,
     MODEL,
@@ -124,7 +121,7 @@ def train_run(
             "preset": config.preset,
             "split": config.split,
             "seed": config.seed,
-            **measure_run(fitted.trained, data.part("test"), judge, data.names("test")),
+            **measure_for_preset(fitted.trained, data.part("test"), judge, data.names("test")),
             "epochs": fitted.epochs,
             "best_epoch": fitted.best_epoch,
             "seconds": round(fitted.seconds, 3),
@@ -238,16 +235,6 @@ def evaluate_run(
         "verdicts": trained.sentences(metrics),
         **_unusable(data),
     }
-
-
-def measure_run(
-    trained: TrainedModel, graphs: GraphStore, judge: Judge | None, names: Sequence[str]
-) -> dict[str, Any]:
-    """Measure a model on test graphs as its preset asks for."""
-    measure_preset = imported(preset_spec(trained.config.preset).measure)
-    if measure_preset is None:
-        return measure(trained, graphs, trained.config.alpha, judge, names)
-    return dict(measure_preset(trained, graphs, judge, names))
 
 
 def check_held_out(out: Path, held_out: Tensor, dataset: Dataset) -> None:

@@ -13,10 +13,11 @@ from cores.files import locked, write_json
 from cores.runs.agreement import held_out_part
 from cores.runs.card import measured_again, read_card, write_card
 from cores.runs.device import choose_device, tuned_cpu
+from cores.runs.fit import measure_for_preset
 from cores.runs.folder import METRICS, check_data, read_columns, read_source, write_promise
 from cores.runs.promise import Promise, tuned_model
 from cores.runs.rows import read_metrics
-from cores.runs.run import check_held_out, held_out_judge, measure_run
+from cores.runs.run import check_held_out, held_out_judge
 from cores.runs.trained import TrainedModel
 from cores.training.supervised import Report, no_report
 from cores.verdict import measured_before
@@ -117,4 +118,4 @@ def _measured(
     tuned.model.to(device)
     graphs = data.graphs.subset(held_out).to(device)
     names = [data.graph_name(at) for at in held_out.tolist()]
-    return measure_run(tuned, graphs, judge, names)
+    return measure_for_preset(tuned, graphs, judge, names)

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from cores.explain.drawing import graph_svg
 from cores.explain.explained import ExplainedGraph
-from cores.explain.page import graph_details
-from cores.explain.svg import picture
+from cores.explain.report import graph_details
 from cores.files.escape import brief
 from cores.runs.records import Record
 from cores.serve.explorer import Found
@@ -52,10 +52,10 @@ def _card(graph: ExplainedGraph) -> dict[str, Any]:
 def _drawing(graph: ExplainedGraph, deadline: Deadline) -> dict[str, Any]:
     if deadline.passed:
         return {"drawing": None, "note": "not drawn: there was no time left", "details": None}
-    drawn = picture(graph)
+    drawn = graph_svg(graph)
     details = graph_details(graph, drawn)
     for node in details["nodes"]:
-        node[1] = brief(node[1])
+        node["is"] = brief(node["is"])
     return {"drawing": drawn.inline(), "note": drawn.note, "details": details}
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from cores import __version__
 from cores.config.policy import SETTINGS
-from cores.explain.page import TEMPLATES, environment, page_style, template_text
+from cores.explain.report import TEMPLATES, environment, page_style, template_text
 from cores.files.limits import told_size
 from cores.runs.card import description
 from cores.runs.folder import METRICS
