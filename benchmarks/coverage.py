@@ -21,13 +21,11 @@ import torch
 from torch import Tensor
 
 from cores.config import SetsConfig
-from cores.data.datasets import load_dataset
 from cores.data.splits import split_dataset
 from cores.evaluation.predictions import predict
 from cores.evaluation.sets import Calibration
 from cores.runs.device import tuned_cpu
-from cores.runs.folder import read_columns, read_source
-from cores.runs.trained import TrainedModel
+from cores.runs.run import Run
 
 ALPHAS = (0.05, 0.1, 0.2)
 
@@ -62,8 +60,8 @@ def expectation(alpha: float, calibration: int) -> float:
 
 def held_out(run: Path, data_root: Path | None) -> tuple[Tensor, Tensor]:
     """Probabilities and labels of the graphs that a run set aside."""
-    trained = TrainedModel.load(run)
-    dataset = load_dataset(read_source(run), data_root, columns=read_columns(run))
+    opened = Run.open(run, device="cpu")
+    trained, dataset = opened.trained, opened.dataset(data_root)
     parts = split_dataset(dataset, trained.config.split, trained.config.parts)
     graphs = dataset.graphs.subset(torch.cat([parts.calibration, parts.test]))
     with tuned_cpu():

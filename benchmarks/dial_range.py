@@ -11,12 +11,10 @@ from pathlib import Path
 
 from scipy.stats import spearmanr
 
-from cores.data.datasets import load_dataset
 from cores.evaluation.predictions import predict
 from cores.models.sparse import SparseClassifier
-from cores.runs.agreement import held_out_part
 from cores.runs.device import tuned_cpu
-from cores.runs.folder import read_columns, read_source
+from cores.runs.run import Run
 from cores.runs.table import Table
 from cores.runs.trained import TrainedModel
 
@@ -25,9 +23,9 @@ SETTINGS = [step / 10 for step in range(11)]
 
 def kept_shares(run: Path, data_root: Path | None) -> tuple[TrainedModel, list[float]]:
     """The model of a run, and what it keeps of its test graphs at every setting."""
-    trained = TrainedModel.load(run)
-    data = load_dataset(read_source(run), data_root, columns=read_columns(run))
-    graphs = data.graphs.subset(held_out_part(trained, data))
+    opened = Run.open(run, device="cpu")
+    trained = opened.trained
+    graphs, _ = opened.test_graphs(opened.dataset(data_root))
     shares = []
     for lam in SETTINGS:
         model = trained.at(lam).model

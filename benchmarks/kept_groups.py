@@ -20,7 +20,8 @@ from cores.explain.explained import explained_graphs
 from cores.explain.fragments import Kept, KeptChemistry, Part
 from cores.explain.inputs import held_out_graphs
 from cores.runs.device import tuned_cpu
-from cores.runs.predictor import PredictOptions, Predictor
+from cores.runs.inputs import PredictOptions
+from cores.runs.predictor import Predictor
 from cores.runs.table import Table
 
 FEWEST_RUNS = 2
@@ -34,7 +35,7 @@ def kept_of(run: Path, predicted: str, smarts: str | None, data_root: Path | Non
     atoms = atom_map(trained.config.dataset)
     pattern = None if smarts is None else Chem.MolFromSmarts(smarts)
     chemistry = KeptChemistry()
-    for chunk in held_out_graphs(predictor, run, data_root):
+    for chunk in held_out_graphs(predictor, data_root):
         for graph in explained_graphs(chunk, trained, atoms):
             if graph.molecule is None:
                 raise SystemExit(f"{run} has no molecules")

@@ -14,14 +14,13 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch
 
-from cores.data.datasets import load_dataset
 from cores.data.splits import split_dataset
 from cores.evaluation.predictions import predict
 from cores.graphs.subgraphs import remove_edges, roots_of
 from cores.models.sparse import SparseClassifier
 from cores.runs.device import tuned_cpu
-from cores.runs.folder import read_source
-from cores.runs.trained import TrainedModel
+from cores.runs.inputs import PredictOptions
+from cores.runs.run import Run
 
 
 def distances(batch: Batch, hops: int) -> Tensor:
@@ -39,10 +38,10 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("--lam", type=float, default=None, help="default: the run's")
     options = parser.parse_args()
-    trained = TrainedModel.load(options.run).at(options.lam)
-    config, model = trained.config, trained.model
+    run = Run.open(options.run, PredictOptions(lam=options.lam), device="cpu")
+    config, model = run.config, run.trained.model
     assert isinstance(model, SparseClassifier)
-    data = load_dataset(read_source(options.run), reach=config.network.reach)
+    data = run.dataset()
     graphs = data.graphs.subset(split_dataset(data, config.split, config.parts).selection)
     batch, truth = graphs.batch(torch.arange(len(graphs.y))), graphs.edge_truth
     assert truth is not None

@@ -13,22 +13,20 @@ the selection part; the test part is for figures that are reported.
 import argparse
 from pathlib import Path
 
-from cores.data.datasets import load_dataset
 from cores.data.splits import split_dataset
 from cores.runs.device import tuned_cpu
 from cores.runs.fit import measure
-from cores.runs.folder import read_source
+from cores.runs.inputs import PredictOptions
+from cores.runs.run import Run
 from cores.runs.table import Table
-from cores.runs.trained import TrainedModel
 
 METRICS = ("accuracy", "full_accuracy", "edge_ratio", "edge_auc", "node_auc", "edge_iou")
 
 
 def measured(run: Path, part: str, lam: float | None) -> list[str]:
     """The cells of a run; None takes the setting that was chosen when it was trained."""
-    trained = TrainedModel.load(run).at(lam)
-    config = trained.config
-    data = load_dataset(read_source(run), reach=config.network.reach)
+    opened = Run.open(run, PredictOptions(lam=lam), device="cpu")
+    trained, config, data = opened.trained, opened.config, opened.dataset()
     split = split_dataset(data, config.split, config.parts)
     found = measure(trained, data.graphs.subset(getattr(split, part)), config.alpha)
     cells = [found.get(name) for name in METRICS]

@@ -19,7 +19,6 @@ import torch
 from torch import Tensor
 
 from cores.config import RunConfig
-from cores.data.datasets import load_dataset
 from cores.errors import UserError
 from cores.evaluation.dial import predict_settings
 from cores.evaluation.predictions import EVALUATION_BATCH, predict_proba
@@ -28,9 +27,8 @@ from cores.models.classifier import Classifier
 from cores.models.sparse import SparseClassifier
 from cores.runs.device import tuned_cpu
 from cores.runs.fit import PreparedData, bilevel_state
-from cores.runs.folder import read_columns, read_source
+from cores.runs.run import Run
 from cores.runs.table import Table
-from cores.runs.trained import TrainedModel
 from cores.training.journal import CHECKPOINT
 from cores.training.learner import Learner
 from cores.training.state import RandomState, load_state
@@ -65,11 +63,11 @@ def change(model: SparseClassifier, classifier: Classifier, graphs: GraphView) -
 
 def gaps(run: Path, data_root: Path | None) -> tuple[tuple[str, str], Tensor]:
     """Dataset and model of a run; kept share and the three losses in percent, by setting."""
-    trained = TrainedModel.load(run)
-    model = trained.model
+    opened = Run.open(run, device="cpu")
+    trained, model = opened.trained, opened.trained.model
     if not isinstance(model, SparseClassifier) or model.policy.lam is None:
         raise UserError(f"{run} has no dial")
-    dataset = load_dataset(read_source(run), data_root, columns=read_columns(run))
+    dataset = opened.dataset(data_root)
     data = PreparedData.of(dataset, trained.config, torch.device("cpu"))
     test = data.part("test").view()
     referees = referees_of(run, model, trained.config, data)

@@ -17,12 +17,10 @@ import torch
 from torch import Tensor
 
 from cores.config.policy import SETTINGS
-from cores.data.datasets import load_dataset
 from cores.errors import UserError
-from cores.runs.agreement import held_out_part
 from cores.runs.device import tuned_cpu
-from cores.runs.folder import read_columns, read_source
 from cores.runs.promise import LOSSES, Promise, tuned_model
+from cores.runs.run import Run
 from cores.runs.table import Table
 from cores.runs.trained import DialCalibration, TrainedModel, calibrate
 
@@ -106,10 +104,10 @@ def main() -> None:
     options = parser.parse_args()
     lines = []
     for run in options.runs:
-        trained = TrainedModel.load(run)
-        data = load_dataset(read_source(run), options.data_root, columns=read_columns(run))
+        opened = Run.open(run, device="cpu")
+        trained, data = opened.trained, opened.dataset(options.data_root)
         with tuned_cpu():
-            test = data.graphs.subset(held_out_part(trained, data))
+            test, _ = opened.test_graphs(data)
             _, tested = calibrate(trained.model, test)
         if trained.dial is None or tested is None:
             raise SystemExit(f"{run} has no dial")

@@ -1,9 +1,8 @@
 """`cores benchmark`: the speed ratios, and the seconds of an epoch on a dataset."""
 
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
-
-from jsonargparse import Namespace
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root

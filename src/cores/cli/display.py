@@ -1,6 +1,7 @@
 """What a person sees: tables on standard output, progress on standard error."""
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -18,13 +19,48 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from cores.cli.words import with_flags
 from cores.files.escape import brief, terminal
 from cores.runs.rows import shown_metrics
 from cores.runs.verdict import promise_sentence
 
 if TYPE_CHECKING:
     from cores.runs.search import Tried
+
+
+_ARGUMENT = re.compile(r'`([\w.]+)`|`?\b([\w.]+)=(True|"([^"\s]*)")`?')
+_OF_TRAIN = " of `cores train`"
+
+
+def with_flags(
+    message: str, flags: Mapping[str, str], of_train: Mapping[str, str] | None = None
+) -> str:
+    """A message that speaks of a function's arguments, with the command's options instead.
+
+    Names that are no option of the command are those of ``cores train``, where they are given,
+    and else stay as they are.
+
+    >>> flags = {"out": "--out", "resume": "--resume", "data_root": "--data-root"}
+    >>> with_flags("go on with resume=True or choose another `out`", flags)
+    'go on with --resume or choose another --out'
+    >>> with_flags("set `data_root` to the right folder", flags)
+    'set --data-root to the right folder'
+    >>> with_flags('torch sees no CUDA device; use device="cpu"', {"device": "--device"})
+    'torch sees no CUDA device; use --device cpu'
+    >>> with_flags("`y` has 3 labels; `cores datasets` helps; sample=True", flags)
+    '`y` has 3 labels; `cores datasets` helps; sample=True'
+    >>> with_flags("raise `lam` or `mix`", {}, {"lam": "--lam", "mix": "--mix"})
+    'raise --lam or --mix of `cores train`'
+    """
+
+    def option(found: re.Match[str]) -> str:
+        name, value = found[1] or found[2], "" if found[4] is None else f" {found[4]}"
+        if name in flags:
+            return flags[name] + value
+        return trains[name] + value + _OF_TRAIN if name in trains else found[0]
+
+    trains = of_train or {}
+    text = _ARGUMENT.sub(option, message)
+    return text.replace(_OF_TRAIN, "", text.count(_OF_TRAIN) - 1)  # said once, after the last
 
 
 def _text(line: object, style: str = "") -> Text:

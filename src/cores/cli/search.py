@@ -1,10 +1,9 @@
 """`cores search`: good settings for a model on a dataset."""
 
+from argparse import Namespace
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
-
-from jsonargparse import Namespace
+from typing import Any
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
@@ -36,7 +35,7 @@ def _parser() -> CommandParser:
     )
     parser.add_argument(
         "--sampler",
-        type=Literal["tpe", "random"],
+        choices=("tpe", "random"),
         default="tpe",
         help="tpe learns from earlier trials; random is the paper's (default: tpe).",
     )

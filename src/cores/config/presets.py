@@ -12,7 +12,6 @@ from typing import Any
 
 from cores.config import RunConfig, merged
 from cores.config.models import MODELS, conv_spec, model_spec
-from cores.config.names import with_current_names
 from cores.config.policy import ClassifierDataConfig
 from cores.errors import UserError
 
@@ -117,7 +116,7 @@ def preset_config(
         settings = _paper_settings(model, dataset, conv)
     elif preset == "authors":
         settings = _authors_settings(model, dataset, conv)
-    given = with_current_names(changes)
+    given: Mapping[str, Any] = changes
     reward = given.get("reward")
     if isinstance(reward, Mapping) and ("lam" in reward or reward.get("referees") == 0):
         given = merged({"reward": {"dial": False}}, given)

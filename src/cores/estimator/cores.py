@@ -46,11 +46,12 @@ from cores.runs.card import (
 )
 from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.fit import PreparedData, fit_model, measure
-from cores.runs.folder import CONFIG, METRICS, read_columns, write_identity, write_promise
+from cores.runs.folder import CONFIG, METRICS, write_identity, write_promise
 from cores.runs.inputs import labelled_graphs
 from cores.runs.progress import Reports, phases_of, training_progress
 from cores.runs.promise import Promise, tuned_model
 from cores.runs.rows import read_metrics
+from cores.runs.run import Run, metric_names
 from cores.runs.trained import TrainedModel
 from cores.runs.tune import with_promise
 from cores.runs.verdict import sentences
@@ -160,12 +161,7 @@ class Cores(Parameters):
             if self.judge and config.spec.removes is not None:
                 judge = train_judge(dataset, data.split, config, device, reports.judge)
             metrics = measure(fitted.trained, data.part("test"), config.alpha, judge)
-        metrics |= {
-            "epochs": fitted.epochs,
-            "best_epoch": fitted.best_epoch,
-            "seconds": round(fitted.seconds, 3),
-            **fitted.promise,
-        }
+        metrics |= fitted.facts
         if "no_promise" in metrics:
             warnings.warn(f"no promise: {metrics['no_promise']}", stacklevel=2)
         counts = fitted.trained.calibration.class_counts
@@ -336,17 +332,9 @@ class Cores(Parameters):
             write_identity(out, trained.config, schema, device, columns=columns)
             trained.save(out)
             config = trained.config
-            identity = {
-                "dataset": config.dataset,
-                "model": config.model,
-                "conv": config.conv,
-                "preset": config.preset,
-                "split": config.split,
-                "seed": config.seed,
-            }
             write_card(out, without_data(self._card or model_card(config, self.metrics_, None)))
             write_promise(out, self.metrics_.get("promise"))
-            write_json(out / METRICS, identity | self.metrics_)
+            write_json(out / METRICS, metric_names(config) | self.metrics_)
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto") -> "Cores":
@@ -354,8 +342,8 @@ class Cores(Parameters):
         out = Path(folder)
         if not (out / CONFIG).exists():
             raise UserError(f"{out} holds no model: {CONFIG} is missing")
-        trained = TrainedModel.load(out)
-        config = trained.config
+        run = Run.open(out, device=device)
+        config = run.config
         model = cls(
             removal=config.removal,
             conv=config.conv,
@@ -367,9 +355,8 @@ class Cores(Parameters):
         )
         model.metrics_ = read_metrics(out / METRICS) if (out / METRICS).exists() else {}
         model._card = read_card(out)  # what it was trained on, nobody else knows
-        model._columns = ColumnNames(remembered=read_columns(out))
-        trained.model.to(choose_device(device))
-        return model._take(trained)
+        model._columns = ColumnNames(remembered=run.identity.columns)
+        return model._take(run.trained)
 
     @property
     def classifier_(self) -> Classifier | GraphModel:

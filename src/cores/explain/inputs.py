@@ -6,28 +6,21 @@ from pathlib import Path
 
 import torch
 
-from cores.data.datasets import load_dataset
 from cores.data.inputs.labelled import label_text
 from cores.data.inputs.sources import CHUNK, holds_rows
 from cores.data.lists import plain_labels
-from cores.data.splits import split_dataset
-from cores.errors import UserError
-from cores.runs.folder import MODEL, check_data, read_columns, read_source
 from cores.runs.inputs import check_kind, input_rows
-from cores.runs.predictor import PredictedGraphs, PredictOptions, Predictor, run_columns
+from cores.runs.predictor import PredictedGraphs, Predictor
 
 
 def input_graphs(
     predictor: Predictor,
-    run: Path,
     source: str,
-    options: PredictOptions,
     data_root: Path | None = None,
 ) -> Iterator[PredictedGraphs]:
     """The graphs of an input, predicted chunk by chunk, as `cores predict` does."""
     schema = predictor.trained.schema
-    reach = schema.encoding.reach
-    for rows in input_rows(source, run_columns(run, options), data_root, CHUNK, reach):
+    for rows in predictor.rows(source, data_root):
         check_kind(rows, schema)
         parsed = rows.parse(schema.encoding.layout)
         predictor.failed(parsed.rejected)
@@ -38,23 +31,14 @@ def input_graphs(
 
 
 def held_out_graphs(
-    predictor: Predictor, run: Path, data_root: Path | None = None
+    predictor: Predictor, data_root: Path | None = None
 ) -> Iterator[PredictedGraphs]:
     """The test graphs of a run, predicted chunk by chunk and counted from 0."""
-    trained = predictor.trained
-    source, columns = read_source(run), read_columns(run)
-    dataset = load_dataset(
-        source, data_root, columns=columns, task=trained.task, reach=trained.config.network.reach
-    )
-    check_data(run, dataset)
-    test = trained.test
-    if test is None:
-        test = split_dataset(dataset, trained.config.split, trained.config.parts).test
-    if not bool((test < len(dataset)).all()):
-        raise UserError(f"{run / MODEL} names test graphs that the dataset does not have")
+    run = predictor.run
+    source, test, dataset = run.identity.source, run.trained.test, run.dataset(data_root)
     places = {place: number for number, place in enumerate(test.sort().values.tolist())}
     if holds_rows(Path(source)):  # a dataset does not keep the molecules of its file
-        yield from _test_rows(predictor, source, run, places)
+        yield from _test_rows(predictor, source, places)
         return
     labels = plain_labels(dataset)
     for part in torch.tensor(list(places), dtype=torch.int64).split(CHUNK):
@@ -69,13 +53,13 @@ def held_out_graphs(
 
 
 def _test_rows(
-    predictor: Predictor, source: str, run: Path, places: dict[int, int]
+    predictor: Predictor, source: str, places: dict[int, int]
 ) -> Iterator[PredictedGraphs]:
     """The test graphs of a file of rows; its dataset has the usable rows that have a label."""
     schema = predictor.trained.schema
     known, task, layout = schema.class_names, schema.task, schema.encoding.layout
     before = 0
-    for rows in input_rows(source, read_columns(run), None, CHUNK):
+    for rows in input_rows(source, predictor.run.identity.columns, None, CHUNK):
         parsed = rows.parse(layout)
         labelled = [
             at

@@ -9,7 +9,7 @@ from cores.errors import UserError
 from cores.explain.history import NAMES, curve, read_history
 from cores.explain.plotting import figure_bytes, pyplot
 from cores.files import make_folder, write_atomically
-from cores.runs.folder import read_identity
+from cores.runs.folder import Identity
 from cores.runs.progress import phases_of
 
 KINDS = ("png", "svg", "pdf")
@@ -35,7 +35,7 @@ class LearningCurves:
     @classmethod
     def of(cls, run: Path) -> "LearningCurves":
         """Read a run folder, also of a run that has not ended."""
-        config, _ = read_identity(run)
+        config = Identity.read(run).config
         epochs = read_history(run)
         if not epochs:
             raise UserError(f"{run} has no epochs yet")

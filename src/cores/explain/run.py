@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-from cores.data.datasets import load_dataset
-from cores.data.splits import split_dataset
 from cores.errors import UserError
 from cores.evaluation.effects import element_effects
 from cores.evaluation.predictions import predict
@@ -13,9 +11,9 @@ from cores.explain.report import REPORT, json_lines, report_page, write_pictures
 from cores.explain.survey import Choice, Survey
 from cores.files import make_folder, write_atomically
 from cores.runs.device import tuned_cpu
-from cores.runs.folder import check_data, read_columns, read_source
-from cores.runs.predictor import PredictOptions, Predictor
-from cores.runs.trained import TrainedModel
+from cores.runs.inputs import PredictOptions
+from cores.runs.predictor import Predictor
+from cores.runs.run import Run
 
 
 @tuned_cpu()
@@ -23,15 +21,10 @@ def explain_test_graphs(
     out: Path, count: int, *, data_root: Path | None = None
 ) -> tuple[list[Explanation], tuple[str, ...]]:
     """What the model of a finished run kept of its first test graphs, and the class names."""
-    trained = TrainedModel.load(out)
-    config = trained.config
+    run = Run.open(out, device="cpu")
+    trained, config = run.trained, run.config
     trained.need_classes("a picture of test graphs")
-    dataset = load_dataset(
-        read_source(out), data_root, columns=read_columns(out), reach=config.network.reach
-    )
-    check_data(out, dataset)
-    test = split_dataset(dataset, config.split, config.parts).test
-    graphs = dataset.graphs.subset(test[:count])
+    graphs = run.dataset(data_root).graphs.subset(trained.test[:count])
     predictions = predict(trained.model, graphs)
     sets = None
     if len(trained.calibration):
@@ -74,9 +67,9 @@ def explain_run(
         raise UserError(f"{out} exists already; delete it, or choose another `out`")
     predictor = Predictor(run, options, device)
     chunks = (
-        held_out_graphs(predictor, run, data_root)
+        held_out_graphs(predictor, data_root)
         if source is None
-        else input_graphs(predictor, run, source, options, data_root)
+        else input_graphs(predictor, source, data_root)
     )
     survey = Survey.of(predictor.trained, chunks, choice)
     if path.suffix.lower() == "":

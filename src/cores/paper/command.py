@@ -1,11 +1,10 @@
 """`cores reproduce`: every target's runs, tables and figures."""
 
+from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from jsonargparse import Namespace
+from typing import TYPE_CHECKING, Any, get_args
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
@@ -90,7 +89,7 @@ def _parser() -> CommandParser:
     )
     parser.add_argument(
         "--preset",
-        type=Preset,
+        choices=get_args(Preset),
         default="default",
         help="Settings of the runs: one for all datasets, without edge features, the published "
         "ones (paper), or these in the schedule of the authors' program (default: default).",
