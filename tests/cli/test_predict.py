@@ -109,7 +109,7 @@ def test_a_named_dataset_is_predicted(
             ["RUN", "NEW", "--on-error", "fail"],
             "line 3 (b): invalid SMILES 'C('; mend it, or set --on-error skip",
         ),
-        (["RUN", "NEW", "--on-error", "perhaps"], "--on-error: invalid choice: 'perhaps' (choose from"),
+        (["RUN", "NEW", "--on-error", "perhaps"], "--on-error: invalid choice: 'perhaps'"),
         (["RUN", "TMP/empty.csv"], "empty.csv is empty"),
         (["RUN", "TMP/header.csv"], "header.csv holds no graphs"),
         (["RUN", "TMP/graphs.jsonl"], "the model was trained on molecules, these are graphs"),
