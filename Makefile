@@ -37,9 +37,9 @@ docs: .venv/.dev
 results: .venv/.core
 	$(BIN)/python tools/page.py results README.md docs
 
-.venv/.core: pyproject.toml constraints.txt
+.venv/.core: pyproject.toml packages/paper/pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(INSTALL) -e '.[chem]'
+	$(INSTALL) -e '.[chem]' -e packages/paper
 	touch $@
 
 .venv/.dev: .venv/.core

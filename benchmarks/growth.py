@@ -19,11 +19,11 @@ from cores.graphs.batches import cut
 from cores.graphs.store import GraphStore
 from cores.models.build import build_classifier, build_model
 from cores.models.sparse import SparseClassifier
-from cores.runs.benchmark import DIMS, nci1_like_graphs
 from cores.training.learner import Learner, masked_chunks
 from cores.training.stacked import stacked_fit
 from cores.training.state import RandomState
 from cores.training.supervised import fit_epoch
+from cores_paper.benchmark import DIMS, nci1_like_graphs
 
 LEARNERS = 4
 FEW = 100_000

@@ -23,7 +23,7 @@ import torch
 from jaxtyping import install_import_hook
 
 # Before the package is imported anywhere: the hook turns annotations into checks.
-install_import_hook("cores", "beartype.beartype")
+install_import_hook(["cores", "cores_paper"], "beartype.beartype")
 
 # Two workers with as many threads each as there are cores would wait for each other.
 torch.set_num_threads(1)

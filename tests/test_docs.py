@@ -15,13 +15,12 @@ import pytest
 
 from cores import load_dataset
 from cores.cli.command import parse
-from cores.cli.commands import COMMANDS
+from cores.cli.commands import all_commands
 from cores.config.models import CONVS, MODELS
 from cores.data.catalogue import REGISTERED
 from cores.data.inputs import columns
 from cores.data.molecules import ATOM_COLUMNS, BOND_COLUMNS, VERSION
 from cores.data.splits import GIVEN
-from cores.paper.command import REPRODUCE
 from cores.risk import smallest_risk
 from cores.runs import scripts
 from cores.runs.records import FIELDS
@@ -100,7 +99,7 @@ def own_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 @pytest.mark.parametrize(("name", "line"), list(commands()))
 def test_every_command_on_the_pages_is_understood(name: str, line: str) -> None:
     _, *arguments = shlex.split(line, comments=True)
-    command, _ = parse(arguments, (*COMMANDS, REPRODUCE))
+    command, _ = parse(arguments, all_commands())
     assert command.name == arguments[0]
 
 

@@ -27,12 +27,12 @@ from hypothesis import strategies as st
 from rdkit import Chem
 
 import cores.cli.settings
-import cores.paper.command
 import cores.runs.series
 import cores.training.judge
+import cores_paper.cli.reproduce
 from cores import cli
 from cores.cli.command import Command, CommandParser
-from cores.cli.commands import COMMANDS
+from cores.cli.commands import all_commands
 from cores.cli.inputs import add_columns, column_names
 from cores.cli.settings import run_config, settings_groups
 from cores.cli.train import TRAIN
@@ -41,7 +41,6 @@ from cores.data.dataset import Dims
 from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ID, LABEL, SMILES
 from cores.models.build import build_model
-from cores.paper.command import REPRODUCE
 from cores.runs.rows import COLUMNS
 from cores.runs.runner import Outcome
 from cores.training.journal import Journal
@@ -159,8 +158,7 @@ def _not_trained(configs: Sequence[Any], root: Path, **_: Any) -> list[Outcome]:
 
 
 ALL_COMMANDS = (
-    *COMMANDS,
-    REPRODUCE,
+    *all_commands(),
     Command("read", "read a dataset", _read_parser, _read),
     Command("configure", "read settings, and build their model", TRAIN.parser, _configure),
 )
@@ -179,7 +177,7 @@ def small_world(scratch: Path) -> Iterator[None]:
     with (
         patch.dict(os.environ, {**world, "NO_COLOR": "1", "COLUMNS": "100"}),
         patch.object(cores.runs.series, "run_all", _not_trained),
-        patch.object(cores.paper.command, "_run_all"),
+        patch.object(cores_paper.cli.reproduce, "_run_all"),
         patch.object(cores.training.judge, "EPOCHS", 2),
         # Takes most of the time that a command needs to begin.
         patch.object(cores.cli.settings, "_field_texts", cache(cores.cli.settings._field_texts)),

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from cores.config import RunConfig, merged
-from cores.paper.targets import ABLATIONS, runs_of
+from cores_paper.tables.targets import ABLATIONS, runs_of
 
 EARLIER_DEFAULT = {
     "training": {"epochs": 240, "batch_size": 32},

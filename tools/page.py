@@ -9,30 +9,33 @@ from pathlib import Path
 
 from cores.config import RunConfig
 from cores.config.models import MODELS
-from cores.config.presets import PAPER_DATASETS, has_published_settings
+from cores.data.catalogue import PAPER_DATASETS
 from cores.errors import UserError, nearest
-from cores.explain.comparison_rows import EXPLANATIONS
-from cores.explain.comparison_rows import summary_table as methods_table
-from cores.explain.equal_risk_rows import EQUAL_RISK, ORDERS
 from cores.files import write_atomically
-from cores.paper.cells import cores_claims, gnn_cells
-from cores.paper.comparison import (
+from cores.runs.rows import Row, matching, read_rows, rows_of_conv, spread, with_keys
+from cores.runs.table import Table
+from cores_paper.explain.comparison_rows import EXPLANATIONS
+from cores_paper.explain.comparison_rows import summary_table as methods_table
+from cores_paper.explain.equal_risk_rows import EQUAL_RISK, ORDERS
+from cores_paper.presets import has_published_settings
+from cores_paper.tables.cells import cores_claims, gnn_cells
+from cores_paper.tables.comparison import (
     baselines_table,
     comparison_tables,
     coverage_table,
     gnn_difference_table,
 )
-from cores.paper.figures import ablation_figure
-from cores.paper.price import price_claims, price_table
-from cores.paper.style import REMOVED, ordered_datasets, percent
-from cores.paper.tables import (
+from cores_paper.tables.figures import ablation_figure
+from cores_paper.tables.price import price_claims, price_table
+from cores_paper.tables.style import REMOVED, ordered_datasets, percent
+from cores_paper.tables.tables import (
     ablation_table,
     cores_table,
     explanations_table,
     gnn_table,
     motifs_table,
 )
-from cores.paper.targets import (
+from cores_paper.tables.targets import (
     ABLATIONS,
     ARCHITECTURES,
     BASE_CONV,
@@ -45,9 +48,7 @@ from cores.paper.targets import (
     paper_policies,
     runs_of,
 )
-from cores.paper.timing_rows import REPEATS, read_timings, timing_table
-from cores.runs.rows import Row, matching, read_rows, rows_of_conv, spread, with_keys
-from cores.runs.table import Table
+from cores_paper.tables.timing_rows import REPEATS, read_timings, timing_table
 from measured import measured_runs
 from readme import FRESH_SPLITS, readme_claims, summary_table
 

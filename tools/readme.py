@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from cores.config.presets import PAPER_DATASETS
-from cores.paper.cells import cores_cells, cores_claims
-from cores.paper.price import price_claims
-from cores.paper.style import mean_percent, percent
-from cores.paper.targets import BASE_CONV, PLAIN_GNN, SPLITS, paper_policies, runs_of
+from cores.data.catalogue import PAPER_DATASETS
 from cores.runs.rows import Row, spread, with_keys
 from cores.runs.table import Bold, Cell, Table
+from cores_paper.tables.cells import cores_cells, cores_claims
+from cores_paper.tables.price import price_claims
+from cores_paper.tables.style import mean_percent, percent
+from cores_paper.tables.targets import BASE_CONV, PLAIN_GNN, SPLITS, paper_policies, runs_of
 from measured import measured_runs
 
 FRESH_SPLITS = tuple(range(21, 31))

@@ -4,7 +4,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cores.config.registration import register_conv, register_model
+    from cores.config.registration import (
+        register_command,
+        register_conv,
+        register_model,
+        register_preset,
+    )
     from cores.data.catalogue import register_dataset
     from cores.data.dataset import Dataset
     from cores.data.datasets import load_dataset
@@ -25,9 +30,11 @@ __all__ = [
     "GraphStore",
     "UserError",
     "load_dataset",
+    "register_command",
     "register_conv",
     "register_dataset",
     "register_model",
+    "register_preset",
 ]
 
 _HOME = {
@@ -39,9 +46,11 @@ _HOME = {
     "GraphStore": "cores.graphs.store",
     "UserError": "cores.errors",
     "load_dataset": "cores.data.datasets",
+    "register_command": "cores.config.registration",
     "register_conv": "cores.config.registration",
     "register_dataset": "cores.data.catalogue",
     "register_model": "cores.config.registration",
+    "register_preset": "cores.config.registration",
 }
 
 

@@ -146,7 +146,7 @@ def class_conditional_quantiles(
 def p_values(
     calibration_scores: Float[Tensor, " calibration"], scores: Float[Tensor, "graphs classes"]
 ) -> Float[Tensor, "graphs classes"]:
-    """How unusual each label would be: (1 + #{calibration scores at least as large}) / (n + 1).
+    """Conformal p-value of each label: (1 + #{calibration scores at least as large}) / (n + 1).
 
     A label is in the prediction set at level alpha exactly when its p-value exceeds alpha.
 

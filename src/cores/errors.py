@@ -48,7 +48,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def told(error: Exception) -> str:
-    """What an exception of Python's says of a file, without its advice to programmers.
+    """Return an exception's message about a file, without its advice to programmers.
 
     >>> try:
     ...     int("9" * 5000)
@@ -60,7 +60,7 @@ def told(error: Exception) -> str:
 
 
 def out_of_memory(error: BaseException) -> str | None:
-    """What to say of an error that comes from a lack of memory; None for any other.
+    """Return the message for an error caused by a lack of memory; None for any other.
 
     Python has an exception for it, torch another one for a GPU, and a mere ``RuntimeError`` for
     the CPU.

@@ -11,17 +11,16 @@ from itertools import pairwise
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.nn import functional as F
 from torch.nn.utils import clip_grad_norm_
 from torch.optim import Optimizer
 from torch_geometric.data import Batch
 
 from cores.config import PPOConfig
 from cores.graphs.batches import between, cut
-from cores.graphs.shares import of_elements, of_graphs
+from cores.graphs.shares import of_elements
 from cores.graphs.subgraphs import Elements
 from cores.graphs.sums import with_sums
-from cores.models.policy import Critic, Policy
+from cores.models.policy import Policy
 
 
 def clipped_objective(
@@ -62,21 +61,20 @@ class Rollout:
     removed: Bool[Tensor, "samples elements"]
     """a, as it was sampled."""
     log_probs: Float[Tensor, "2 elements"]
-    """Of keeping and of removing, by the policy that sampled."""
+    """Log-probabilities of keep and remove under the old policy."""
 
     @torch.no_grad()
     def rewarded(
-        self, rewards: Float[Tensor, "samples graphs"], critic: Critic | None
+        self,
+        rewards: Float[Tensor, "samples graphs"],
+        values: Float[Tensor, " graphs"] | None = None,
     ) -> "RewardedRollout":
-        """With rewards and their advantage: over a critic's value, or the graph's other samples."""
-        if critic is None:
-            advantage = leave_one_out(rewards)
-        else:
-            advantage = rewards - of_graphs(critic, self.elements.batch)
+        """Add rewards, and advantages over a critic's values or over the graph's other samples."""
+        advantage = leave_one_out(rewards) if values is None else rewards - values
         return RewardedRollout(self.elements, self.removed, self.log_probs, rewards, advantage)
 
     def of_actions(self, values: Float[Tensor, "2 elements"]) -> Float[Tensor, "samples elements"]:
-        """Of two values per element, for keeping and for removing, that of what was sampled."""
+        """Pick, of the values for keep and remove, that of the sampled action."""
         kept, removed = values
         return torch.where(self.removed, removed, kept)
 
@@ -89,7 +87,7 @@ class RewardedRollout(Rollout):
     advantage: Float[Tensor, "samples graphs"]
 
     def cut(self, size: int) -> "Iterator[RewardedRollout]":
-        """The same in mini-batches of so many graphs."""
+        """Split into mini-batches of ``size`` graphs."""
         batch, removal = self.elements.batch, self.elements.removal
         if batch.num_graphs <= size:
             yield self
@@ -106,7 +104,7 @@ class RewardedRollout(Rollout):
             yield RewardedRollout(elements, *parts)
 
     def between(self, first: int, last: int) -> "RewardedRollout":
-        """The graphs from one place up to another, maybe none."""
+        """Slice the graphs ``[first:last]``."""
         batch, removal = self.elements.batch, self.elements.removal
         ends = pairwise([0, first, last, batch.num_graphs])
         pieces = [Elements.of(between(batch, *each), removal) for each in ends]
@@ -120,7 +118,7 @@ class RewardedRollout(Rollout):
 
     @cached_property
     def experience(self) -> "Experience":
-        """What an objective per element needs of it."""
+        """The rollout as means over its samples."""
         decisions = torch.stack([~self.removed, self.removed], dim=1).float()  # [S, 2, M]
         advantage = self.advantage[:, None, self.elements.owner]  # [S, 1, M]
         signs = advantage.clamp(min=0), advantage.clamp(max=0)
@@ -134,7 +132,7 @@ class Experience:
 
     elements: Elements
     log_probs: Float[Tensor, "2 elements"]
-    """Of keeping and of removing, by the policy that sampled."""
+    """Log-probabilities of keep and remove under the old policy."""
     frequency: Float[Tensor, "2 elements"]
     """Share of the samples in which an element was kept, and was removed."""
     advantages: Float[Tensor, "2 2 elements"]
@@ -153,18 +151,11 @@ def collect(policy: Policy, batch: Batch, samples: int) -> Rollout:
 
 
 def ppo_loss(
-    policy: Policy, critic: Critic | None, rollout: RewardedRollout, config: PPOConfig
+    policy: Policy, rollout: RewardedRollout, config: PPOConfig
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """Loss of one mini-batch, and the KL divergence from the policy that acted."""
-    if config.ratio == "joint":
-        objective = partial(joint_objective, rollout, clip=config.clip)
-    else:
-        objective = partial(element_objective, rollout.experience, clip=config.clip)
-    loss, divergence = policy_loss(policy, rollout.experience, objective, config.entropy_coef)
-    if critic is not None:
-        value = critic(rollout.elements.batch)
-        loss = loss + config.value_coef * F.mse_loss(value, rollout.rewards.mean(dim=0))
-    return loss, divergence
+    """Loss of one mini-batch, and the KL divergence from the old policy."""
+    objective = partial(element_objective, rollout.experience, clip=config.clip)
+    return policy_loss(policy, rollout.experience, objective, config.entropy_coef)
 
 
 def policy_loss(
@@ -186,16 +177,6 @@ def policy_loss(
     return -objective(log_probs) - bonus, divergence
 
 
-def joint_objective(
-    rollout: RewardedRollout, log_probs: Float[Tensor, "2 elements"], clip: float
-) -> Float[Tensor, ""]:
-    """Eq. (1) with one ratio for all that was decided on a graph (the paper)."""
-    new, old = (rollout.of_actions(each) for each in (log_probs, rollout.log_probs))  # [S, M]
-    elements = rollout.elements
-    each = clipped_objective(elements.sum(new), elements.sum(old), rollout.advantage, clip)
-    return each.mean()
-
-
 def element_objective(
     experience: Experience, log_probs: Float[Tensor, "2 elements"], clip: float
 ) -> Float[Tensor, ""]:
@@ -209,12 +190,10 @@ def element_objective(
 
 
 class Updates:
-    """Gradient steps of a policy, and of its critic if there is one, on rollouts."""
+    """PPO's gradient steps of a policy on rollouts."""
 
-    def __init__(self, policy: Policy, critic: Critic | None, optimizer: Optimizer) -> None:
-        self.policy, self.critic, self.optimizer = policy, critic, optimizer
-        self.losses: list[Tensor] = []
-        """Of the mini-batches of the last run; steps that are recorded keep none."""
+    def __init__(self, policy: Policy, optimizer: Optimizer) -> None:
+        self.policy, self.optimizer = policy, optimizer
 
     def run(self, rollouts: Sequence[RewardedRollout], config: PPOConfig) -> int:
         """K passes over the rollouts in mini-batches; stops early at a KL divergence of ``max_kl``.
@@ -222,7 +201,6 @@ class Updates:
         Returns the number of gradient steps.
         """
         buffer = self.batches(rollouts, config)
-        self.losses = []
         steps = 0
         for _ in range(config.ppo_epochs):
             for batch in buffer:
@@ -240,24 +218,18 @@ class Updates:
         return [batch for rollout in rollouts for batch in rollout.cut(config.batch_size)]
 
     def gradients(self, batch: RewardedRollout, config: PPOConfig) -> Float[Tensor, ""]:
-        """Those of a mini-batch; returns its KL divergence."""
-        loss, divergence = ppo_loss(self.policy, self.critic, batch, config)
-        self.losses.append(loss.detach())
+        """Compute the gradients of a mini-batch; returns its KL divergence."""
+        loss, divergence = ppo_loss(self.policy, batch, config)
         self.backward(loss, config)
         return divergence
 
     def backward(self, loss: Tensor, config: PPOConfig) -> None:
-        """The gradients of a loss, no longer than they may be."""
+        """Compute the gradients of a loss, and clip their norm."""
         self.optimizer.zero_grad()
         loss.backward()
         self.clip(config)
 
     def clip(self, config: PPOConfig) -> None:
-        """Shorten the gradients to the length that they may have."""
+        """Clip the gradient norm."""
         if config.max_grad_norm:
-            clip_grad_norm_(self.weights, config.max_grad_norm)
-
-    @property
-    def weights(self) -> list[Tensor]:
-        """Of the policy, and of the critic if there is one."""
-        return [each for group in self.optimizer.param_groups for each in group["params"]]
+            clip_grad_norm_(self.policy.parameters(), config.max_grad_norm)

@@ -141,7 +141,7 @@ def current() -> Ranks | None:
 
 
 def leads() -> bool:
-    """Whether this process is alone or the first: the one that writes files."""
+    """Return whether this process is alone or the first: the one that writes files."""
     return _current is None or _current.rank == 0
 
 
@@ -204,7 +204,7 @@ def copied(path: Path | None) -> Iterator[Path | None]:
 
 @contextmanager
 def one_tells() -> Iterator[bool]:
-    """Whether this process is the one to tell of an error: the first, if it fails, too."""
+    """Return whether this process is the one to tell of an error: the first, if it fails, too."""
     here = launch()
     if here is None:
         yield True

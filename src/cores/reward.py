@@ -26,17 +26,6 @@ def sparsity_reward(
     return 1 - kept_ratio**exponent
 
 
-def squared_sparsity_reward(
-    kept_ratio: Float[Tensor, " graphs"], desired_ratio: float
-) -> Float[Tensor, " graphs"]:
-    """R_s^2, which the authors' program has in place of R_s.
-
-    >>> squared_sparsity_reward(torch.tensor([0.0, 0.3, 1.0]), desired_ratio=0.3)
-    tensor([1.0000, 0.9025, 0.0000])
-    """
-    return sparsity_reward(kept_ratio, desired_ratio) ** 2
-
-
 def conformal_reward(
     performance: Float[Tensor, " graphs"],
     sparsity: Float[Tensor, " graphs"],
@@ -85,7 +74,6 @@ def interval_reward(
     half_width: Float[Tensor, ""] | Float[Tensor, " graphs"],
     tolerance: float,
     lam: float | Float[Tensor, " graphs"],
-    scale: float = 1.0,
 ) -> Float[Tensor, " graphs"]:
     """R, Eq. (7), where a number is predicted: the set C(G_s) is an interval.
 
@@ -102,7 +90,7 @@ def interval_reward(
     performance = value_performance_reward(error, tolerance)
     size = (half_width / tolerance).clamp(min=1)  # |C(G_s)|
     covered = error.abs() <= size * tolerance  # y in C(G_s)
-    sure = scale * (lam * performance + (1 - lam) * sparsity)
+    sure = lam * performance + (1 - lam) * sparsity
     return torch.where(covered, torch.where(size <= 1, sure, performance / size), -sparsity)
 
 

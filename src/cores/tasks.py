@@ -16,9 +16,7 @@ from torch.nn import functional as F
 from cores.config import RewardConfig, SetsConfig
 from cores.config.spec import TaskName
 from cores.conformal import (
-    aps_scores,
     lac_scores,
-    predicted_and_below,
     prediction_sets,
     residual_scores,
     value_probs,
@@ -75,7 +73,7 @@ class Task:
     """Told beside it."""
     baseline: tuple[str, str] | None
     """The leading metric of a prediction that sees no graph, and its name; None: not measured."""
-    conformal_scores: Callable[[Outputs, Labels, RewardConfig], Float[Tensor, " scores"]]
+    conformal_scores: Callable[[Outputs, Labels], Float[Tensor, " scores"]]
     """Of the truth, one of every graph or known label; the reward's q-hat is their quantile."""
     reward: Callable[..., PerGraph]
     """Eq. (7), of outputs, labels, sparsity, q-hat, lambda and the settings; None for q-hat: the
@@ -98,32 +96,23 @@ class Task:
     """How good those are; None each without a calibration part."""
 
 
-SCORES = {"lac": lac_scores, "aps": aps_scores}
-"""Conformal scores of the reward's sets of labels."""
-
-
 def reward_sets(
-    probs: Float[Tensor, "graphs classes"], q_hat: Float[Tensor, ""], config: RewardConfig
+    probs: Float[Tensor, "graphs classes"], q_hat: Float[Tensor, ""]
 ) -> Bool[Tensor, "graphs classes"]:
-    """Prediction sets of the reward, Eq. (3), and what stands in for one without labels.
+    """Prediction sets of the reward, Eq. (3), by LAC scores (Deviation D11: the paper's are APS).
 
     Deviation D7: the predicted label stands in. When a classifier errs less often than alpha, its
     least sure graphs get empty sets, right or not; Eq. (7) as written punishes them, and since
     q-hat follows the policy, it would punish every subgraph that is less sure than the rest: only
     keeping everything is safe then.
     """
-    scores = SCORES[config.score](probs)
-    if config.sets == "below-or-predicted":
-        return predicted_and_below(probs, scores, q_hat)
-    sets = prediction_sets(scores, q_hat)
+    sets = prediction_sets(lac_scores(probs), q_hat)
     empty = ~sets.any(dim=-1, keepdim=True)
-    if config.empty_set == "predicted":
-        return sets | (empty & F.one_hot(probs.argmax(dim=-1), probs.size(-1)).bool())
-    return sets | empty if config.empty_set == "unsure" else sets
+    return sets | (empty & F.one_hot(probs.argmax(dim=-1), probs.size(-1)).bool())
 
 
-def _class_scores(probs: Outputs, labels: Labels, config: RewardConfig) -> PerGraph:
-    return true_scores(SCORES[config.score](probs), labels)
+def _class_scores(probs: Outputs, labels: Labels) -> PerGraph:
+    return true_scores(lac_scores(probs), labels)
 
 
 def _class_reward(
@@ -137,9 +126,9 @@ def _class_reward(
     if q_hat is None:
         sets = F.one_hot(probs.argmax(-1), probs.size(-1)).bool()
     else:
-        sets = reward_sets(probs, q_hat, config)
+        sets = reward_sets(probs, q_hat)
     performance = performance_reward(probs, labels)
-    return conformal_reward(performance, sparsity, sets, labels, lam, config.scale)
+    return conformal_reward(performance, sparsity, sets, labels, lam)
 
 
 def _class_selection(probs: Outputs, labels: Labels, balanced: bool) -> Selection:
@@ -201,7 +190,7 @@ CLASSIFICATION = Task(
 )
 
 
-def _value_scores(values: Outputs, targets: Labels, config: RewardConfig) -> PerGraph:
+def _value_scores(values: Outputs, targets: Labels) -> PerGraph:
     return residual_scores(values[:, 0], targets)
 
 
@@ -220,7 +209,7 @@ def _value_reward(
     tolerance = config.tolerance or float(torch.finfo(values.dtype).max) / 4
     half_width = values.new_zeros(()) if q_hat is None else q_hat
     error = targets - values[:, 0]
-    return interval_reward(error, sparsity, half_width, tolerance, lam, config.scale)
+    return interval_reward(error, sparsity, half_width, tolerance, lam)
 
 
 def _value_selection(values: Outputs, targets: Labels, balanced: bool) -> Selection:
@@ -269,10 +258,10 @@ REGRESSION = Task(
 )
 
 
-def _label_scores(probs: Outputs, labels: Labels, config: RewardConfig) -> Float[Tensor, " scores"]:
+def _label_scores(probs: Outputs, labels: Labels) -> Float[Tensor, " scores"]:
     """Of the known labels of all graphs together: some have too few for a quantile of their own."""
     known = ~labels.isnan()
-    return _class_scores(value_probs(probs[known]), labels[known].long(), config)
+    return _class_scores(value_probs(probs[known]), labels[known].long())
 
 
 def _label_reward(

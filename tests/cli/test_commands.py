@@ -92,7 +92,7 @@ def test_the_benchmark_tells_which_ratios_are_worse_than_in_a_file(
 ) -> None:
     before = {"loader_ratio": 0.2, "inference_ratio_1": 2.0, "loader_seconds": 1e-9}
     now = {"loader_ratio": 0.3, "inference_ratio_1": 2.1, "loader_seconds": 1.0}
-    monkeypatch.setattr("cores.runs.benchmark.benchmark", lambda repeats: now)
+    monkeypatch.setattr("cores_paper.benchmark.benchmark", lambda repeats: now)
     path = tmp_path / "before.json"
     path.write_text(json.dumps(before))
     _, out, _ = ask("benchmark", "--json", "--compare", path)
@@ -131,7 +131,7 @@ def test_the_benchmark_of_a_dataset_is_of_that_data_and_device(
         seen.append((len(dataset), config.model, config.training.batch_size, device.type, repeats))
         return {"import_ratio": 1.5}
 
-    monkeypatch.setattr("cores.runs.speed.dataset_benchmark", note)
+    monkeypatch.setattr("cores_paper.speed.dataset_benchmark", note)
     path = tmp_path / "mine.jsonl"
     lines = [
         {"nodes": ["C"] * 3, "edges": [[0, 1], [1, 2]], "label": number % 2}

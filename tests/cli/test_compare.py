@@ -138,7 +138,7 @@ def test_columns_of_a_file_are_named(
 ) -> None:
     asked: list[dict[str, object]] = []
     monkeypatch.setattr("cores.runs.compare.compare", lambda *_, **found: asked.append(found) or [])
-    monkeypatch.setattr("cores.runs.search.search", lambda *_, **found: asked.append(found) or [])
+    monkeypatch.setattr("cores_paper.search.search", lambda *_, **found: asked.append(found) or [])
     table = "structure_text,active,fold\nC,no,train\n" + "c1ccccc1,yes,test\n" * 2 + "C(,yes,test\n"
     (tmp_path / "mine.csv").write_text(table)
     named = ["--smiles-column", "structure_text", "--label-column", "active"]

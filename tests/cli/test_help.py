@@ -9,7 +9,7 @@ import pytest
 
 from cores import __version__
 from cores.__main__ import main
-from cores.cli.commands import COMMANDS
+from cores.cli.commands import all_commands
 from cores.cli.settings import settings_groups
 from cores.config import RunConfig
 from cores.config.models import CONVS, MODELS
@@ -39,7 +39,7 @@ def printed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
     return printed
 
 
-@pytest.mark.parametrize("command", [*(each.name for each in COMMANDS), "reproduce"])
+@pytest.mark.parametrize("command", [each.name for each in all_commands()])
 def test_every_command_has_a_line_and_a_help_of_one_screen(printed: Printed, command: str) -> None:
     assert f"\n  {command} " in printed("--help")
     lines = printed(command, "--help").splitlines()
@@ -110,7 +110,7 @@ def test_the_commands_of_this_package_do_without_the_papers() -> None:
         "from cores.cli import main\n"
         "from cores.cli.commands import COMMANDS\n"
         "assert main(['reproduce', 'all'], COMMANDS) == 2\n"
-        "assert not [name for name in sys.modules if name.startswith('cores.paper')]\n"
+        "assert not [name for name in sys.modules if name.startswith('cores_paper')]\n"
     )
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
     assert ended.returncode == 0, ended.stderr

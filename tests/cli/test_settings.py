@@ -8,17 +8,18 @@ import pytest
 
 from cores import Cores
 from cores.cli.command import parse
-from cores.cli.commands import COMMANDS
+from cores.cli.commands import all_commands
 from cores.cli.settings import run_config
-from cores.config import GSATConfig, PoolConfig, RunConfig, SetsConfig
+from cores.config import RunConfig, SetsConfig
 from cores.config.presets import own_data_settings, preset_config
 from cores.errors import UserError
+from cores_paper.models.settings import GSATConfig, PoolConfig
 
 Ask = Callable[..., tuple[int, str, str]]
 
 
 def config(*arguments: object) -> RunConfig:
-    return run_config(parse(["train", *map(str, arguments)], COMMANDS)[1])
+    return run_config(parse(["train", *map(str, arguments)], all_commands())[1])
 
 
 def test_without_options_the_defaults_hold() -> None:
@@ -48,7 +49,7 @@ def test_a_loss_that_is_named_is_promised(ask: Ask) -> None:
 
 
 def test_a_file_of_the_users_has_the_defaults_of_a_named_dataset() -> None:
-    options = parse(["train"], COMMANDS)[1]
+    options = parse(["train"], all_commands())[1]
     assert run_config(options, own_data_settings(500)) == config()
     large = run_config(options, own_data_settings(100_000))
     assert (large.warm_up_epochs, large.training.epochs) == (30, 120)
@@ -145,12 +146,12 @@ def test_a_wrong_file_gets_one_line(
 
 
 def test_a_models_own_settings_have_options_of_its_group() -> None:
-    found = config("--model", "gsat", "--gsat.attention", "edge", "--pool.ratio", "0.3")
+    found = config("--model", "gsat", "--gsat.attention", "edge", "--sagpool.ratio", "0.3")
     assert found.model_config == GSATConfig(attention="edge")
-    assert config("--model", "sagpool", "--pool.ratio", "0.3").model_config == PoolConfig(0.3)
-    assert config("--pool.ratio", "0.3").model_config is None
+    assert config("--model", "sagpool", "--sagpool.ratio", "0.3").model_config == PoolConfig(0.3)
+    assert config("--sagpool.ratio", "0.3").model_config is None
     with pytest.raises(UserError, match=r"pool\.ratio must lie in \(0, 1\], got 3\.0"):
-        config("--pool.ratio", "3")  # wrong, whether or not the model reads it
+        config("--sagpool.ratio", "3")  # wrong, whether or not the model reads it
 
 
 def test_prediction_sets_have_short_options() -> None:

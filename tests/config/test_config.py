@@ -9,7 +9,6 @@ from cores.config import (
     ClassifierDataConfig,
     NetworkConfig,
     PartsConfig,
-    PoolConfig,
     PPOConfig,
     RunConfig,
     TrainingConfig,
@@ -21,6 +20,7 @@ from cores.config.models import MODELS
 from cores.config.names import INTRODUCED_AS
 from cores.config.run import POLICY_GROUPS
 from cores.errors import UserError
+from cores_paper.models.settings import PoolConfig
 from measured import EARLIER_DEFAULT
 
 
@@ -38,9 +38,9 @@ def test_a_models_own_settings_survive_json(model: str) -> None:
 
 
 def test_a_models_own_settings_are_under_the_name_of_their_group() -> None:
-    config = RunConfig.from_settings({"model": "gpool", "pool": {"ratio": 0.3}})
+    config = RunConfig.from_settings({"model": "gpool", "gpool": {"ratio": 0.3}})
     assert config.model_config == PoolConfig(ratio=0.3)
-    assert config.settings["pool"] == {"ratio": 0.3, "multiplier": 1.0}
+    assert config.settings["gpool"] == {"ratio": 0.3, "multiplier": 1.0}
 
 
 def test_settings_of_another_model_are_checked_and_left_out() -> None:
@@ -155,7 +155,7 @@ def test_a_changed_default_changes_the_key_of_runs_at_the_new_default_alone() ->
         ({"training": {"schedule_factor": 1.0}}, "schedule_factor must lie in"),
         ({"reward": {"max_pieces": -1}}, "reward.max_pieces must not be negative, got -1"),
         ({"reward": {"pieces_penalty": -0.1}}, "reward.pieces_penalty must not be negative"),
-        ({"pool": 3}, "setting 'pool' is a group of settings, got 3"),
+        ({"gpool": 3}, "setting 'gpool' is a group of settings, got 3"),
         ({"model_config": {}}, "unknown setting 'model_config'"),
     ],
 )

@@ -11,13 +11,14 @@ from torch_geometric.data import Batch
 
 from cores.config import NetworkConfig, RunConfig
 from cores.config.models import CONVS, MODELS, conv_spec, model_spec
-from cores.config.presets import preset_config, search_space
+from cores.config.presets import preset_config
 from cores.config.registration import register_conv, register_model
 from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
 from cores.errors import UserError
 from cores.models.build import build_model
 from cores.models.network import GraphModel, pooled
+from cores_paper.presets import search_space
 
 DIMS = Dims(num_features=10, num_classes=2)
 
@@ -171,10 +172,10 @@ def test_the_name_of_another_model_is_refused(name: str) -> None:
     assert before == MODELS
 
 
-@pytest.mark.parametrize("name", ["network", "pool", "ppo", "seed", "diet", "model_config"])
+@pytest.mark.parametrize("name", ["network", "gpool", "ppo", "seed", "diet", "model_config"])
 def test_a_name_that_settings_have_is_refused_for_a_model_with_settings(name: str) -> None:
     """Its settings would take the place of theirs in every file."""
-    before = RunConfig.from_settings({"model": "sagpool", "pool": {"ratio": 0.2}, "seed": 3})
+    before = RunConfig.from_settings({"model": "sagpool", "sagpool": {"ratio": 0.2}, "seed": 3})
     with pytest.raises(UserError, match=name):
         register_model(name, Bag, settings=BagSettings)
     assert RunConfig.from_settings(before.settings) == before

@@ -13,8 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from cores import load_dataset
-from cores.config.presets import PAPER_DATASETS
-from cores.data.catalogue import canonical_name
+from cores.data.catalogue import PAPER_DATASETS, canonical_name
 from cores.data.statistics import statistics
 from cores.errors import UserError
 from cores.files import cache_folder

@@ -10,7 +10,7 @@ from torch.autograd import gradcheck, gradgradcheck
 from cores.graphs.store import GraphStore
 from cores.graphs.subgraphs import remove_edges, remove_nodes
 from cores.graphs.sums import FEW_EDGES, EdgeSums, edge_sums, with_sums
-from cores.runs.benchmark import nci1_like_graphs
+from cores_paper.benchmark import nci1_like_graphs
 
 NODES = 40
 

@@ -7,16 +7,17 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from cores.config import GSATConfig, NetworkConfig, RunConfig
+from cores.config import NetworkConfig, RunConfig
 from cores.config.models import MODELS
 from cores.data.dataset import Dataset, Dims, numbered
 from cores.errors import UserError
 from cores.graphs.store import GraphStore
-from cores.models.baselines.gsat import GSAT
 from cores.models.build import build_classifier, build_critic, build_model
 from cores.models.network import GraphModel
 from cores.models.scaler import FeatureScaler
 from cores.training.supervised import fit_scaler
+from cores_paper.models.gsat import GSAT
+from cores_paper.models.settings import GSATConfig
 
 DIMS = Dims(num_features=3, num_classes=2, num_edge_features=2)
 SIZES = (5, 1, 8, 3)

@@ -15,9 +15,8 @@ import dask
 import pytest
 from distributed import LocalCluster, Security
 
-from cores.cli.commands import COMMANDS
+from cores.cli.commands import all_commands
 from cores.errors import UserError
-from cores.paper.command import REPRODUCE
 from cores.runs import cluster as clusters
 from cores.runs.cluster import Certificates, on_cluster
 
@@ -179,7 +178,7 @@ def test_a_scheduler_that_is_lost_is_told_in_a_line(
 
 
 def test_every_command_that_has_a_scheduler_takes_its_certificates() -> None:
-    flags = [command.parser().flags.values() for command in (*COMMANDS, REPRODUCE)]
+    flags = [command.parser().flags.values() for command in all_commands()]
     with_scheduler = [set(found) for found in flags if "--scheduler" in found]
     assert len(with_scheduler) == 2
     for found in with_scheduler:

@@ -25,10 +25,10 @@ from cores.graphs.store import GraphStore
 from cores.runs import search as searching
 from cores.runs.fit import PreparedData, fit_model, measure
 from cores.runs.run import train_run
-from cores.runs.search import selection_score
 from cores.training import bilevel
 from cores.training.judge import Judge, judge_of, train_judge
 from cores.training.rollouts import Outcome
+from cores_paper.search import selection_score
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 CPU = torch.device("cpu")

@@ -19,7 +19,6 @@ from distributed import LocalCluster
 from cores.config import RunConfig
 from cores.errors import UserError
 from cores.files import is_held, locked
-from cores.paper import command
 from cores.runs import runner
 from cores.runs.rows import run_row
 from cores.runs.runner import (
@@ -31,6 +30,7 @@ from cores.runs.runner import (
     run_folder,
     train_in_worker,
 )
+from cores_paper.cli import reproduce as command
 
 Ask = Callable[..., tuple[int, str, str]]
 Begun = Callable[[Callable[[], object]], psutil.Process]

@@ -1,7 +1,7 @@
 """The README's claims, and the table that stands behind them."""
 
-from cores.paper.targets import PLAIN_GNN, runs_of
 from cores.runs.rows import COLUMNS
+from cores_paper.tables.targets import PLAIN_GNN, runs_of
 from measured import measured_runs
 from readme import FRESH_SPLITS, readme_claims, summary_table
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str], commands: Sequence["Command"]) -> int:
-    """Do one of the commands; returns the exit status."""
+    """Run one of the commands; returns the exit status."""
     from cores.cli.command import parse
     from cores.cli.display import with_flags
     from cores.cli.interrupts import ignore_interrupts

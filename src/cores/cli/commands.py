@@ -1,22 +1,37 @@
-"""The commands of this package, in the order of the help; others are added by the caller."""
+"""The commands, in the order of the help."""
 
-from cores.cli.benchmark import BENCHMARK
+from importlib import import_module
+
+from cores.cli.command import Command
 from cores.cli.compare import COMPARE
-from cores.cli.compare_explanations import COMPARE_EXPLANATIONS
 from cores.cli.curve import CURVE
 from cores.cli.datasets import LIST_DATASETS
-from cores.cli.equal_risk import EQUAL_RISK
 from cores.cli.evaluate import EVALUATE
 from cores.cli.explain import EXPLAIN
 from cores.cli.export import EXPORT
 from cores.cli.plot import PLOT
 from cores.cli.predict import PREDICT
-from cores.cli.search import SEARCH
 from cores.cli.serve import SERVE
 from cores.cli.train import TRAIN
 from cores.cli.tune import TUNE
+from cores.config.registration import COMMANDS as REGISTERED
+from cores.plugins import load_plugins
 
 COMMANDS = (
     *(LIST_DATASETS, TRAIN, PREDICT, EXPLAIN, SERVE, EVALUATE, CURVE, TUNE, PLOT, EXPORT),
-    *(COMPARE, COMPARE_EXPLANATIONS, EQUAL_RISK, SEARCH, BENCHMARK),
+    COMPARE,
 )
+
+
+def all_commands() -> tuple[Command, ...]:
+    """Return the commands of this package, then those that were registered."""
+    load_plugins()
+    return (*COMMANDS, *map(_imported, REGISTERED))
+
+
+def _imported(command: Command | str) -> Command:
+    if isinstance(command, Command):
+        return command
+    module, _, name = command.partition(":")
+    found: Command = getattr(import_module(module), name)
+    return found

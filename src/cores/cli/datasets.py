@@ -5,8 +5,7 @@ from typing import Any
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
-from cores.config.presets import PAPER_DATASETS
-from cores.data.catalogue import DATASETS, REGISTERED, canonical_name
+from cores.data.catalogue import DATASETS, PAPER_DATASETS, REGISTERED, canonical_name
 from cores.data.folders import data_folder, how_to_get
 
 

@@ -17,9 +17,9 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from cores.cli.command import CommandParser, HelpAll
 from cores.cli.values import named_path
 from cores.config import RunConfig, merged
-from cores.config.models import CONVS, MODELS
+from cores.config.models import CONVS, MODELS, PRESETS
 from cores.config.presets import preset_config
-from cores.config.run import model_groups
+from cores.config.run import own_groups
 from cores.data.catalogue import canonical_name
 from cores.errors import UserError, told
 from cores.files import read_text
@@ -54,7 +54,7 @@ SHORT = {
         ),
         Short("model", "model", "What to train"),
         Short("conv", "conv", "Message-passing layer"),
-        Short("preset", "preset", "Our settings, or published ones"),
+        Short("preset", "preset", "Where the other settings come from"),
         Short("task", "task", "One class, a number, or labels"),
         Short("split", "split", "Number of the split, from 1"),
         Short("seed", "seed", "Random seed"),
@@ -71,7 +71,6 @@ SHORT = {
         ),
         Short("tolerance", "reward.tolerance", "Regression: error that does no harm"),
         Short("connected", "reward.max_pieces", "Keep C connected pieces", alone=1),
-        Short("mix", "classifier_data.mix", "Share of batches with random masks"),
         Short("score", "sets.score", "Conformal score of the prediction sets"),
         Short("per_class", "sets.per_class", "One quantile per class"),
         Short("split_type", "parts.kind", "scaffold: none is in two parts"),
@@ -84,7 +83,7 @@ BRIEF = {name: row.text for name, row in SHORT.items()}
 def add_settings(parser: CommandParser) -> None:
     """Add an option for every setting of a run; ``--help`` shows those most used."""
     by_policy = sorted(MODELS, key=lambda name: not MODELS[name].has_policy)
-    registered = {"model": f": {', '.join(by_policy)}", "conv": f": {', '.join(CONVS)}"}
+    registered = {"model": by_policy, "conv": CONVS, "preset": PRESETS}
     shown = parser.add_argument_group("settings")
     groups = settings_groups()
     fields = {group: _fields(kind) for group, kind in {"": RunConfig, **groups}.items()}
@@ -92,7 +91,9 @@ def add_settings(parser: CommandParser) -> None:
         group, _, name = short.path.rpartition(".")
         option, meaning, default = fields[group][name]
         default = short.default.format(default)
-        text = f"{short.text}{registered.get(name, '')}"
+        text = short.text
+        if name in registered:
+            text = f"{text}: {', '.join(registered[name])}"
         if option.get("type") is _truth:
             option = {"action": BooleanOptionalAction}
         if short.alone is not None:
@@ -130,7 +131,7 @@ def settings_groups() -> dict[str, Any]:
     """Every group of settings and its dataclass; those of single models come last."""
     hints = get_type_hints(RunConfig)
     found = {name: kind for name, kind in hints.items() if dataclasses.is_dataclass(kind)}
-    return found | model_groups()
+    return found | own_groups()
 
 
 def _fields(kind: Any) -> dict[str, tuple[dict[str, Any], str, str]]:

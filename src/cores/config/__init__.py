@@ -5,11 +5,11 @@ project (docs/architecture.md): the paper's symbols alpha, epsilon and K mean se
 the names here do not.
 """
 
-from cores.config.baselines import DiffPoolConfig, GMTConfig, GSATConfig, PoolConfig, SugarConfig
 from cores.config.classifier import (
     TEST_SHARE,
     NetworkConfig,
     PartsConfig,
+    RandomConfig,
     Reach,
     SetsConfig,
     TrainingConfig,
@@ -18,7 +18,6 @@ from cores.config.nested import from_dict, merged, to_dict
 from cores.config.policy import (
     ClassifierDataConfig,
     EffectsConfig,
-    PhasesConfig,
     PPOConfig,
     RewardConfig,
 )
@@ -28,21 +27,16 @@ from cores.config.spec import Removal
 __all__ = [
     "TEST_SHARE",
     "ClassifierDataConfig",
-    "DiffPoolConfig",
     "EffectsConfig",
-    "GMTConfig",
-    "GSATConfig",
     "NetworkConfig",
     "PPOConfig",
     "PartsConfig",
-    "PhasesConfig",
-    "PoolConfig",
+    "RandomConfig",
     "Reach",
     "Removal",
     "RewardConfig",
     "RunConfig",
     "SetsConfig",
-    "SugarConfig",
     "TrainingConfig",
     "from_dict",
     "merged",

@@ -4,6 +4,6 @@ from cores.errors import UserError
 
 
 def require(holds: bool, message: str) -> None:
-    """What does not hold is the user's to mend."""
+    """Raise a :class:`UserError` unless the condition holds."""
     if not holds:
         raise UserError(message)

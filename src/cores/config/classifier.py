@@ -162,8 +162,6 @@ class TrainingConfig:
     logit_adjustment: float = 0.9
     """Where classes are balanced: how much of the classes' frequencies is taken out of the logits
     of a classifier behind a policy, once it is trained; 1: as if all were as frequent."""
-    weights: Literal["best", "last"] = "best"
-    """Which epoch's weights are kept: best on the selection part, or the last (the paper)."""
     loss: Literal["squared", "absolute"] = "squared"
     """Regression: the loss of an error, in deviations of the training targets."""
     quantiles: bool = False
@@ -196,3 +194,14 @@ class TrainingConfig:
             0 < self.schedule_factor < 1,
             f"training.schedule_factor must lie in (0, 1), got {self.schedule_factor}",
         )
+
+
+@dataclass(frozen=True)
+class RandomConfig:
+    """The control, which keeps a random part of every graph."""
+
+    ratio: float = 0.5
+    """Share of the nodes that is kept, rounded up."""
+
+    def __post_init__(self) -> None:
+        require(0 < self.ratio <= 1, f"random.ratio must lie in (0, 1], got {self.ratio}")

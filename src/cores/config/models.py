@@ -1,13 +1,14 @@
-"""One row per model, and one per message-passing layer; everything else reads these tables.
+"""One row per model, message-passing layer and preset; everything else reads these tables.
 
 Needs no torch: a class of the package is named by where it is and imported when a model is built.
 """
 
 from typing import get_args
 
-from cores.config.baselines import BASELINES
-from cores.config.spec import ConvSpec, ModelSpec, TaskName
+from cores.config.classifier import RandomConfig
+from cores.config.spec import ConvSpec, ModelSpec, PresetSpec, TaskName
 from cores.errors import UserError, nearest
+from cores.plugins import load_plugins
 
 NO_MESSAGES = "none"
 """In place of a conv: the same depth without messages."""
@@ -22,8 +23,6 @@ _ROWS = (
         "gnn",
         "GNN",
         f"{_CLASSIFIER}:Classifier",
-        in_paper=True,
-        published="gnn.toml",
         tasks=_ANY,
     ),
     ModelSpec(
@@ -31,19 +30,23 @@ _ROWS = (
         "MLP",
         f"{_CLASSIFIER}:BlindClassifier",
         uses_conv=False,
-        published="gnn.toml",  # the shape and the rates of the GNN it is compared with
         tasks=_ANY,
     ),
-    *BASELINES,
+    ModelSpec(
+        "random",
+        "random",
+        "cores.models.control:RandomSubgraph",
+        group="random",
+        settings=RandomConfig,
+        removes="node",
+    ),
     ModelSpec(
         "cores-node",
         "CORES nodes",
         _SPARSE,
         removes="node",
         has_policy=True,
-        in_paper=True,
         training=_MASKED_TRAINING,
-        published="cores_node.toml",
         tasks=_ANY,
     ),
     ModelSpec(
@@ -52,9 +55,7 @@ _ROWS = (
         _SPARSE,
         removes="edge",
         has_policy=True,
-        in_paper=True,
         training=_MASKED_TRAINING,
-        published="cores_edge.toml",
         tasks=_ANY,
     ),
     ModelSpec(
@@ -68,7 +69,9 @@ _ROWS = (
     ),
 )
 MODELS: dict[str, ModelSpec] = {row.name: row for row in _ROWS}
-"""Every model by name, in the order of the tables: those that see full graphs, then the others."""
+"""Every model by name, in the order of the tables; registered ones come before the control."""
+LAST = ("random", "cores-node", "cores-edge", "cores-both")
+"""The models that end every table."""
 
 CONVS: dict[str, ConvSpec] = {
     row.name: row
@@ -77,27 +80,36 @@ CONVS: dict[str, ConvSpec] = {
             "gin",
             "GIN",
             "cores.models.encoder:GINLayer",
-            in_paper=True,
             search={
                 "network.gin_eps": (0.0, 0.1, 0.2, 0.3, 0.4),
                 "network.gin_train_eps": (False, True),
             },
         ),
-        ConvSpec("gcn", "GCN", "cores.models.encoder:GCNLayer", in_paper=True),
+        ConvSpec("gcn", "GCN", "cores.models.encoder:GCNLayer"),
         ConvSpec(
             "gat",
             "GAT",
             "cores.models.encoder:GATLayer",
-            in_paper=True,
             search={"network.gat_heads": (1, 2, 4)},
         ),
     )
 }
 """Every message-passing layer by name."""
 
+PRESETS: dict[str, PresetSpec] = {
+    "default": PresetSpec(
+        "default",
+        "one setting for all datasets",
+        lambda model, dataset, conv: {"training": dict(model_spec(model).training)},
+    )
+}
+"""Every preset by name."""
+
 
 def model_spec(name: str) -> ModelSpec:
-    """The row of a model."""
+    """Return the row of a model."""
+    if name not in MODELS:
+        load_plugins()
     if name not in MODELS:
         raise UserError(
             f"unknown model {name!r}; {nearest(name, MODELS)} (your own must be registered first)"
@@ -113,7 +125,18 @@ def need_task(model: str, task: TaskName) -> None:
 
 
 def conv_spec(name: str) -> ConvSpec:
-    """The row of a message-passing layer."""
+    """Return the row of a message-passing layer."""
+    if name not in CONVS:
+        load_plugins()
     if name not in CONVS:
         raise UserError(f"unknown conv {name!r}; {nearest(name, CONVS)}")
     return CONVS[name]
+
+
+def preset_spec(name: str) -> PresetSpec:
+    """Return the row of a preset."""
+    if name not in PRESETS:
+        load_plugins()
+    if name not in PRESETS:
+        raise UserError(f"unknown preset {name!r}; {nearest(name, PRESETS)}")
+    return PRESETS[name]

@@ -10,7 +10,7 @@ from cores.errors import UserError, nearest
 
 T = TypeVar("T")
 DIGITS = 100
-"""Of a whole number; no setting has as many."""
+"""Largest number of digits of a whole number in a setting."""
 
 
 def to_dict(config: Any) -> dict[str, Any]:

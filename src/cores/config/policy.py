@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 from cores.config.checks import require
 
@@ -11,18 +10,13 @@ from cores.config.checks import require
 class ClassifierDataConfig:
     """The training batches of a CORES model's classifier."""
 
-    mix: float = 1.0
-    """Share of training batches with random masks; the rest are the policy's subgraphs (0: the
-    paper)."""
     warm_up: float = 8 / 11
-    """Share of the epochs before the policy is trained; at mix 1 the classifier is fixed after
-    it."""
+    """Share of the epochs before the policy is trained; the classifiers are fixed after it."""
     distillation: float = 0.0
     """Weight of the referees' mean prediction in the target of the returned classifier; the rest is
     the label. Without referees the target is the label."""
 
     def __post_init__(self) -> None:
-        require(0 <= self.mix <= 1, f"`mix` must lie in [0, 1], got {self.mix}")
         require(
             0 <= self.warm_up < 1,
             f"classifier_data.warm_up must lie in [0, 1), got {self.warm_up}",
@@ -35,9 +29,6 @@ class ClassifierDataConfig:
 
 SETTINGS = tuple(step / 20 for step in range(21))
 """Values of lambda that a model with a dial can be asked for, from 0, the sparsest, to 1."""
-
-
-Target = Literal["label", "prediction"]
 
 
 @dataclass(frozen=True)
@@ -67,36 +58,18 @@ class RewardConfig:
     alpha: float = 0.09
     """Error rate of the reward's prediction sets. Smaller values give larger sets, and graphs with
     larger sets are rewarded for accuracy alone."""
-    score: Literal["lac", "aps"] = "lac"
-    """Conformal score of the reward's sets; aps: Eq. 4 (Deviation D11: lac by default)."""
-    empty_set: Literal["predicted", "unsure", "wrong"] = "predicted"
-    """How an empty set is read: as the predicted label, as all labels (unsure), or as a wrong
-    prediction (as Eq. 7 is written)."""
     referees: int = 3
     """Reference classifiers that reward the policy, each on graphs it was not trained on; 0: the
     returned classifier rewards it on the policy part, with a quantile from the training part (the
     paper)."""
-    target: Target = "prediction"
-    """What a subgraph has to be predicted as to be right: as the graph's label, or as the referee
-    predicts the full graph (Deviation D18); without referees, as the label."""
     penalty_size: float = 1.0
     """Subtracted where a graph lost everything and was restored."""
-    penalise_full: bool = False
-    """Subtract that penalty where nothing was removed, too (the authors)."""
     pieces_penalty: float = 0.0
     """Weight of a penalty for a kept part in several pieces (Deviation D21): their number beyond
     ``max_pieces``, or beyond 1 where that is 0, as a share of the graph's nodes; 0: none."""
     max_pieces: int = 0
     """Connected pieces that may be left of a graph; the rest of what the policy keeps is removed,
     too, before any classifier sees it. 0: any number (the paper)."""
-    scale: float = 1.0
-    """Factor on the first case of Eq. 7: right, with one label in the set (published as
-    reward_scale)."""
-    square_sparsity: bool = False
-    """Take the square of the sparsity reward wherever Eq. 7 has it (the authors)."""
-    sets: Literal["at-most", "below-or-predicted"] = "at-most"
-    """Labels of the reward's sets: those whose score is at most the quantile (Eq. 3), or those
-    whose score is below it and the predicted one, which is in every set then (the authors)."""
 
     def __post_init__(self) -> None:
         require(0 <= self.lam <= 1, f"`lam` must lie in [0, 1], got {self.lam}")
@@ -138,7 +111,6 @@ class RewardConfig:
             0 <= self.max_pieces < 2**31,
             f"reward.max_pieces must not be negative, got {self.max_pieces}",
         )
-        require(0 < self.scale < math.inf, f"reward.scale must be positive, got {self.scale}")
 
 
 @dataclass(frozen=True)
@@ -151,36 +123,6 @@ class EffectsConfig:
 
     def __post_init__(self) -> None:
         require(0 <= self.steps < 2**31, f"effects.steps must lie in [0, 2^31), got {self.steps}")
-
-
-@dataclass(frozen=True)
-class PhasesConfig:
-    """Whose turn an epoch is: the classifier's, the policy's, or both's."""
-
-    order: Literal["together", "in-turns"] = "together"
-    """together: after the warm-up every epoch trains the policy, and the classifier as far as
-    ``mix`` says (Algorithm 1). in-turns: the classifier alone, on full graphs, until it stalls for
-    ``training.patience`` epochs, then the policy alone, then the classifier on the policy's
-    subgraphs, and so on (the authors)."""
-    policy_patience: int = 5
-    """in-turns: epochs without improvement that end the policy's turn (published as
-    ppo_patience)."""
-    stop_metric: Literal["loss", "reward"] = "loss"
-    """in-turns: what has to improve in the policy's turn: PPO's mean loss or the mean reward
-    (published as ppo_stop_metric)."""
-    last_policy_epochs: int = 10
-    """in-turns: the last epochs of the training, which are the policy's whatever stalls; at least
-    one epoch is left to the classifier."""
-
-    def __post_init__(self) -> None:
-        require(
-            1 <= self.policy_patience < 2**31,
-            f"phases.policy_patience must be at least 1, got {self.policy_patience}",
-        )
-        require(
-            1 <= self.last_policy_epochs < 2**31,
-            f"phases.last_policy_epochs must be at least 1, got {self.last_policy_epochs}",
-        )
 
 
 @dataclass(frozen=True)
@@ -203,24 +145,14 @@ class PPOConfig:
     """K: passes over the rollouts."""
     batch_size: int = 64
     """Graphs per update."""
-    ratio: Literal["element", "joint"] = "element"
-    """Probability ratio per node or edge, or of a graph's whole action (the paper)."""
-    baseline: Literal["samples", "critic"] = "samples"
-    """Baseline of the advantage: the graph's other samples, or a critic (the paper)."""
     clip: float = 0.2
     """Epsilon of Eq. 1."""
     learning_rate: float = 1e-3
     """Adam's step size for the policy at the start."""
-    critic_learning_rate: float = 1e-3
-    """Adam's step size for the critic at the start."""
-    schedule_factor: float = 0.0
-    """Factor on both rates when the reward stalls; 0: a cosine down to a tenth instead."""
     entropy_coef: float = 0.01
     """Weight of the entropy bonus at the start."""
     final_entropy_coef: float = 1e-4
     """Weight of the entropy bonus at the end, reached geometrically (linearly if one is 0)."""
-    value_coef: float = 0.5
-    """Weight of the critic's loss."""
     max_grad_norm: float = 0.5
     """Gradients are clipped to this norm; 0: never."""
     max_kl: float = 0.1
@@ -232,9 +164,6 @@ class PPOConfig:
     """Lower bound on the probabilities of removing and of keeping: exploration never ends."""
     ema_decay: float = 0.9
     """EMA decay of the returned policy's weights per epoch; 0 disables averaging (the paper)."""
-    predict_from: Literal["mode", "sample"] = "mode"
-    """Subgraphs that select weights and are measured: the policy's mode, or one seeded sample per
-    graph (the authors; Deviation D17). Predictions for users come from the mode."""
 
     def __post_init__(self) -> None:
         for name in ("env_steps", "samples", "ppo_epochs", "batch_size", "clip", "learning_rate"):
@@ -244,14 +173,9 @@ class PPOConfig:
             0 <= self.effect_steps < 2**31,
             f"ppo.effect_steps must lie in [0, 2^31), got {self.effect_steps}",
         )
-        coefficients = ("critic_learning_rate", "entropy_coef", "final_entropy_coef", "value_coef")
-        for name in (*coefficients, "max_kl", "max_grad_norm"):
+        for name in ("entropy_coef", "final_entropy_coef", "max_kl", "max_grad_norm"):
             value = getattr(self, name)
             require(0 <= value < math.inf, f"ppo.{name} must not be negative, got {value}")
-        require(
-            0 <= self.schedule_factor < 1,
-            f"ppo.schedule_factor must lie in [0, 1), got {self.schedule_factor}",
-        )
         require(
             0 < self.initial_removal < 1,
             f"ppo.initial_removal must lie in (0, 1), got {self.initial_removal}",
@@ -261,7 +185,3 @@ class PPOConfig:
             f"ppo.min_probability must lie in [0, 0.5), got {self.min_probability}",
         )
         require(0 <= self.ema_decay < 1, f"ppo.ema_decay must lie in [0, 1), got {self.ema_decay}")
-        require(
-            self.baseline == "critic" or self.samples > 1,
-            f"ppo.baseline samples needs at least two samples per graph, got {self.samples}",
-        )

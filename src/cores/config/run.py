@@ -8,22 +8,21 @@ from typing import Any, Literal
 from cores.config.checks import require
 from cores.config.classifier import NetworkConfig, PartsConfig, SetsConfig, TrainingConfig
 from cores.config.key import run_key, schema
-from cores.config.models import MODELS, conv_spec, model_spec
+from cores.config.models import MODELS, PRESETS, conv_spec, model_spec, preset_spec
 from cores.config.names import INTRODUCED_AS
 from cores.config.nested import from_dict, to_dict
 from cores.config.policy import (
     ClassifierDataConfig,
     EffectsConfig,
-    PhasesConfig,
     PPOConfig,
     RewardConfig,
 )
 from cores.config.spec import ModelSpec, Removal
+from cores.plugins import load_plugins
 
-Preset = Literal["default", "paper", "authors"]
 AskedTask = Literal["auto", "classification", "regression", "multilabel"]
 
-POLICY_GROUPS = ("classifier_data", "phases", "reward", "ppo", "effects")
+POLICY_GROUPS = ("classifier_data", "reward", "ppo", "effects")
 """Groups of settings that models with a policy use."""
 
 
@@ -36,13 +35,11 @@ class RunConfig:
     jsonl, npz, pt, TU zip or folder."""
     model: str = "cores-node"
     """What to train: cores-node, cores-edge and cores-both remove nodes, undirected edges or both;
-    gnn is the plain network, mlp the one blind to edges; sagpool, gpool, diffpool, sugar, gsat and
-    gmt are baselines; random keeps a random part."""
+    gnn is the plain network, mlp the one blind to edges; random keeps a random part."""
     conv: str = "gin"
     """Message-passing layer: gin, gcn or gat."""
-    preset: Preset = "default"
-    """default: one setting for all datasets; paper: the published one per dataset and conv, in
-    Algorithm 1; authors: the published one in the schedule of the authors' program."""
+    preset: str = "default"
+    """Settings to begin with; default: one setting for all datasets."""
     task: AskedTask = "auto"
     """What is predicted of a graph: one of several classes, a number (regression), or several
     labels of two values each (multilabel); auto: a number where the labels are more than 20
@@ -59,22 +56,19 @@ class RunConfig:
     network: NetworkConfig = field(default_factory=NetworkConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     classifier_data: ClassifierDataConfig = field(default_factory=ClassifierDataConfig)
-    phases: PhasesConfig = field(default_factory=PhasesConfig)
     reward: RewardConfig = field(default_factory=RewardConfig)
     ppo: PPOConfig = field(default_factory=PPOConfig)
     effects: EffectsConfig = field(default_factory=EffectsConfig)
     model_config: Any = None
     """The model's own settings, of the dataclass in its row; None for a model without."""
+    preset_settings: Any = None
+    """The preset's own settings, likewise; None for a model without a policy."""
 
     def __post_init__(self) -> None:
         conv_spec(self.conv)
-        own = self.spec.settings
-        if self.model_config is None and own is not None:
-            object.__setattr__(self, "model_config", own())
-        require(
-            self.model_config is None if own is None else type(self.model_config) is own,
-            f"`model_config` holds settings of another model than {self.model}",
-        )
+        preset_spec(self.preset)
+        self._check_own("model_config", self.spec.settings)
+        self._check_own("preset_settings", self.preset_own)
         require(self.split >= 1, f"`split` counts from 1, got {self.split}")
         require(self.split < 2**63, f"`split` must be below 2^63, got {self.split}")
         require(
@@ -88,46 +82,68 @@ class RunConfig:
             self.conv != "gat" or width % heads == 0,
             f"network.hidden_dim must be a multiple of gat_heads, got {width} and {heads}",
         )
+        own_loop = preset_spec(self.preset).train is not None
         require(
-            self.removal is None or self.classifier_data.mix < 1 or self.warm_up_epochs > 0,
-            "at `mix` 1 the classifier learns in the warm-up only: raise classifier_data.warm_up "
-            f"or `epochs`, got {self.classifier_data.warm_up} of {self.training.epochs}",
+            self.removal is None or own_loop or self.warm_up_epochs > 0,
+            "the classifier learns in the warm-up only: raise classifier_data.warm_up or `epochs`, "
+            f"got {self.classifier_data.warm_up} of {self.training.epochs}",
         )
-        in_turns = self.removal is not None and self.phases.order == "in-turns"
         require(
-            not in_turns
-            or (
-                self.classifier_data.mix
-                == self.classifier_data.warm_up
-                == self.reward.referees
-                == 0
-                and self.ppo.baseline == "critic"
-            ),
-            "phases.order in-turns needs a critic, and no random masks, warm-up or referees: set "
-            "ppo.baseline to critic, and `mix`, classifier_data.warm_up and reward.referees to 0",
+            self.removal is None or own_loop or self.reward.referees > 0,
+            f"reward.referees must lie in [2, 100], got {self.reward.referees}",
+        )
+        require(
+            self.removal is None or own_loop or self.ppo.samples > 1,
+            f"ppo.samples must be at least 2, got {self.ppo.samples}",
+        )
+
+    def _check_own(self, name: str, kind: type | None) -> None:
+        """Fill in or check the settings that belong to the model or the preset alone."""
+        if getattr(self, name) is None and kind is not None:
+            object.__setattr__(self, name, kind())
+        value = getattr(self, name)
+        require(
+            value is None if kind is None else type(value) is kind,
+            f"`{name}` holds settings of another model or preset",
         )
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> "RunConfig":
         """Build it from nested plain data, as in files.
 
-        The groups of models other than the one chosen are checked and left out.
+        The groups of models and presets other than those chosen are checked and left out.
         """
         values = dict(settings)
         chosen = values.get("model", cls.model)
         spec = model_spec(chosen) if isinstance(chosen, str) else model_spec(cls.model)
-        own: Any = None
-        for group, kind in model_groups().items():
-            if group in values:
-                checked: Any = from_dict(kind, _group(values.pop(group), group), group)
-                own = checked if group == spec.group else own
-        built = from_dict(cls, values, hidden=("model_config",))
-        return built if own is None else dataclasses.replace(built, model_config=own)
+        named = values.get("preset", cls.preset)
+        preset = preset_spec(named) if isinstance(named, str) else preset_spec(cls.preset)
+        own: dict[str, Any] = {}
+        for group, kind in own_groups().items():
+            if group not in values:
+                continue
+            checked: Any = from_dict(kind, _group(values.pop(group), group), group)
+            if group == spec.group:
+                own["model_config"] = checked
+            elif group == preset.group and spec.has_policy:
+                own["preset_settings"] = checked
+        built = from_dict(cls, values, hidden=("model_config", "preset_settings"))
+        return dataclasses.replace(built, **own)
 
     @property
     def spec(self) -> ModelSpec:
         """The model's row."""
         return model_spec(self.model)
+
+    @property
+    def preset_own(self) -> type | None:
+        """The dataclass of the preset's own settings, for a model with a policy."""
+        return preset_spec(self.preset).own if self.spec.has_policy else None
+
+    @property
+    def samples(self) -> bool:
+        """Return whether the model predicts from a sample of its policy, not from the mode."""
+        return self.spec.has_policy and preset_spec(self.preset).samples
 
     @property
     def removal(self) -> Removal | None:
@@ -151,17 +167,15 @@ class RunConfig:
     def warm_up_key(self) -> str | None:
         """Names what the warm-up depends on; None where it is not apart from the rest.
 
-        At ``mix`` 1 the classifiers learn in the warm-up alone, and there is no reward in it. A
-        policy that sees lambda has another shape, though, and one that keeps few pieces shows less
-        of a graph even before it has learnt anything.
+        There is no reward in it. A policy that sees lambda has another shape, though, and one that
+        keeps few pieces shows less of a graph even before it has learnt anything.
         """
-        if self.removal is None or self.classifier_data.mix < 1:
+        if self.removal is None or preset_spec(self.preset).train is not None:
             return None
         given = self.reward
         kept = RewardConfig(
             referees=given.referees,
             dial=given.dial,
-            target=given.target,
             max_pieces=given.max_pieces,
         )
         return dataclasses.replace(self, reward=kept).key
@@ -170,7 +184,9 @@ class RunConfig:
     def settings(self) -> dict[str, Any]:
         """The settings as plain nested data, without the groups that the model does not use."""
         plain = to_dict(self)
-        own = plain.pop("model_config")
+        own, of_preset = plain.pop("model_config"), plain.pop("preset_settings")
+        if of_preset is not None:
+            plain[preset_spec(self.preset).group] = of_preset
         if not self.spec.has_policy:
             for group in POLICY_GROUPS:
                 del plain[group]
@@ -189,9 +205,11 @@ class RunConfig:
         found: dict[str, Any] = {}
         for name, value in self.settings.items():
             if isinstance(value, Mapping):
-                changed = {key: new for key, new in value.items() if new != defaults[name][key]}
+                changed = {
+                    key: new for key, new in value.items() if new != defaults.get(name, {}).get(key)
+                }
                 found |= {name: changed} if changed else {}
-            elif value != defaults[name]:
+            elif value != defaults.get(name):
                 found[name] = value
         return found
 
@@ -201,9 +219,12 @@ class RunConfig:
         return run_key(self.settings, INTRODUCED_AS, schema())
 
 
-def model_groups() -> dict[str, type]:
-    """The groups of settings that belong to single models, and their dataclasses."""
-    return {row.group: row.settings for row in MODELS.values() if row.settings is not None}
+def own_groups() -> dict[str, type]:
+    """Return the groups of settings that belong to single models or presets."""
+    load_plugins()
+    of_models = {row.group: row.settings for row in MODELS.values() if row.settings is not None}
+    of_presets = {row.group: row.own for row in PRESETS.values() if row.own is not None}
+    return of_models | of_presets
 
 
 def _group(value: Any, group: str) -> Mapping[str, Any]:

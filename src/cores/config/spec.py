@@ -1,6 +1,6 @@
-"""What a row of the tables of models and of message-passing layers says."""
+"""Rows of the tables of models, message-passing layers and presets."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Literal
@@ -29,24 +29,17 @@ class ModelSpec:
     """Whether it is CORES: trained by Algorithm 1, with the settings of reward and PPO."""
     uses_conv: bool = True
     """Whether its layers depend on the conv; if not, one run serves the tables of every conv."""
-    in_paper: bool = False
-    """Whether the paper's comparisons have it."""
-    compared: bool = True
-    """Whether comparisons beyond the paper's have it unless models are named."""
     training: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """Where its default training differs from that of the plain network, by setting."""
-    published: str = ""
-    """File of its published settings and of what the paper reports."""
     search: Mapping[str, Sequence[Any]] = field(default_factory=dict, hash=False)
-    """Values that a search chooses from, by setting, beside those that all models have."""
+    """Values that a search chooses from, by setting, beside those that all models have; none for a
+    setting that the model does not read."""
     tasks: tuple[TaskName, ...] = ("classification",)
     """What it can be trained for."""
-    not_searched: tuple[str, ...] = ()
-    """Settings of all models that it does not read."""
 
     def network_class(self) -> Any:
         """Import the class where it was only named."""
-        return _imported(self.network)
+        return imported(self.network)
 
 
 @dataclass(frozen=True)
@@ -57,15 +50,41 @@ class ConvSpec:
     title: str
     layer: str | type
     """Its class, or ``module:Class``; made from a NetworkConfig and a number of edge features."""
-    in_paper: bool = False
     search: Mapping[str, Sequence[Any]] = field(default_factory=dict, hash=False)
 
     def layer_class(self) -> Any:
         """Import the class where it was only named."""
-        return _imported(self.layer)
+        return imported(self.layer)
 
 
-def _imported(place: str | type) -> Any:
+Settings = Mapping[str, Any]
+"""Nested settings, as in files."""
+
+
+@dataclass(frozen=True)
+class PresetSpec:
+    """Settings to begin with, by model, dataset and conv."""
+
+    name: str
+    summary: str
+    """What the help says of it."""
+    settings: Callable[[str, str, str], Settings]
+    """Its settings for a model, a dataset and a conv; raises a UserError where it has none."""
+    group: str = ""
+    """Name of its own settings in files and options."""
+    own: type | None = None
+    """The frozen dataclass of its own settings, for models with a policy."""
+    train: Any = None
+    """Trains models with a policy in place of :func:`cores.training.bilevel.train`: a function, or
+    ``module:function``."""
+    measure: Any = None
+    """Measures a trained model in place of :func:`cores.runs.fit.measure`, likewise."""
+    samples: bool = False
+    """Whether predictions come from one sample of the policy per graph, not from its mode."""
+
+
+def imported(place: Any) -> Any:
+    """Import what is named as ``module:name``; anything else is returned as it is."""
     if not isinstance(place, str):
         return place
     module, _, name = place.partition(":")

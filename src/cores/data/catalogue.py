@@ -61,6 +61,8 @@ _ROWS = (
 )
 DATASETS = {spec.name: spec for spec in _ROWS}
 """Every dataset that comes with the package, by name."""
+PAPER_DATASETS = tuple(DATASETS)[:9]
+"""The datasets of the paper, in the order of its tables."""
 REGISTERED: dict[str, Callable[[], Iterable[Any]]] = {}
 """What loads a dataset that a user registered, by name."""
 FILES = (

@@ -13,12 +13,12 @@ from cores.files.limits import MEMORY, told_size
 from cores.models.classifier import Classifier
 from cores.models.effects import EffectNetwork
 from cores.models.network import GraphModel
-from cores.models.policy import Critic, Policy
+from cores.models.policy import Policy
 from cores.models.sparse import SparseClassifier
 
 
 def network_dims(config: RunConfig, dims: Dims) -> Dims:
-    """What a network must know of graphs, and of the quantiles that the settings ask for."""
+    """Return the sizes of a network's inputs and outputs, quantiles included."""
     if not config.training.quantiles or dims.task != "regression":
         return dims
     return replace(dims, quantile_alpha=config.alpha)
@@ -69,12 +69,3 @@ def build_effects(config: RunConfig, dims: Dims, scaler: nn.Module) -> EffectNet
     network = EffectNetwork(dims, config.network, config.conv, config.spec.removes or "node")
     network.scaler = scaler
     return network
-
-
-def build_critic(config: RunConfig, dims: Dims, scaler: nn.Module) -> Critic | None:
-    """A critic that shares the policy's scaler, where the settings ask for one."""
-    if config.ppo.baseline != "critic":
-        return None
-    critic = Critic(dims, config.network, config.conv)
-    critic.scaler = scaler
-    return critic

@@ -47,7 +47,7 @@ class Classifier(GraphModel):
 
 
 class BlindClassifier(Classifier):
-    """The same network without messages: what nodes alone tell of a graph."""
+    """The same network without messages, a baseline that is blind to edges."""
 
     def __init__(self, dims: Dims, config: NetworkConfig, conv: str) -> None:
         super().__init__(dims, config, NO_MESSAGES)

@@ -1,4 +1,4 @@
-"""What each node or edge contributes to a prediction: what it would lose without it."""
+"""The effect of every node or edge: what a prediction loses without it."""
 
 from typing import Any
 

@@ -56,7 +56,7 @@ class ElementNetwork(Network):
             self.edge_head = _head(width, start)
 
     def inputs(self, graphs: Batch) -> Float[Tensor, "nodes features"]:
-        """What the network reads of the nodes."""
+        """Return the node features that the network reads."""
         return self.features(graphs)
 
     def forward(
@@ -86,7 +86,7 @@ class ElementNetwork(Network):
 def _sum_of_ends(
     rows: Float[Tensor, "nodes hidden"], graphs: Batch
 ) -> Float[Tensor, "pairs hidden"]:
-    """Of both ends of every undirected edge."""
+    """Concatenate the embeddings of both ends of every undirected edge."""
     sums: EdgeSums | None = graphs.get("pair_sums", edge_sums(graphs.pair_index, rows))
     if sums is not None:
         return sums.of_ends(rows)

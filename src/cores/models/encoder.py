@@ -213,7 +213,7 @@ class Encoder(nn.Module):
 
     @property
     def fixed_shapes(self) -> bool:
-        """Whether its tensors are as large for every batch of as many nodes and edges."""
+        """Return whether its tensors are as large for every batch of as many nodes and edges."""
         return all(isinstance(layer, GINLayer | BlindLayer) for layer in self.layers)
 
     def _activated(self, h: Tensor) -> Tensor:

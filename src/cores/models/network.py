@@ -1,4 +1,4 @@
-"""What every network has in common: it reads any PyG graphs and scales their features itself."""
+"""Base classes of all networks: they take any PyG graphs and scale node features themselves."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -41,7 +41,7 @@ class Network(nn.Module):
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a model predicts for a batch, and what it saw of it."""
+    """Predictions for a batch, and the subgraphs they were made from."""
 
     probs: Float[Tensor, "graphs classes"]
     """Of classes, or of labels; in a regression, the predicted number in the first column, and its
@@ -78,7 +78,7 @@ class GraphModel(Network):
         return Prediction(self.outputs(self.logits(batch)), Subgraph.full(batch))
 
     def outputs(self, logits: Float[Tensor, "graphs classes"]) -> Float[Tensor, "graphs classes"]:
-        """What is predicted: class probabilities, or numbers (see :mod:`cores.models.head`)."""
+        """Turn logits into class probabilities, or numbers (see :mod:`cores.models.head`)."""
         return logits.softmax(dim=-1)
 
     def full_logits(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
@@ -105,7 +105,7 @@ class GraphModel(Network):
 
     @property
     def scores_edges(self) -> bool:
-        """Whether its scores are of edges, and those of nodes follow from them."""
+        """Return whether its scores are of edges, and those of nodes follow from them."""
         return False
 
     def begin_epoch(self, progress: float) -> None:
@@ -118,7 +118,7 @@ class GraphModel(Network):
 
     @property
     def selectable(self) -> bool:
-        """Whether the weights as they are now may be selected for the returned model."""
+        """Return whether the weights as they are now may be selected for the returned model."""
         return True
 
 

@@ -87,7 +87,7 @@ class Policy(ElementNetwork):
     def mode(
         self, elements: Elements, logits: Float[Tensor, " elements"]
     ) -> Bool[Tensor, " elements"]:
-        """What the policy removes by its mode."""
+        """Return the mode: every element with a removal probability above one half."""
         removed = elements.mode(logits)
         if not self.max_pieces:  # no probabilities that nobody asks for
             return removed
@@ -99,7 +99,7 @@ class Policy(ElementNetwork):
         removed: Bool[Tensor, "*samples elements"],
         keep_probability: Float[Tensor, " elements"],
     ) -> Bool[Tensor, "*samples elements"]:
-        """What is removed in the end where the number of pieces has a limit (Deviation D21).
+        """Remove all but the best connected pieces, where their number has a limit (Deviation D21).
 
         The pieces that are left are those with the largest sums of the probabilities of keeping.
         """

@@ -20,7 +20,7 @@ from cores.models.policy import Policy
 
 @dataclass(frozen=True)
 class Choice:
-    """What a policy keeps of a batch."""
+    """The part of a batch that a policy keeps."""
 
     elements: Elements
     removed: Bool[Tensor, " elements"]
@@ -47,7 +47,7 @@ class SparseClassifier(GraphModel):
         """Whether predictions are made from samples of the policy in place of its mode."""
 
     def at(self, lam: float) -> "SparseClassifier":
-        """The same model, weights and all, but with its dial at another value of lambda."""
+        """Return the model with its dial at another lambda; weights are shared."""
         if self.policy.lam is None:
             raise ValueError("the policy does not see lambda")
         other, policy = copy(self), copy(self.policy)
@@ -92,12 +92,12 @@ class SparseClassifier(GraphModel):
         return Prediction(probs, choice.subgraph, nodes, edges)
 
     def outputs(self, logits: Float[Tensor, "graphs classes"]) -> Float[Tensor, "graphs classes"]:
-        """What the classifier predicts."""
+        """Apply the classifier's output layer."""
         return self.classifier.outputs(logits)
 
     @property
     def scores_edges(self) -> bool:
-        """Whether the policy decides on edges alone."""
+        """Return whether the policy decides on edges alone."""
         return self.policy.removal == "edge"
 
     def full_logits(self, batch: Batch) -> Float[Tensor, "graphs classes"]:

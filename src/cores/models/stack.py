@@ -149,7 +149,7 @@ class _Standardised(torch.autograd.Function):
 
 
 def stackable(models: Sequence[nn.Module]) -> TypeGuard[Sequence[Classifier]]:
-    """Whether a stack of models computes what each of them would."""
+    """Return whether a stack of models computes what each of them would."""
     known = (*LINEAR, NodeNorm)
     first = models[0]
     # Another class may have a loss of its own.

@@ -13,7 +13,7 @@ from cores.models.sparse import SparseClassifier, keep_scores
 
 
 class Decision(NamedTuple):
-    """What a model decides on a batch of graphs."""
+    """Prediction, kept parts and scores of a batch."""
 
     probs: Tensor  # [B, K]
     node_kept: Tensor  # [N] bool

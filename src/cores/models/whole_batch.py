@@ -1,4 +1,4 @@
-"""What depends on a whole batch, of which several processes have a share each.
+"""Batch norm and dropout over a batch that several processes share.
 
 Both give what one process would compute from all of it.
 """

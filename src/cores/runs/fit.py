@@ -12,7 +12,8 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from cores import ranks
 from cores.config import RunConfig, SetsConfig, TrainingConfig
-from cores.config.spec import TaskName
+from cores.config.models import preset_spec
+from cores.config.spec import imported
 from cores.data.dataset import PREDICTED, Dataset
 from cores.data.splits import Split, split_dataset
 from cores.errors import UserError
@@ -21,9 +22,9 @@ from cores.evaluation.explanations import ground_truth_metrics
 from cores.evaluation.predictions import Predictions, predict, predict_full
 from cores.graphs.masks import RECIPE
 from cores.graphs.store import GraphStore
-from cores.models.baselines.control import RandomSubgraph
-from cores.models.build import build_classifier, build_critic, build_model
+from cores.models.build import build_classifier, build_model
 from cores.models.classifier import BlindClassifier, Classifier
+from cores.models.control import RandomSubgraph
 from cores.models.encoder import NodeNorm
 from cores.models.network import GraphModel
 from cores.models.sparse import SparseClassifier
@@ -36,7 +37,7 @@ from cores.training.bilevel import BilevelState
 from cores.training.journal import Journal, SharedState
 from cores.training.judge import Judge
 from cores.training.learner import Learner
-from cores.training.state import RandomState, forked_rng
+from cores.training.state import RandomState
 from cores.training.supervised import Report, fit_head, fit_scaler, no_report
 
 READ_ROOTS = Classifier, SparseClassifier, RandomSubgraph
@@ -148,17 +149,22 @@ def fit_model(
     classifier = model.classifier if isinstance(model, SparseClassifier) else model
     fit_head(classifier, data.dataset.graphs.y[index], config.training.loss)
     key = "" if folder is None else f"{config.key}-{data.dataset.fingerprint}"
-    if isinstance(model, SparseClassifier):
+    train_preset = imported(preset_spec(config.preset).train)
+    if not isinstance(model, SparseClassifier):
+        train, selection = data.graphs.subset(index), data.part("selection")
+        journal, stopping = supervised.train(
+            model, train, selection, settled.training, random, folder, report, key
+        )
+    elif train_preset is not None:
+        if ranks.current() is not None:
+            raise UserError(f"the preset {config.preset} trains in one process, without torchrun")
+        journal, stopping = train_preset(model, settled, data, random, folder, report, key)
+    else:
         state = bilevel_state(model, settled, data, random)
         journal = Journal(folder, state.parts, _shared_warm_up(config, data, warm_ups), key)
         bilevel.train(state, journal, report)
         model.effects = bilevel.fit_effect_network(state, data.dataset.dims, report)
         stopping = state.stopping
-    else:
-        train, selection = data.graphs.subset(index), data.part("selection")
-        journal, stopping = supervised.train(
-            model, train, selection, settled.training, random, folder, report, key
-        )
     seconds = journal.seconds  # what follows is not training
     calibration, dial = calibrate(model, data.part("calibration"), data.names("calibration"))
     trained = TrainedModel(config, schema, model, calibration, data.split.test, dial)
@@ -193,11 +199,9 @@ def bilevel_state(
     model: SparseClassifier, config: RunConfig, data: PreparedData, random: RandomState
 ) -> BilevelState:
     """What Algorithm 1 begins with."""
-    critic = build_critic(config, data.dataset.dims, model.scaler)
     student, referees = _learners(model, config, data, random)
     return BilevelState(
         model,
-        None if critic is None else critic.to(data.graphs.device),
         student,
         referees,
         data.part("selection"),
@@ -239,15 +243,13 @@ def _learners(
 ) -> tuple[Learner, list[Learner]]:
     """The student, which is returned, and the referees, which reward the policy.
 
-    Without referees the student rewards the policy itself, on the policy part. With them, the
-    training and policy parts are divided into as many folds; each referee is trained on all folds
-    but one and rewards on that one, so no classifier ever rewards on a graph it was trained on.
+    The training and policy parts are divided into as many folds as there are referees; each referee
+    is trained on all folds but one and rewards on that one, so no classifier ever rewards on a
+    graph it was trained on.
     """
     graphs, split = data.graphs, data.split
     index = training_graphs(config, split)
     student = Learner(model.classifier, graphs.view(index), graphs.view(split.policy), config)
-    if config.reward.referees == 0:
-        return student, [student]
     dealt = index[torch.randperm(len(index), generator=random.batches)]
     y = graphs.y.cpu()[dealt]
     order = y if y.dim() == 1 else y.nansum(dim=1)  # of several labels: by how many are 1
@@ -320,45 +322,11 @@ def _unjudged(task: Task) -> dict[str, None]:
     return {f"judge_{each}{name}": None for name in task.judged for each in seen}
 
 
-def measure_actions(
+def measure_test(
     trained: TrainedModel, graphs: GraphStore, judge: Judge | None, names: Sequence[str]
 ) -> dict[str, Any]:
-    """The metrics of a model from the action that its settings predict from.
-
-    At the published presets, accuracy and kept ratios of a sample stand beside them, and those of
-    the mode where the metrics are a sample's: a policy that hardly moved from its start keeps
-    everything by its mode, and 73 % in a sample. Samples have no prediction sets: what calibrates
-    those is the mode.
-    """
-    model, config = trained.model, trained.config
-    if not isinstance(model, SparseClassifier):
-        return measure(trained, graphs, config.alpha, judge, names)
-    mode = predict(model, graphs, names)
-    samples = config.ppo.predict_from == "sample"  # Deviation D17
-    if config.preset == "default" and not samples:
-        return measure(trained, graphs, config.alpha, judge, names, mode)
-    with forked_rng(graphs.device):
-        torch.manual_seed(config.seed)
-        model.sampling = True
-        try:
-            sample = predict(model, graphs, names)
-        finally:
-            model.sampling = False
-    beside = _beside("sampled", sample, graphs.y, trained.task)
-    if not samples:
-        return measure(trained, graphs, config.alpha, judge, names, mode) | beside
-    unset = trained.without_calibration()
-    metrics = measure(unset, graphs, config.alpha, judge, names, sample)
-    return metrics | beside | _beside("mode", mode, graphs.y, trained.task)
-
-
-def _beside(
-    action: str, predictions: Predictions, labels: Tensor, task: TaskName
-) -> dict[str, Any]:
-    row = TASKS[task]
-    name = row.leading.metric
-    return {
-        f"{action}_{name}": row.quality[name](predictions.probs, labels),
-        f"{action}_node_ratio": float(predictions.node_ratio.mean()),
-        f"{action}_edge_ratio": float(predictions.edge_ratio.mean()),
-    }
+    """Measure a model on test graphs as its preset asks for."""
+    measure_preset = imported(preset_spec(trained.config.preset).measure)
+    if measure_preset is None:
+        return measure(trained, graphs, trained.config.alpha, judge, names)
+    return dict(measure_preset(trained, graphs, judge, names))

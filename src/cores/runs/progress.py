@@ -57,10 +57,10 @@ def phases_of(
         )  # each referee skips one fold
         policy = _policy_cost(config, num_graphs)
         phases = [Phase("classifier", warm_up, classifiers)]
-        if config.classifier_data.mix == 1:
+        if warm_up:
             phases.append(Phase("policy", epochs - warm_up, policy))
         else:
-            phases.append(Phase("classifier and policy", epochs - warm_up, classifiers + policy))
+            phases.append(Phase("classifier and policy", epochs, classifiers + policy))
     if config.effect_steps:
         phases.append(Phase("effects", epochs - warm_up, _effects_cost(config, num_graphs)))
     if judged and config.spec.removes is not None:

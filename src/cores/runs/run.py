@@ -23,7 +23,7 @@ from cores.graphs.store import GraphStore
 from cores.models.sparse import SparseClassifier
 from cores.runs.card import DataFacts, model_card, write_card
 from cores.runs.device import choose_device, tuned_cpu
-from cores.runs.fit import PreparedData, fit_model, measure, measure_actions
+from cores.runs.fit import PreparedData, fit_model, measure, measure_test
 from cores.runs.folder import (
     CONFIG,
     METRICS,
@@ -202,7 +202,7 @@ def train_run(
         metrics = {
             **metric_names(config),
             "dataset": dataset.name,
-            **measure_actions(fitted.trained, data.part("test"), judge, data.names("test")),
+            **measure_test(fitted.trained, data.part("test"), judge, data.names("test")),
             **fitted.facts,
         }
         metrics["verdicts"] = sentences(metrics, config, fitted.trained.calibration.class_counts)
@@ -233,8 +233,8 @@ def evaluate_run(
         data_root: Folder of the named datasets.
         device: Where to compute.
         sample: Draw the subgraphs from the policy, seeded by the run's seed, as is done where the
-            run's settings say so (``ppo.predict_from``). There are no prediction sets then: they
-            were calibrated on the mode's subgraphs.
+            run's preset says so. There are no prediction sets then: they were calibrated on the
+            mode's subgraphs.
         explanations: Also measure how faithful the kept parts of the mode are.
         others: Folders of runs that differ in the seed: also measure whether they keep the same.
     """
@@ -243,8 +243,7 @@ def evaluate_run(
     trained, config = run.trained, run.config
     if explanations:
         trained.need_classes("`explanations`")
-    if config.removal is not None:
-        sample = sample or config.ppo.predict_from == "sample"
+    sample = sample or config.samples
     sampler = _with_policy(run, "sample") if sample else None
     if sampler is not None:
         sampler.sampling = True

@@ -9,7 +9,7 @@ from cores.errors import UserError
 from cores.files import locked, write_json
 from cores.runs.card import measured_again, read_card, write_card
 from cores.runs.device import tuned_cpu
-from cores.runs.fit import measure_actions
+from cores.runs.fit import measure_test
 from cores.runs.folder import METRICS, write_promise
 from cores.runs.promise import Promise, tuned_model
 from cores.runs.rows import read_metrics
@@ -100,4 +100,4 @@ def _measured(run: Run, data_root: Path | None, report: Report) -> dict[str, Any
     data = run.dataset(data_root)
     judge = run.judge(data, report)
     graphs, names = run.test_graphs(data)
-    return measure_actions(run.trained, graphs, judge, names)
+    return measure_test(run.trained, graphs, judge, names)

@@ -52,7 +52,7 @@ def adjust_logits(head: nn.Linear, labels: Int[Tensor, " graphs"], amount: float
 def balanced_order(
     labels: Int[Tensor, " graphs"], size: int, generator: torch.Generator
 ) -> Int[Tensor, " size"]:
-    """So many graphs in random order, every class as often (to one graph).
+    """Sample ``size`` graphs in random order, every class equally often (to one graph).
 
     A class with fewer graphs than its share has each of them several times, as evenly as possible.
 
@@ -92,6 +92,6 @@ def shuffled_chunks(
 def shuffled_batches(
     graphs: GraphStore, batch_size: int, generator: torch.Generator, balanced: bool
 ) -> Iterator[Batch]:
-    """The same as batches."""
+    """Sample an epoch of batches, likewise."""
     for chunk in shuffled_chunks(graphs, batch_size, generator, balanced):
         yield from cut(chunk, batch_size)

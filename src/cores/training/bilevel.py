@@ -7,7 +7,6 @@ from typing import cast
 
 import torch
 from torch import Tensor
-from torch.optim import Adam, Optimizer
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch_geometric.data import Batch
 
@@ -22,7 +21,7 @@ from cores.graphs.store import GraphStore
 from cores.models.build import build_effects
 from cores.models.effects import EffectNetwork
 from cores.models.head import ValueHead
-from cores.models.policy import Critic, Policy
+from cores.models.policy import Policy
 from cores.models.sparse import Choice, SparseClassifier
 from cores.ppo import RewardedRollout
 from cores.tasks import TASKS, selection_score
@@ -30,9 +29,8 @@ from cores.training.balance import adjust_logits
 from cores.training.dial import SELECTION_SETTINGS, sparsest_setting
 from cores.training.effects import fit_effects, learn_effects
 from cores.training.journal import Journal, Stateful
-from cores.training.learner import Learner, Teachers, masked_chunks, training_batches
+from cores.training.learner import Learner, Teachers, masked_batches, masked_chunks
 from cores.training.optimizer import adam
-from cores.training.phases import Turns
 from cores.training.rollouts import (
     Outcome,
     pieces_cost,
@@ -42,7 +40,7 @@ from cores.training.rollouts import (
     selection_reward,
     usual_error,
 )
-from cores.training.schedule import Cosine, Schedule, plateau
+from cores.training.schedule import Cosine
 from cores.training.stacked import stacked_fit
 from cores.training.state import RandomState, forked_rng
 from cores.training.stopping import EarlyStopping
@@ -60,7 +58,7 @@ UNSELECTABLE = 0.5
 
 def train(state: "BilevelState", journal: Journal, report: Report = no_report) -> None:
     """Train classifier and policy in alternation, then restore the selected weights."""
-    config, model, student, referees = state.config, state.model, state.student, state.referees
+    config = state.config
     for epoch in journal.epochs(config.training.epochs):  # Algorithm 1
         if state.stopping.exhausted:  # line 20
             break
@@ -68,21 +66,19 @@ def train(state: "BilevelState", journal: Journal, report: Report = no_report) -
         if state.trains_classifiers(epoch):  # lines 3-7, Eq. (6)
             metrics |= fit_classifiers(state, epoch)
         if state.trains_policy(epoch):
-            state.settle_tolerance()
+            state.set_tolerance()
             if state.policy_is_new:
                 state.balance_classes()
                 if config.ppo.effect_steps:
                     start_policy(state)
             outcomes = state.roll_out()  # lines 8-12
-            q_hat = reward_quantile(model, student, referees, outcomes, state.reward)  # line 13
-            rollouts = rewarded(outcomes, q_hat, state.reward, state.critic)  # line 14, Eq. (7)
+            q_hat = reward_quantile(outcomes, state.reward.alpha)  # line 13
+            rollouts = rewarded(outcomes, q_hat, state.reward)  # line 14, Eq. (7)
             metrics |= rollout_metrics(rollouts, outcomes, q_hat)
             # Before the update: what a classifier did must not look like the policy's fault.
             _check_finite(state, "reward", metrics["reward"], epoch, "training")
-            metrics |= update_policy(state, rollouts, epoch)  # lines 15-19, Eq. (5)
+            update_policy(state, rollouts, epoch)  # lines 15-19, Eq. (5)
         metrics |= state.finish_epoch(epoch)
-        if state.turns is not None:
-            state.turns.step(epoch, metrics)
         journal.record(**metrics)
         report(epoch, metrics)
     state.restore_selected()
@@ -93,10 +89,8 @@ class BilevelState:
 
     Args:
         model: The classifier behind its policy; the selected weights end up here.
-        critic: Baseline of the advantage; None compares the samples of a graph.
         student: Trains the model's classifier.
-        referees: Reward the policy: the student alone (the paper), or classifiers of their own, and
-            then the returned classifier never rewards.
+        referees: Reward the policy; the returned classifier never does.
         selection_graphs: Decide which epoch's weights are returned.
         config: Settings of the run.
         random: Random state of the run.
@@ -105,20 +99,18 @@ class BilevelState:
     def __init__(
         self,
         model: SparseClassifier,
-        critic: Critic | None,
         student: Learner,
         referees: Sequence[Learner],
         selection_graphs: GraphStore,
         config: RunConfig,
         random: RandomState,
     ) -> None:
-        self.model, self.critic, self.config, self.random = model, critic, config, random
+        self.model, self.config, self.random = model, config, random
         self.student, self.referees = student, referees
         self.selection_graphs = selection_graphs
-        self.learners = [student, *(referee for referee in referees if referee is not student)]
+        self.learners = [student, *referees]
         self.stacked = None
-        weighted_targets = config.training.weighs_classes and config.reward.referees > 0
-        if config.classifier_data.mix == 1 and not weighted_targets:
+        if not config.training.weighs_classes:  # targets by teachers have no class
             self.stacked = stacked_fit([learner.step for learner in self.learners])
         size = evaluation_batch(selection_graphs.device)
         self.selection_batches = list(selection_graphs.batches(size))
@@ -128,17 +120,14 @@ class BilevelState:
             self.dial_batches = list(at_settings(graphs, SELECTION_SETTINGS, size))
         self._first_choices: list[Choice] | None = None
         self.warm_up = config.warm_up_epochs
-        self.optimizer = _policy_optimizer(model, critic, config.ppo)
-        self.updates = policy_updates(model.policy, critic, self.optimizer, config.ppo)
-        self.schedule = _policy_schedule(self.optimizer, config, self._policy_epochs)
+        self.optimizer = adam(model.policy.parameters(), config.ppo.learning_rate)
+        self.updates = policy_updates(model.policy, self.optimizer, config.ppo)
+        self.schedule = Cosine(self.optimizer, self._policy_epochs, FINAL_RATE)
         # Deviation D10: the returned policy is an average of the one that acts and is trained.
         average = get_ema_multi_avg_fn(config.ppo.ema_decay)
         self.averaged = AveragedModel(model.policy, multi_avg_fn=average)
         self.selected = SparseClassifier(cast(Policy, self.averaged.module), model.classifier)
-        self.turns = Turns(config) if config.phases.order == "in-turns" else None
-        settings = config.training  # in turns, patience ends a turn and not the training
-        patience = settings.patience if self.turns is None else settings.epochs
-        self.stopping = EarlyStopping(self.selected, patience)
+        self.stopping = EarlyStopping(self.selected, config.training.patience)
 
     @property
     def reward(self) -> RewardConfig:
@@ -148,8 +137,8 @@ class BilevelState:
             return self.config.reward
         return replace(self.config.reward, tolerance=float(head.tolerance))
 
-    def settle_tolerance(self) -> None:
-        """Say which error does no harm, once the referees are trained: the model keeps it."""
+    def set_tolerance(self) -> None:
+        """Set the tolerance that the model keeps, from the referees' errors unless it is given."""
         head = self.model.classifier.head
         if not isinstance(head, ValueHead) or float(head.tolerance) > 0:
             return
@@ -163,12 +152,9 @@ class BilevelState:
         head.tolerance.fill_(found)
 
     def balance_classes(self) -> None:
-        """Let all classes count alike where one has nearly all the graphs (Deviation D15).
-
-        Of classifiers that are trained: one that goes on would undo it.
-        """
+        """Let all classes count alike where one has nearly all the graphs (Deviation D15)."""
         settings = self.config.training
-        if not settings.balanced or self.config.classifier_data.mix < 1:
+        if not settings.balanced:
             return
         for learner in self.learners:
             head, labels = learner.classifier.head, learner.train_graphs.y
@@ -179,31 +165,21 @@ class BilevelState:
         return self.config.training.epochs - self.warm_up
 
     def trains_classifiers(self, epoch: int) -> bool:
-        """Whether the classifiers are trained in this epoch.
+        """Return whether the classifiers are trained in this epoch.
 
-        Deviation D5: they see random masks in place of the policy's subgraphs, as far as ``mix``
-        says; those do not depend on the policy, so at ``mix`` 1 training ends with the warm-up.
+        Deviation D5: they see random masks in place of the policy's subgraphs; those do not depend
+        on the policy, so their training ends with the warm-up.
         """
-        if self.turns is not None:
-            return not self.turns.is_policys(epoch)
-        return epoch <= self.warm_up or self.config.classifier_data.mix < 1
+        return epoch <= self.warm_up
 
     def trains_policy(self, epoch: int) -> bool:
-        """Whether the policy is trained in this epoch."""
-        if self.turns is not None:
-            return self.turns.is_policys(epoch)
+        """Return whether the policy is trained in this epoch."""
         return epoch > self.warm_up
 
     @property
     def policy_is_new(self) -> bool:
-        """Whether PPO has not changed the policy yet."""
+        """Return whether PPO has not changed the policy yet."""
         return int(self.averaged.n_averaged) == 0
-
-    def shows_full_graphs(self, epoch: int) -> bool:
-        """Whether batches without random masks are full graphs, not yet the policy's subgraphs."""
-        if self.turns is not None:
-            return self.turns.on_full_graphs
-        return epoch <= self.warm_up
 
     def progress(self, epoch: int) -> float:
         """Fraction of the policy's training that is complete after an epoch."""
@@ -212,14 +188,11 @@ class BilevelState:
     def roll_out(self) -> list[Outcome]:
         """Actions of the policy on an epoch's graphs, and what the referees make of them."""
         balanced = self.config.training.balanced
-        target = "label" if self.student in self.referees else self.config.reward.target
-        return roll_out(self.model, self.referees, self.config.ppo, self.random, balanced, target)
+        return roll_out(self.model, self.referees, self.config.ppo, self.random, balanced)
 
     @property
     def parts(self) -> dict[str, Stateful]:
-        """What a checkpoint holds, by name."""
-        critic = {} if self.critic is None else {"critic": self.critic}
-        turns = {} if self.turns is None else {"turns": self.turns}
+        """The parts of a checkpoint, by name."""
         learners = {f"learner_{number}": learner for number, learner in enumerate(self.learners)}
         return {
             "policy": self.model.policy,
@@ -228,8 +201,6 @@ class BilevelState:
             "schedule": self.schedule,
             "stopping": self.stopping,
             "random": self.random,
-            **critic,
-            **turns,
             **learners,
         }
 
@@ -241,43 +212,32 @@ class BilevelState:
         """
         balanced = self.config.training.balanced
         metrics = selection_metrics(self.selected, self._choices(epoch), self.reward, balanced)
-        accuracy_now = selection_score(metrics)
-        if self.turns is None or self.trains_classifiers(epoch):
+        if self.trains_classifiers(epoch):
             for learner in self.learners:
-                learner.schedule.step(accuracy_now)
+                learner.schedule.step(selection_score(metrics))
         if not self.trains_policy(epoch):
             del metrics["selection_reward"]  # there is no policy to reward yet
             return metrics
         self.schedule.step(metrics["selection_reward"])
         if epoch > self.warm_up + int(UNSELECTABLE * self._policy_epochs):
-            self.stopping.step(self._score(metrics["selection_reward"], accuracy_now), epoch)
+            self.stopping.step((metrics["selection_reward"],), epoch)
         return metrics
 
     def _choices(self, epoch: int) -> list[Choice]:
-        """What the policy that would be returned keeps of the selection part."""
-        sample = self.config.ppo.predict_from == "sample"  # Deviation D17: by default the mode
-        if sample or not self.policy_is_new:
+        """Apply the averaged policy to the selection split."""
+        if not self.policy_is_new:
             batches = self.dial_batches if self.trains_policy(epoch) else self.selection_batches
-            return chosen(self.selected, batches, sample)
+            return chosen(self.selected, batches)
         if self._first_choices is None:  # by a new policy: the same at every setting and epoch
             self._first_choices = chosen(self.selected, self.selection_batches)
         return self._first_choices
 
-    def _score(self, reward: float, accuracy_now: float) -> tuple[float, ...]:
-        """By what an epoch is selected.
-
-        At lambda 0 every epoch whose mode keeps everything has a reward of 0: where the classifier
-        is trained along with its policy, the more accurate one is better.
-        """
-        return (reward, accuracy_now) if self.student in self.referees else (reward,)
-
     def restore_selected(self) -> None:
         """Put the weights of the selected epoch into the model.
 
-        Deviation D1: the paper reports the last epoch; ``training.weights`` "last" does that.
+        Deviation D1: the paper reports the last epoch.
         """
-        if self.config.training.weights == "best":
-            self.stopping.restore_best()
+        self.stopping.restore_best()
         self.model.load_state_dict(self.selected.state_dict())
         if self.model.policy.lam is not None:
             max_loss, balanced = self.config.reward.max_loss, self.config.training.balanced
@@ -288,20 +248,17 @@ class BilevelState:
 
 def fit_classifiers(state: BilevelState, epoch: int) -> dict[str, float]:
     """One epoch of every classifier, Eq. (6); the student also learns from its referees."""
-    teachers = None
-    if state.student not in state.referees:
-        classifiers = [referee.classifier for referee in state.referees]
-        teachers = Teachers(classifiers, state.config.classifier_data.distillation)
-    config, random, model = state.config, state.random, state.model
+    config, random, learners = state.config, state.random, state.learners
+    size, removal = config.training.batch_size, state.model.policy.removal
+    classifiers = [referee.classifier for referee in state.referees]
+    teachers = Teachers(classifiers, config.classifier_data.distillation)
     if state.stacked is not None:
-        size, removal = config.training.batch_size, model.policy.removal
-        losses = state.stacked.fit(masked_chunks(state.learners, size, removal, random, teachers))
+        losses = state.stacked.fit(masked_chunks(learners, size, removal, random, teachers))
     else:
-        warm_up = state.shows_full_graphs(epoch)
-        taught = [teachers, *(None for _ in state.learners[1:])]
+        taught = [teachers, *(None for _ in state.referees)]
         losses = [
-            learner.fit(training_batches(model, learner, config, warm_up, random, teacher))
-            for learner, teacher in zip(state.learners, taught, strict=True)
+            learner.fit(masked_batches(learner, size, removal, random, teacher))
+            for learner, teacher in zip(learners, taught, strict=True)
         ]
     _check_finite(state, "loss", sum(losses), epoch, "training")
     return {"loss": losses[0]}
@@ -317,7 +274,7 @@ def start_policy(state: BilevelState) -> None:
 def fit_effect_network(
     state: BilevelState, dims: Dims, report: Report = no_report
 ) -> EffectNetwork | None:
-    """What each element contributes to a prediction, as referees tell it (Deviation D25).
+    """Fit the network that explains each element's effect, by referees (Deviation D25).
 
     Its progress is told as that of more epochs, as many as the policy had. It draws random numbers
     of its own: whether it is learnt changes nothing else.
@@ -339,24 +296,19 @@ def fit_effect_network(
     return network.eval()
 
 
-def update_policy(
-    state: BilevelState, rollouts: Sequence[RewardedRollout], epoch: int
-) -> dict[str, float]:
-    """PPO updates of the policy on an epoch's rollouts, Eq. (5); tells the loss with a critic."""
-    policy = state.model.policy
-    config = _entropy_annealed(state.config.ppo, state.progress(epoch))
-    state.updates.run(rollouts, config)
+def update_policy(state: BilevelState, rollouts: Sequence[RewardedRollout], epoch: int) -> None:
+    """PPO updates of the policy on an epoch's rollouts, Eq. (5)."""
+    policy, config = state.model.policy, state.config.ppo
+    weight = annealed_entropy(config, state.progress(epoch))
+    state.updates.run(rollouts, replace(config, entropy_coef=weight))
     state.averaged.update_parameters(policy)
     size = float(sum(weights.detach().abs().sum() for weights in policy.parameters()))
     _check_finite(state, "size of the policy's weights", size, epoch, "ppo")
-    if state.critic is None:
-        return {}
-    return {"ppo_loss": float(torch.stack(state.updates.losses).mean())}
 
 
 @torch.no_grad()
 def chosen(model: SparseClassifier, batches: Sequence[Batch], sample: bool = False) -> list[Choice]:
-    """What a model keeps of batches, by its mode or by one sample per graph."""
+    """Apply a policy to batches: its mode, or one sample per graph."""
     return [model.choose(batch, sample) for batch in batches]
 
 
@@ -418,29 +370,9 @@ def _check_finite(state: BilevelState, name: str, value: float, epoch: int, grou
         raise diverged(said, epoch, state.model, stores, f"{group}.learning_rate")
 
 
-def _policy_optimizer(model: SparseClassifier, critic: Critic | None, config: PPOConfig) -> Adam:
-    groups = [{"params": list(model.policy.parameters()), "lr": config.learning_rate}]
-    if critic is not None:
-        groups.append({"params": list(critic.parameters()), "lr": config.critic_learning_rate})
-    return adam(groups, config.learning_rate)
-
-
-def _policy_schedule(optimizer: Optimizer, config: RunConfig, epochs: int) -> Schedule:
-    settings = config.training
-    if config.ppo.schedule_factor:
-        factor, floor = config.ppo.schedule_factor, settings.min_learning_rate
-        return plateau(optimizer, factor, settings.schedule_patience, floor)
-    return Cosine(optimizer, epochs, FINAL_RATE)
-
-
-def _entropy_annealed(config: PPOConfig, progress: float) -> PPOConfig:
-    """The settings with the entropy bonus annealed from its initial to its final weight.
-
-    Geometrically, or linearly where one of them is 0.
-    """
+def annealed_entropy(config: PPOConfig, progress: float) -> float:
+    """Anneal the weight of the entropy bonus geometrically, or linearly where an end is 0."""
     first, last = config.entropy_coef, config.final_entropy_coef
     if first > 0 and last > 0:
-        weight = first ** (1 - progress) * last**progress
-    else:
-        weight = first + (last - first) * progress
-    return replace(config, entropy_coef=weight)
+        return float(first ** (1 - progress) * last**progress)
+    return first + (last - first) * progress

@@ -1,4 +1,4 @@
-"""What the removal of each element costs, learnt from random masks by least squares.
+"""Effects of removing elements, fitted to random masks by least squares.
 
 The policy starts from it. Deviation D19: the paper's policy starts with the same probability for
 every element, and PPO has to find out by trial which of them matter. What a referee loses without
@@ -55,7 +55,7 @@ class MaskCosts:
     cost: Float[Tensor, " graphs"]
 
     def packed(self) -> Batch:
-        """As a batch, whose labels are the costs and whose elements have the mask."""
+        """Pack into a batch, whose labels are the costs and whose elements have the mask."""
         batch = copy(self.elements.batch)
         batch.y = self.cost
         batch[element_values(self.elements.removal)] = self.removed[:, None]
@@ -63,14 +63,14 @@ class MaskCosts:
 
     @classmethod
     def unpacked(cls, batch: Batch, removal: Removal) -> "MaskCosts":
-        """What a batch holds."""
+        """Unpack a batch."""
         return cls(Elements.of(batch, removal), batch[element_values(removal)][:, 0], batch.y)
 
 
 Estimate = Callable[[Batch], Float[Tensor, " elements"]]
-"""What a network takes the effect of every element to be."""
+"""Returns the effect of every element, by a network."""
 Cost = Callable[[Learner, Elements, Bool[Tensor, " elements"]], Float[Tensor, " graphs"]]
-"""What a mask costs a referee."""
+"""Returns the cost of a mask to a referee."""
 
 
 def fit_effects(
@@ -190,7 +190,7 @@ class EffectSteps:
 
 
 class RecordedEffectSteps(EffectSteps):
-    """The same on a GPU: a step is recorded once and replayed, on padded batches."""
+    """Fit on a GPU: a step is recorded once and replayed, on padded batches."""
 
     at_once = 45
 
@@ -226,14 +226,14 @@ def random_masks(elements: Elements) -> Bool[Tensor, " elements"]:
 def nats_lost(
     referee: Learner, elements: Elements, removed: Bool[Tensor, " elements"]
 ) -> Float[Tensor, " graphs"]:
-    """What a referee's prediction from the full graph loses; of classes, in nats."""
+    """Loss of the referee's prediction from the full graph; of classes, in nats."""
     return referee.classifier.head.lost(*_full_and_part(referee, elements, removed))
 
 
 def probability_lost(
     referee: Learner, elements: Elements, removed: Bool[Tensor, " elements"]
 ) -> Float[Tensor, " graphs"]:
-    """The same in probability; of a number, how much it falls, in deviations."""
+    """Loss in probability; of a number, how much it falls, in deviations."""
     return referee.classifier.head.effect(*_full_and_part(referee, elements, removed))
 
 
@@ -241,6 +241,6 @@ def probability_lost(
 def _full_and_part(
     referee: Learner, elements: Elements, removed: Bool[Tensor, " elements"]
 ) -> tuple[Tensor, Tensor]:
-    """What a referee makes of the full graphs, and of what a mask leaves of them."""
+    """Predict from the full graphs and from the masked ones."""
     full = of_graphs(referee.classifier, elements.batch)
     return full, of_graphs(referee.classifier, elements.subgraph(removed).batch)

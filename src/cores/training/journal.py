@@ -46,7 +46,7 @@ class SharedState:
 
     @property
     def key(self) -> str:
-        """Its name says what it depends on."""
+        """The file's name, which says what the state depends on."""
         return self.path.stem
 
 

@@ -56,7 +56,7 @@ class Judge:
     removal: Removal
 
     def metrics(self, predictions: Predictions, graphs: GraphStore) -> dict[str, float]:
-        """How well it does on the kept subgraphs, the full graphs, and random subgraphs as small.
+        """Score it on the kept subgraphs, the full graphs, and random subgraphs of the same size.
 
         As accuracies, and as balanced ones: with a rare class, the former say little. In a
         regression, as mean errors.
@@ -99,7 +99,7 @@ def judge_of(
 
 
 def is_kept(dataset: Dataset, config: RunConfig, device: torch.device) -> bool:
-    """Whether the judge of a run is in the cache, and can be read there."""
+    """Return whether the judge of a run is in the cache, and can be read there."""
     try:
         return os.access(_cached(dataset, config, device), os.R_OK)
     except UserError:  # there is no cache
@@ -145,7 +145,7 @@ def _removal(config: RunConfig) -> Removal:
 
 
 def _network(config: RunConfig) -> NetworkConfig:
-    """Of the same shape for all; it reads edge features where the model that it judges does."""
+    """Return the judge's network settings; it reads edge features where the judged model does."""
     return NetworkConfig(edge_features=config.network.edge_features)
 
 
@@ -155,7 +155,7 @@ def _learnt(parts: Split) -> Tensor:
 
 
 def _cached(dataset: Dataset, config: RunConfig, device: torch.device) -> Path:
-    """Where a judge is kept: named by all that decides its weights."""
+    """Path of a cached judge, named by everything that its weights depend on."""
     removal = _removal(config)
     recipe = {
         "data": dataset.fingerprint,
@@ -185,7 +185,7 @@ def _readable(path: Path | None) -> Path | None:
 
 
 def _restored(judge: Judge, path: Path) -> bool:
-    """Whether a judge was found in the cache; one that cannot be read is trained anew."""
+    """Load a judge from the cache if possible; one that cannot be read is trained again."""
     try:
         weights = load_state(path)["classifier"]
         check_fits(weights, judge.classifier.state_dict())
@@ -210,7 +210,7 @@ def _not_kept(error: UserError) -> None:
 
 
 def epochs_for(num_graphs: int) -> int:
-    """How often a judge sees each of its training graphs.
+    """Number of epochs that a judge is trained for.
 
     >>> epochs_for(1000), epochs_for(10_000)
     (150, 30)

@@ -18,9 +18,8 @@ from cores.graphs.shares import of_graphs
 from cores.graphs.stacked import Chunk
 from cores.graphs.store import GraphView
 from cores.models.classifier import Classifier
-from cores.models.sparse import SparseClassifier
 from cores.training.optimizer import adam
-from cores.training.schedule import Cosine, Schedule, plateau
+from cores.training.schedule import Cosine
 from cores.training.state import RandomState, restore_adam
 from cores.training.step import Step
 from cores.training.supervised import fit_epoch, inverse_frequencies
@@ -52,16 +51,7 @@ class Learner:
             classifier.parameters(), settings.learning_rate, settings.weight_decay
         )
         self.step = Step(classifier, self.optimizer, class_weights)
-        self.schedule: Schedule
-        if config.classifier_data.mix == 1:
-            self.schedule = Cosine(self.optimizer, config.warm_up_epochs, FINAL_RATE)
-        else:
-            self.schedule = plateau(
-                self.optimizer,
-                settings.schedule_factor,
-                settings.schedule_patience,
-                settings.min_learning_rate,
-            )
+        self.schedule = Cosine(self.optimizer, config.warm_up_epochs, FINAL_RATE)
 
     def fit(self, batches: Iterable[Batch]) -> float:
         """One epoch; returns the mean loss."""
@@ -70,7 +60,7 @@ class Learner:
         return loss
 
     def state_dict(self) -> dict[str, Any]:
-        """What resuming needs."""
+        """Return what a resumed run needs."""
         return {
             "classifier": self.classifier.state_dict(),
             "optimizer": self.optimizer.state_dict(),
@@ -96,21 +86,15 @@ class Teachers:
 
     classifiers: Sequence[Classifier]
     weight: float
-    """Of the prediction in the target; the rest is the label."""
+    """Weight of the prediction in the target; the rest is the label."""
 
     @torch.no_grad()
     def targets(self, batch: Batch, generator: torch.Generator) -> Float[Tensor, "graphs classes"]:
-        """Of a batch, by one of the teachers, which is drawn."""
+        """Targets of a batch, by one randomly drawn teacher."""
         number = int(torch.randint(len(self.classifiers), (), generator=generator))
         teacher = self.classifiers[number]
         predicted = teacher.outputs(of_graphs(teacher, batch))  # [B, K]
         return self.weight * predicted + (1 - self.weight) * teacher.head.targets(batch.y)
-
-    def teach(self, batches: Iterable[Batch], generator: torch.Generator) -> Iterator[Batch]:
-        """The batches with targets by a teacher for each."""
-        for batch in batches:
-            batch.y = self.targets(batch, generator)
-            yield batch
 
     def teach_chunk(self, chunk: Chunk, generator: torch.Generator) -> None:
         """Give the first row of a chunk targets by as many teachers as there are.
@@ -125,25 +109,16 @@ class Teachers:
         chunk.batch.y = torch.cat([*(self.targets(each, generator) for each in pieces), labels])
 
 
-def training_batches(
-    model: SparseClassifier,
+def masked_batches(
     learner: Learner,
-    config: RunConfig,
-    warm_up: bool,
+    size: int,
+    removal: Removal,
     random: RandomState,
     teachers: Teachers | None = None,
 ) -> Iterator[Batch]:
-    """An epoch of a classifier's batches: randomly masked graphs, for a share ``mix`` of them.
-
-    The others are the policy's subgraphs, or full graphs while there is no policy yet.
-    """
-    size = config.training.batch_size
-    if config.classifier_data.mix < 1:
-        batches = _mixed_batches(model, learner, config, warm_up, random)
-        yield from batches if teachers is None else teachers.teach(batches, random.batches)
-    else:
-        for chunk in masked_chunks([learner], size, model.policy.removal, random, teachers):
-            yield from cut(chunk.batch, size)
+    """An epoch of a classifier's batches of randomly masked graphs."""
+    for chunk in masked_chunks([learner], size, removal, random, teachers):
+        yield from cut(chunk.batch, size)
 
 
 def masked_chunks(
@@ -168,21 +143,3 @@ def masked_chunks(
         if teachers is not None:
             teachers.teach_chunk(chunk, random.batches)
         yield chunk
-
-
-def _mixed_batches(
-    model: SparseClassifier,
-    learner: Learner,
-    config: RunConfig,
-    warm_up: bool,
-    random: RandomState,
-) -> Iterator[Batch]:
-    for batch in learner.train_graphs.batches(config.training.batch_size, random.batches):
-        if torch.rand((), generator=random.batches) < config.classifier_data.mix:
-            yield from masked([batch], model.policy.removal)
-        elif warm_up:
-            yield batch
-        else:
-            with torch.no_grad():
-                subgraph = model.choose(batch, sample=True).subgraph
-            yield subgraph.batch

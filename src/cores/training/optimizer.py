@@ -30,7 +30,7 @@ class DeviceAdam(Adam):
             group["capturable"] = True
 
     def state_dict(self) -> dict[str, Any]:
-        """As of a plain Adam."""
+        """Return the state as that of a plain Adam."""
         state = super().state_dict()
         for group in state["param_groups"]:
             group["lr"], group["capturable"] = float(group["lr"]), False

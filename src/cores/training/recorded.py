@@ -51,5 +51,5 @@ class RecordedSteps:
 
 
 def fixed_shapes(network: ElementNetwork) -> bool:
-    """Whether what it says of padded batches has the same shape every time."""
+    """Return whether what it says of padded batches has the same shape every time."""
     return network.removal != "both" and network.encoder.fixed_shapes

@@ -10,7 +10,6 @@ from torch_geometric.data import Batch
 
 from cores import ppo
 from cores.config import PPOConfig, RewardConfig
-from cores.config.policy import Target
 from cores.conformal import conformal_quantile, residual_scores
 from cores.evaluation.predictions import EVALUATION_BATCH
 from cores.graphs.batches import cut
@@ -18,10 +17,9 @@ from cores.graphs.components import count_pieces
 from cores.graphs.shares import of_graphs
 from cores.graphs.store import GraphView
 from cores.graphs.subgraphs import Elements
-from cores.models.policy import Critic
 from cores.models.sparse import SparseClassifier
 from cores.ppo import RewardedRollout, Rollout
-from cores.reward import pieces_penalty, sparsity_reward, squared_sparsity_reward
+from cores.reward import pieces_penalty, sparsity_reward
 from cores.tasks import CLASSIFICATION, TASKS, Task
 from cores.training.balance import balanced_order
 from cores.training.learner import Learner
@@ -30,22 +28,16 @@ from cores.training.state import RandomState
 
 @dataclass(frozen=True)
 class Outcome:
-    """What referees predict from the subgraphs of a rollout."""
+    """Referees' predictions from the subgraphs of a rollout."""
 
     rollout: Rollout
     labels: Num[Tensor, "graphs *labels"]
-    """What a subgraph is to be predicted as."""
+    """The target of every subgraph."""
     probs: Float[Tensor, "samples graphs classes"]
     kept_ratio: Float[Tensor, "samples graphs"]
     restored: Bool[Tensor, "samples graphs"]
     """Graphs that had lost everything."""
     task: Task = CLASSIFICATION
-
-    @property
-    def all_or_nothing(self) -> Bool[Tensor, "samples graphs"]:
-        """Graphs that had lost everything, or nothing though there was something to lose."""
-        whole = (self.kept_ratio == 1) | self.restored  # of which some pieces may be left
-        return whole & (self.rollout.elements.count > 0)
 
 
 @torch.no_grad()
@@ -55,7 +47,6 @@ def roll_out(
     config: PPOConfig,
     random: RandomState,
     balanced: bool = False,
-    target: Target = "label",
 ) -> list[Outcome]:
     """Sample actions on graphs that a referee was not trained on, and let it predict.
 
@@ -66,9 +57,9 @@ def roll_out(
         for referee in referees
     ]
     if referees[0].policy_graphs.store.device.type == "cuda":  # waits least if all come at once
-        return [_outcome(model, parts, config.samples, target)]
+        return [_outcome(model, parts, config.samples)]
     return [  # a CPU is quickest at sizes that its cache holds
-        _outcome(model, [(referee, index)], config.samples, target)
+        _outcome(model, [(referee, index)], config.samples)
         for referee, chosen in parts
         for index in chosen.split(config.batch_size)
     ]
@@ -77,7 +68,7 @@ def roll_out(
 def drawn(
     graphs: GraphView, most: int, random: RandomState, balanced: bool
 ) -> Int[Tensor, " chosen"]:
-    """So many of the graphs, at random; all, if there are fewer. By their places in the store."""
+    """Sample up to ``most`` graphs; returns their indices in the store."""
     if balanced:  # Deviation D15
         size = min(most, len(graphs))
         return graphs.index[balanced_order(graphs.y, size, random.batches)]
@@ -88,9 +79,8 @@ def _outcome(
     model: SparseClassifier,
     parts: Sequence[tuple[Learner, Int[Tensor, " _"]]],
     samples: int,
-    target: Target,
 ) -> Outcome:
-    """Of one rollout on the graphs of all parts, each predicted by its referee."""
+    """Roll out on the graphs of all folds; each referee predicts its own."""
     store = parts[0][0].policy_graphs.store
     batch = store.batch(torch.cat([index for _, index in parts]))
     if model.policy.lam is not None:
@@ -112,7 +102,7 @@ def _outcome(
         logits = of_graphs(referee.classifier, subgraph.batch)  # [S * B, K]
         outputs = referee.classifier.outputs(logits)
         probs.append(outputs.unflatten(0, (samples, len(index))))
-        labels.append(_labels(referee, piece.batch, target))
+        labels.append(_labels(referee, piece.batch))
     return Outcome(
         rollout,
         torch.cat(labels),
@@ -123,47 +113,30 @@ def _outcome(
     )
 
 
-def _labels(referee: Learner, batch: Batch, target: Target) -> Num[Tensor, "graphs *labels"]:
-    """What the subgraphs of these graphs are to be predicted as.
+def _labels(referee: Learner, batch: Batch) -> Num[Tensor, "graphs *labels"]:
+    """Return the targets of subgraphs.
 
     Deviation D18: as the referee predicts the full graph, whatever the label. A policy that is
     rewarded for labels learns those of its own graphs by heart where there are few: which part to
     keep so that a referee that errs is right for once. On other graphs that part means nothing.
     """
-    if target == "label":
-        return batch.y
     return referee.classifier.head.predicted(of_graphs(referee.classifier, batch))
 
 
 @torch.no_grad()
-def reward_quantile(
-    model: SparseClassifier,
-    student: Learner,
-    referees: Sequence[Learner],
-    outcomes: Sequence[Outcome],
-    config: RewardConfig,
-) -> Float[Tensor, ""]:
+def reward_quantile(outcomes: Sequence[Outcome], alpha: float) -> Float[Tensor, ""]:
     """q-hat of the reward's prediction sets.
 
-    The paper takes it from the training graphs. Deviation D6: with referees of their own it comes
-    from the graphs that are rewarded, which the referees were not trained on: scores of training
-    graphs are too good, and nearly every other graph would count as wrong.
+    Deviation D6: the paper takes it from the training graphs. Here it comes from the graphs that
+    are rewarded, which the referees were not trained on: scores of training graphs are too good,
+    and nearly every other graph would count as wrong.
     """
-    if student in referees:
-        pairs = [
-            (
-                model.outputs(
-                    of_graphs(student.classifier, model.choose(batch, sample=True).subgraph.batch)
-                ),
-                batch.y,
-            )
-            for batch in student.train_graphs.batches(EVALUATION_BATCH)
-        ]
-    else:
-        pairs = [(probs, outcome.labels) for outcome in outcomes for probs in outcome.probs]
-    scores_of = TASKS[model.task].conformal_scores
-    scores = [scores_of(probs, labels, config) for probs, labels in pairs]
-    return conformal_quantile(torch.cat(scores), config.alpha)
+    scores = [
+        outcome.task.conformal_scores(probs, outcome.labels)
+        for outcome in outcomes
+        for probs in outcome.probs
+    ]
+    return conformal_quantile(torch.cat(scores), alpha)
 
 
 @torch.no_grad()
@@ -172,18 +145,16 @@ def rollout_reward(
 ) -> Float[Tensor, "samples graphs"]:
     """Eq. (7) of every sample, less the penalty where everything had been removed.
 
-    With ``penalise_full`` also where nothing had been; with ``pieces_penalty`` less what the pieces
-    of the kept part cost.
+    With ``pieces_penalty`` less what the pieces of the kept part cost.
     """
     samples, graphs = outcome.kept_ratio.shape
     probs = outcome.probs.flatten(0, 1)  # [S * B, K]
     batch = outcome.rollout.elements.batch
     labels = torch.cat([outcome.labels] * samples)
     lam = batch.lam.repeat(samples) if "lam" in batch else config.lam
-    sparsity = _sparsity(outcome.kept_ratio.flatten(), config)
+    sparsity = sparsity_reward(outcome.kept_ratio.flatten(), config.desired_ratio)
     reward = outcome.task.reward(probs, labels, sparsity, q_hat, lam, config)
-    penalised = outcome.all_or_nothing if config.penalise_full else outcome.restored
-    reward = reward.view(samples, graphs) - config.penalty_size * penalised
+    reward = reward.view(samples, graphs) - config.penalty_size * outcome.restored
     if not config.pieces_penalty:
         return reward
     # Of the action itself: what ``max_pieces`` takes away must not look as if nobody had kept it.
@@ -194,34 +165,17 @@ def rollout_reward(
 def pieces_cost(
     elements: Elements, removed: Bool[Tensor, "*samples elements"], config: RewardConfig
 ) -> Float[Tensor, "*samples graphs"]:
-    """What the pieces of a kept part cost (Deviation D21)."""
+    """Penalty for a kept part in several pieces (Deviation D21)."""
     pieces, num_nodes = count_pieces(elements, removed), elements.batch.ptr.diff()
     return config.pieces_penalty * pieces_penalty(pieces, num_nodes, max(1, config.max_pieces))
 
 
-def _sparsity(
-    kept_ratio: Float[Tensor, " graphs"], config: RewardConfig
-) -> Float[Tensor, " graphs"]:
-    sparsity = squared_sparsity_reward if config.square_sparsity else sparsity_reward
-    return sparsity(kept_ratio, config.desired_ratio)
-
-
 def rewarded(
-    outcomes: Sequence[Outcome],
-    q_hat: Float[Tensor, ""],
-    config: RewardConfig,
-    critic: Critic | None,
+    outcomes: Sequence[Outcome], q_hat: Float[Tensor, ""], config: RewardConfig
 ) -> list[RewardedRollout]:
-    """The rollouts with their rewards and advantages.
-
-    A critic begins with the mean of the first rewards that it sees.
-    """
-    rewards = [rollout_reward(outcome, q_hat, config) for outcome in outcomes]
-    if critic is not None:
-        critic.begin_at(torch.cat([each.flatten() for each in rewards]).mean())
+    """The rollouts with their rewards, and advantages over a graph's other samples."""
     return [
-        outcome.rollout.rewarded(each, critic)
-        for outcome, each in zip(outcomes, rewards, strict=True)
+        outcome.rollout.rewarded(rollout_reward(outcome, q_hat, config)) for outcome in outcomes
     ]
 
 
@@ -235,11 +189,12 @@ def selection_reward(
 ) -> Float[Tensor, " graphs"]:
     """Eq. (7) with the predicted label alone as the prediction set: what epochs are selected by.
 
-    It weighs accuracy, confidence and sparsity by the run's lambda, d and scale, and needs no
+    It weighs accuracy, confidence and sparsity by the run's lambda and d, and needs no
     quantile, so that epochs can be compared.
     """
     weight = config.lam if lam is None else lam
-    return task.reward(probs, labels, _sparsity(kept_ratio, config), None, weight, config)
+    sparsity = sparsity_reward(kept_ratio, config.desired_ratio)
+    return task.reward(probs, labels, sparsity, None, weight, config)
 
 
 @torch.no_grad()

@@ -17,7 +17,7 @@ class Schedule(Protocol):
         """Take in the epoch's score, higher is better."""
 
     def state_dict(self) -> dict[str, Any]:
-        """What resuming needs."""
+        """Return what a resumed run needs."""
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
         """Go on where the state was taken."""
@@ -58,7 +58,7 @@ class Plateau(ReduceLROnPlateau):
     """
 
     def state_dict(self) -> dict[str, Any]:
-        """What resuming needs."""
+        """Return what a resumed run needs."""
         state = super().state_dict()
         return {**state, "_last_lr": [float(rate) for rate in state["_last_lr"]]}
 

@@ -89,7 +89,7 @@ class StackedFit:
 
 
 def stacked_fit(steps: Sequence[Step]) -> StackedFit | None:
-    """Of the steps of models that are on a GPU, if a stack can take them.
+    """Stack the steps of models that are on a GPU; None where they cannot be stacked.
 
     Where several processes train together, none: what is recorded cannot wait for the others.
     """

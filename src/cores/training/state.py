@@ -55,7 +55,7 @@ def load_state(path: Path) -> dict[str, Any]:
 
 
 def _checksum(structure: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
-    """Of everything in a file: what stands in its header, and every tensor."""
+    """Hash the header and every tensor of a file."""
     found = hashlib.sha256(json.dumps(structure).encode())
     for name, tensor in sorted(tensors.items()):
         found.update(json.dumps([name, str(tensor.dtype), list(tensor.shape)]).encode())
@@ -64,7 +64,7 @@ def _checksum(structure: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> st
 
 
 def fingerprint(state: Mapping[str, Any]) -> str:
-    """The same for equal states alone."""
+    """Hash a state: equal for equal states only."""
     tensors: dict[str, Tensor] = {}
     return _checksum(_taken_apart(state, tensors), tensors)
 
@@ -144,7 +144,7 @@ def restore_adam(optimizer: Adam, state: Mapping[str, Any]) -> None:
 
 
 def forked_rng(device: torch.device) -> AbstractContextManager[None]:
-    """What is drawn inside does not move the random numbers outside."""
+    """Fork the random state: draws inside leave it unchanged outside."""
     return torch.random.fork_rng(devices=[device] if device.type == "cuda" else [])
 
 
@@ -157,7 +157,7 @@ class RandomState:
         self.device = device
 
     def state_dict(self) -> dict[str, Any]:
-        """Where every generator stands."""
+        """Return the state of every generator."""
         on_device = torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else None
         return {
             "batches": self.batches.get_state(),

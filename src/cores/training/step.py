@@ -26,7 +26,7 @@ class Step:
         self.model, self.optimizer, self.class_weights = model, optimizer, class_weights
 
     def __call__(self, batch: Batch) -> Float[Tensor, ""]:
-        """Take it; returns the loss before."""
+        """Take a gradient step; returns the loss before it."""
         self.optimizer.zero_grad()
         group = ranks.current()
         if group is None:
@@ -50,7 +50,7 @@ class Step:
         return mean
 
     def _weight(self, labels: Tensor) -> float | Tensor:
-        """What torch divides the sum over graphs by."""
+        """The number by which torch divides the sum over graphs."""
         if self.model.task == "multilabel":
             return (~labels.isnan()).sum()  # those that are known
         if self.class_weights is None or labels.is_floating_point():

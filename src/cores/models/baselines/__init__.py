@@ -1,1 +1,0 @@
-"""The models CORES is compared with, each from its own paper."""

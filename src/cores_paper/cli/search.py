@@ -1,0 +1,119 @@
+"""`cores search`: good settings for a model on a dataset."""
+
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from cores.cli import display
+from cores.cli.command import Command, CommandParser, add_data_root, add_import
+from cores.cli.inputs import add_columns, own_file
+from cores.cli.settings import add_settings, run_config
+from cores.cli.values import check_workers, named_path, path_or_none
+from cores.errors import UserError
+
+if TYPE_CHECKING:
+    from cores_paper.search import Tried
+
+
+def _parser() -> CommandParser:
+    parser = CommandParser(
+        "Search for settings. Every trial is a run with settings from the published search space, "
+        "scored on the selection part of its split: by accuracy, for CORES by the reward at the d "
+        "given here, over the whole dial or, with --lam, at that lambda. Other settings come from "
+        "preset, --settings and options, as with `cores train`. The same command continues after "
+        "an interruption; several may share --out.",
+        usage="cores search [options]",
+    )
+    parser.add_argument(
+        "--out",
+        type=named_path,
+        default=None,
+        metavar="FOLDER",
+        help="Folder of the study (default: runs/search-DATASET-MODEL-CONV); the best settings "
+        "come to settings.toml there, for `cores train --settings`.",
+    )
+    parser.add_argument(
+        "--trials", type=int, default=20, metavar="N", help="Trials in all (default: 20)."
+    )
+    parser.add_argument(
+        "--sampler",
+        choices=("tpe", "random"),
+        default="tpe",
+        help="tpe learns from earlier trials; random is the paper's (default: tpe).",
+    )
+    parser.add_argument(
+        "--workers", type=int, default=1, metavar="N", help="Processes (default: 1)."
+    )
+    add_columns(parser, split=True, hidden=True)
+    add_data_root(parser)
+    add_import(parser)
+    add_settings(parser)
+    return parser
+
+
+def _search(options: Namespace) -> dict[str, Any]:
+    from cores_paper import search as searching
+
+    if options.trials < 1:
+        raise UserError(f"--trials must be positive, got {options.trials}")
+    check_workers(options.workers)
+    base = run_config(options)
+    if (own := own_file(base.dataset, options, base.task, base.network.reach)) is not None:
+        base = run_config(options, own.settings)
+        own.note_unusable()
+    dataset = Path(base.dataset).stem
+    folder = Path(options.out or f"runs/search-{dataset}-{base.model}-{base.conv}")
+    with display.runs_progress(options.trials, options.flags, "trials") as advance:
+        tried = searching.search(
+            base,
+            folder,
+            trials=options.trials,
+            sampler=options.sampler,
+            workers=options.workers,
+            device=options.device,
+            data_root=path_or_none(options.data_root),
+            columns=None if own is None else own.named,
+            done=lambda trial: advance(f"trial {trial.number}", trial.failure),
+        )
+    settings = str(folder / searching.SETTINGS)
+    if not options.json:
+        _print_trials(tried, settings)
+    return {"settings": settings, "trials": [asdict(trial) for trial in tried]}
+
+
+def _print_trials(trials: Sequence["Tried"], settings: str) -> None:
+    """The best trials of a search, and where its settings are."""
+    table = Table()
+    table.add_column("trial", justify="right")
+    table.add_column("score", justify="right")
+    table.add_column("settings")
+    for trial in trials[:_BEST]:
+        changed = [
+            f"{group}.{name} {value:.3g}" if isinstance(value, float) else f"{group}.{name} {value}"
+            for group, values in trial.settings.items()
+            for name, value in values.items()
+        ]
+        score = "failed" if trial.score is None else f"{trial.score:.4f}"
+        table.add_row(str(trial.number), score, display.plain_text(", ".join(changed)))
+    console = Console()
+    console.print(table)
+    console.print(display.plain_text(f"Best settings: {settings}"), soft_wrap=True)
+
+
+_BEST = 5
+"""Trials of a search that are shown."""
+
+
+SEARCH = Command(
+    "search",
+    "search for good settings",
+    _parser,
+    _search,
+    after_interrupt="the same command continues",
+    takes_scripts=True,
+)

@@ -1,0 +1,1 @@
+"""Ways to explain a classifier, compared."""

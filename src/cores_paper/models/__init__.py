@@ -1,0 +1,1 @@
+"""The models that CORES is compared with."""

@@ -1,0 +1,1 @@
+"""The training of the published presets."""
