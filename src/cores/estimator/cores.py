@@ -36,14 +36,7 @@ from cores.models.classifier import Classifier
 from cores.models.network import GraphModel
 from cores.models.policy import Policy
 from cores.models.sparse import SparseClassifier
-from cores.runs.card import (
-    DataFacts,
-    measured_again,
-    model_card,
-    read_card,
-    without_data,
-    write_card,
-)
+from cores.runs.card import DataFacts, model_card, write_card
 from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.fit import PreparedData, fit_model, measure
 from cores.runs.folder import CONFIG, METRICS, write_identity, write_promise
@@ -107,7 +100,7 @@ class Cores(Parameters):
     """
 
     _estimator_type = "classifier"
-    _card: str | None
+    _facts: DataFacts | None
     _columns: ColumnNames
 
     def fit(
@@ -166,7 +159,7 @@ class Cores(Parameters):
             warnings.warn(f"no promise: {metrics['no_promise']}", stacklevel=2)
         counts = fitted.trained.calibration.class_counts
         self.metrics_ = metrics | {"verdicts": sentences(metrics, config, counts)}
-        self._card = model_card(config, self.metrics_, DataFacts.of(data))
+        self._facts = DataFacts.of(dataset, data.split)
         self._columns = ColumnNames(remembered=columns)
         return self._take(fitted.trained)
 
@@ -194,7 +187,6 @@ class Cores(Parameters):
         promise = Promise(shares[0], loss, shares[1], per_class)
         tuned, found = tuned_model(self._trained, promise)
         self.metrics_ = with_promise(tuned, self.metrics_, found)
-        self._card = measured_again(self._card, tuned.config, self.metrics_)
         return self._take(tuned)
 
     def predict(self, graphs: Graphs, lam: Setting | None = None) -> NDArray[Any]:
@@ -329,10 +321,11 @@ class Cores(Parameters):
             read = self._columns.remembered
             columns = None if read is None else asdict(read)
             schema = asdict(trained.schema)
-            write_identity(out, trained.config, schema, device, columns=columns)
+            known = None if self._facts is None else self._facts.plain
+            write_identity(out, trained.config, schema, device, columns=columns, data=known)
             trained.save(out)
             config = trained.config
-            write_card(out, without_data(self._card or model_card(config, self.metrics_, None)))
+            write_card(out, model_card(config, trained.schema, self.metrics_, self._facts))
             write_promise(out, self.metrics_.get("promise"))
             write_json(out / METRICS, metric_names(config) | self.metrics_)
 
@@ -354,7 +347,7 @@ class Cores(Parameters):
             task=config.task,
         )
         model.metrics_ = read_metrics(out / METRICS) if (out / METRICS).exists() else {}
-        model._card = read_card(out)  # what it was trained on, nobody else knows
+        model._facts = DataFacts.read(run.identity.data)
         model._columns = ColumnNames(remembered=run.identity.columns)
         return model._take(run.trained)
 

@@ -41,6 +41,8 @@ class Identity:
     """Which columns of the data hold what."""
     division: str | None
     """Stands for the parts that the data give."""
+    data: Any = None
+    """What the model card says of the data beside the schema."""
 
     @classmethod
     def read(cls, folder: Path) -> "Identity":
@@ -61,6 +63,7 @@ class Identity:
             place,
             ColumnNames(**{name: columns.get(name) for name in names}),
             known.get("division"),
+            known.get("data"),
         )
 
     @property
@@ -103,10 +106,11 @@ def write_identity(
     place: Path | None = None,
     columns: Mapping[str, Any] | None = None,
     division: str | None = None,
+    data: Mapping[str, Any] | None = None,
 ) -> None:
     """Write ``config.json``: what was run, on which data, by which code, on which machine.
 
-    The last three arguments are those of :class:`Identity`.
+    The last four arguments are those of :class:`Identity`.
     """
     identity = {
         "format": FORMAT,
@@ -116,6 +120,7 @@ def write_identity(
         "source": None if place is None else str(place),
         "columns": columns,
         "division": division,
+        "data": data,
         "version": __version__,
         "commit": commit(),
         "machine": machine_of(device),

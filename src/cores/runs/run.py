@@ -183,13 +183,16 @@ def train_run(
             Identity.read(out).check_data(dataset)
         _check_alike(config, dataset)
 
+        facts = DataFacts.of(dataset, data.split)
+
         def begin(schema: DataSchema) -> None:
             if not ranks.leads():
                 return
             named = config.dataset in (*DATASETS, *REGISTERED)
             place = None if named else Path(config.dataset).absolute()
             write_identity(
-                out, config, asdict(schema), chosen_device, place, known, dataset.division
+                *(out, config, asdict(schema), chosen_device),
+                *(place, known, dataset.division, facts.plain),
             )
 
         fitted = fit_model(config, data, folder=out, report=report, warm_ups=warm_ups, begin=begin)
@@ -207,7 +210,8 @@ def train_run(
         }
         metrics["verdicts"] = sentences(metrics, config, fitted.trained.calibration.class_counts)
         if ranks.leads():
-            write_card(out, model_card(config, metrics, DataFacts.of(data), names_data=True))
+            schema = fitted.trained.schema
+            write_card(out, model_card(config, schema, metrics, facts, names_data=True))
             write_json(out / METRICS, metrics)
     return metrics
 

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from cores.data.catalogue import DATASETS, REGISTERED
 from cores.errors import UserError
 from cores.files import locked, write_json
-from cores.runs.card import measured_again, read_card, write_card
+from cores.runs.card import DataFacts, model_card, write_card
 from cores.runs.device import tuned_cpu
 from cores.runs.fit import measure_test
 from cores.runs.folder import METRICS, write_promise
@@ -65,7 +66,10 @@ def tune_run(
         tuned.save(out)
         write_promise(out, found)
         if metrics is not None:
-            write_card(out, measured_again(read_card(out), tuned.config, metrics))
+            facts = DataFacts.read(run.identity.data)
+            named = run.identity.place is not None or run.config.dataset in (*DATASETS, *REGISTERED)
+            card = model_card(tuned.config, tuned.schema, metrics, facts, names_data=named)
+            write_card(out, card)
             write_json(out / METRICS, metrics)
     return TunedRun(found, metrics, unmeasured)
 
