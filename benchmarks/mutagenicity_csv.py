@@ -8,8 +8,6 @@ is dropped if its bonds are not all there (large molecules of the dataset were c
 cannot sanitise it. The label is 1 for mutagens, the dataset's class 0.
 """
 
-import argparse
-import csv
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -17,38 +15,20 @@ from typing import Any
 from rdkit import Chem, rdBase
 
 from cores import load_dataset
+from inputs import parser, write_rows
 
 ELEMENTS = ("C", "O", "Cl", "H", "N", "F", "Br", "S", "P", "I", "Na", "K", "Li", "Ca")
 ORDERS = (Chem.BondType.SINGLE, Chem.BondType.DOUBLE, Chem.BondType.TRIPLE)
 CHARGES = {
-    ("N", 4): 1,
-    ("N", 2): -1,
-    ("O", 1): -1,
-    ("O", 3): 1,
-    ("S", 1): -1,
-    ("S", 3): 1,
-    ("P", 4): 1,
-    ("Cl", 0): -1,
-    ("Br", 0): -1,
-    ("I", 0): -1,
-    ("Na", 0): 1,
-    ("K", 0): 1,
-    ("Li", 0): 1,
+    ("N", 4): 1, ("N", 2): -1, ("O", 1): -1, ("O", 3): 1, ("S", 1): -1, ("S", 3): 1, ("P", 4): 1,
+    ("Cl", 0): -1, ("Br", 0): -1, ("I", 0): -1, ("Na", 0): 1, ("K", 0): 1, ("Li", 0): 1,
     ("Ca", 0): 2,
-}
+}  # fmt: skip
 """By element and sum of bond orders."""
 NEUTRAL = {
-    "C": {4},
-    "H": {1},
-    "N": {3},
-    "O": {2},
-    "S": {2, 4, 6},
-    "P": {3, 5},
-    "F": {1},
-    "Cl": {1, 7},
-    "Br": {1},
-    "I": {1, 7},
-}
+    "C": {4}, "H": {1}, "N": {3}, "O": {2}, "S": {2, 4, 6}, "P": {3, 5}, "F": {1}, "Cl": {1, 7},
+    "Br": {1}, "I": {1, 7},
+}  # fmt: skip
 """Sums of bond orders without a charge."""
 MUTAGEN = "0"
 """Class of the mutagens, by the list of labels that comes with the dataset."""
@@ -94,12 +74,12 @@ def to_smiles(graph: Any) -> str:
 
 def main() -> None:
     """Convert what can be, and say how many of each."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data-root", required=True, help="folder with tu/Mutagenicity.zip")
-    parser.add_argument("--out", type=Path, required=True, help="CSV file to write")
-    arguments = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--data-root", required=True, help="folder with tu/Mutagenicity.zip")
+    options.add_argument("--out", type=Path, required=True, help="CSV file to write")
+    given = options.parse_args()
     rdBase.DisableLog("rdApp.*")
-    dataset = load_dataset("Mutagenicity", arguments.data_root)
+    dataset = load_dataset("Mutagenicity", given.data_root)
     rows, dropped = [], Counter[str]()
     for number, graph in enumerate(dataset, 1):
         try:
@@ -109,21 +89,11 @@ def main() -> None:
             continue
         label = int(dataset.class_names[int(graph.y)] == MUTAGEN)
         rows.append((f"mutagenicity-{number}", smiles, label))
-    with arguments.out.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(("id", "smiles", "label"))
-        writer.writerows(rows)
-    by_smiles: dict[str, set[int]] = {}
-    for _, smiles, label in rows:
-        by_smiles.setdefault(smiles, set()).add(label)
-    charged = sum(Chem.GetFormalCharge(Chem.MolFromSmiles(smiles)) != 0 for _, smiles, _ in rows)
-    print(f"{len(rows)} of {len(dataset)} molecules written to {arguments.out}")
+    write_rows(given.out, ("id", "smiles", "label"), rows)
+    print(f"{len(rows)} of {len(dataset)} molecules written to {given.out}")
     print(f"mutagens (label 1): {sum(label for *_, label in rows)}")
     for reason, count in dropped.most_common():
         print(f"dropped, {reason}: {count}")
-    print(f"SMILES that occur more than once: {len(rows) - len(by_smiles)} rows too many")
-    print(f"of these SMILES with both labels: {sum(len(both) > 1 for both in by_smiles.values())}")
-    print(f"with a net charge (no counter-ion in the data): {charged}")
 
 
 if __name__ == "__main__":

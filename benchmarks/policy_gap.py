@@ -10,7 +10,6 @@ is what the policy learnt of its graphs by heart, that of the last two what it l
 referees. Prints means over the runs of a dataset and model, with deviations.
 """
 
-import argparse
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,11 +26,11 @@ from cores.models.classifier import Classifier
 from cores.models.sparse import SparseClassifier
 from cores.runs.device import tuned_cpu
 from cores.runs.fit import PreparedData, bilevel_state
-from cores.runs.run import Run
 from cores.runs.table import Table
 from cores.training.journal import CHECKPOINT
 from cores.training.learner import Learner
 from cores.training.state import RandomState, load_state
+from inputs import add_runs, load_run, parser
 
 SETTINGS = (0.0, 0.25, 0.5, 0.75)
 """Of the dial; at 1 hardly anything is removed."""
@@ -63,11 +62,10 @@ def change(model: SparseClassifier, classifier: Classifier, graphs: GraphView) -
 
 def gaps(run: Path, data_root: Path | None) -> tuple[tuple[str, str], Tensor]:
     """Dataset and model of a run; kept share and the three losses in percent, by setting."""
-    opened = Run.open(run, device="cpu")
-    trained, model = opened.trained, opened.trained.model
+    trained, dataset = load_run(run, data_root)
+    model = trained.model
     if not isinstance(model, SparseClassifier) or model.policy.lam is None:
         raise UserError(f"{run} has no dial")
-    dataset = opened.dataset(data_root)
     data = PreparedData.of(dataset, trained.config, torch.device("cpu"))
     test = data.part("test").view()
     referees = referees_of(run, model, trained.config, data)
@@ -95,14 +93,13 @@ def lines_of(name: tuple[str, str], runs: Sequence[Tensor]) -> list[list[str]]:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN")
-    parser.add_argument("--data-root", type=Path, default=None, metavar="FOLDER")
-    options = parser.parse_args()
+    options = parser(__doc__)
+    add_runs(options)
+    given = options.parse_args()
     found: dict[tuple[str, str], list[Tensor]] = defaultdict(list)
     with tuned_cpu():
-        for run in options.runs:
-            name, means = gaps(run, options.data_root)
+        for run in given.runs:
+            name, means = gaps(run, given.data_root)
             found[name].append(means)
     lines = [line for name, runs in found.items() for line in lines_of(name, runs)]
     print(Table(list(HEAD), lines).markdown())

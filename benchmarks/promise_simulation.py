@@ -8,7 +8,6 @@ what was promised and what came of it, the power of tests for losses that are no
 coverage of prediction sets by which graphs calibrate them. Takes about a minute.
 """
 
-import argparse
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from cores.risk import (
     learn_then_test,
     risk_controlled,
 )
+from inputs import parser
 
 KEPT = torch.linspace(1, 0.1, 10)
 """The share that each setting keeps, the densest first."""
@@ -282,12 +282,12 @@ def covered(
 
 def main() -> None:
     """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--draws", type=int, default=2000)
-    parser.add_argument("--epsilon", type=float, default=0.1)
-    parser.add_argument("--delta", type=float, default=0.1)
-    options = parser.parse_args()
-    epsilon, delta, draws = options.epsilon, options.delta, options.draws
+    options = parser(__doc__)
+    options.add_argument("--draws", type=int, default=2000)
+    options.add_argument("--epsilon", type=float, default=0.1)
+    options.add_argument("--delta", type=float, default=0.1)
+    given = options.parse_args()
+    epsilon, delta, draws = given.epsilon, given.delta, given.draws
     torch.set_num_threads(1)
     print(f"ε = {epsilon}, δ = {delta}, {draws} draws\n")
     print("| losses | graphs | mean risk (a) | kept (a) | above ε (b) | kept (b) | best |")

@@ -11,17 +11,15 @@ comparisons on these datasets come to: mean and deviation over the splits.
     python benchmarks/rare_classes.py runs/rare/*/comparison.csv
 """
 
-import argparse
-import csv
 from functools import partial
 from pathlib import Path
-from statistics import fmean, stdev
 
 import torch
 
 from cores import Dataset, load_dataset, register_dataset
 from cores.runs.rows import Row
 from cores.runs.table import Table
+from inputs import parser, read_rows, spread
 
 RARE = {
     "Benzene_9": ("Benzene", 0.09),
@@ -49,34 +47,24 @@ def thinned(source: str, share: float) -> Dataset:
     return dataset[torch.cat([frequent, rare[order[:number]]]).sort().values]
 
 
-def told(rows: list[Row], metric: str) -> str:
-    """Mean and deviation in percent; empty where no row has the metric."""
-    values = [100 * float(row[metric]) for row in rows if row.get(metric)]
-    if not values:
-        return ""
-    return f"{fmean(values):.1f}" + (f" ± {stdev(values):.1f}" if len(values) > 1 else "")
-
-
 def rare_table(rows: list[Row]) -> Table:
-    """A line for each dataset and model that there are rows of."""
+    """Write a line for each dataset and model that there are rows of."""
     lines = []
     for dataset in RARE:
         for model in dict.fromkeys(row["model"] for row in rows):
             own = [row for row in rows if (row["dataset"], row["model"]) == (dataset, model)]
             if own:
-                cells = [told(own, metric) for metric in SHOWN]
+                known = [[100 * float(row[name]) for row in own if row.get(name)] for name in SHOWN]
+                cells = [spread(values, 1) if values else "" for values in known]
                 lines.append([dataset, model, str(len(own)), *cells])
     return Table(("dataset", "model", "runs", *SHOWN.values()), lines)
 
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("files", nargs="+", type=Path, help="comparison.csv of `cores compare`")
-    rows: list[Row] = []
-    for path in parser.parse_args().files:
-        with path.open(newline="") as file:
-            rows += csv.DictReader(file)
+    options = parser(__doc__)
+    options.add_argument("files", nargs="+", type=Path, help="comparison.csv of `cores compare`")
+    rows: list[Row] = [row for path in options.parse_args().files for row in read_rows(path)]
     print(rare_table(rows).markdown())
 
 

@@ -9,7 +9,6 @@ took, and the memory of the server over time. Ends with status 1 if anything got
 more, if the server wrote an error, or if its memory still grew after the first third of the time.
 """
 
-import argparse
 import gzip
 import json
 import random
@@ -29,6 +28,8 @@ from typing import IO
 from urllib.parse import urlencode, urlsplit
 
 import psutil
+
+from inputs import parser
 
 SMILES = (
     *("CCO", "c1ccccc1O", "CC(=O)Nc1ccc(O)cc1", "CN1C=NC2=C1C(=O)N(C(=O)N2C)C", "[Na+].[Cl-]"),
@@ -148,22 +149,12 @@ class Measured:
         third = len(self.memory) // 3
         return median(self.memory[2 * third :]) / median(self.memory[third : 2 * third]) - 1
 
-    @property
-    def faults(self) -> int:
-        """Answers of 500 and more."""
-        found = (count for (_, status), count in self.statuses.items() if status[0] == "5")
-        return sum(found)
-
     def tell(self) -> None:
         """Print it."""
         print("| request | statuses |\n|---|---|")
         for name in KINDS:
             found = {s: count for (kind, s), count in self.statuses.items() if kind == name}
             print(f"| {name} | {', '.join(f'{s}: {n}' for s, n in sorted(found.items()))} |")
-        by_status: Counter[str] = Counter()
-        for (_, status), count in self.statuses.items():
-            by_status[status] += count
-        print(f"\nall: {dict(sorted(by_status.items()))}")
         p95 = quantiles(self.seconds, n=20)[-1]
         print(f"good answers: median {median(self.seconds):.2f} s, 95 % within {p95:.2f} s")
         size = len(self.memory)
@@ -201,20 +192,20 @@ def load(run: str, clients: int, seconds: float, errors: IO[str]) -> tuple[Measu
 
 def main() -> int:
     """The command."""
-    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
-    parser.add_argument("run", help="run folder of a model of molecules")
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--clients", type=int, default=20)
-    options = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("run", help="run folder of a model of molecules")
+    options.add_argument("--seconds", type=float, default=60)
+    options.add_argument("--clients", type=int, default=20)
+    given = options.parse_args()
     with TemporaryFile("w+") as errors:
-        measured, status = load(options.run, options.clients, options.seconds, errors)
+        measured, status = load(given.run, given.clients, given.seconds, errors)
         errors.seek(0)
         written = errors.read()
     measured.tell()
     print(f"the server ended with status {status} and wrote {len(written)} characters of errors")
     print(written[-2000:], file=sys.stderr, end="")
-    grew = measured.growth > MOST_GROWTH
-    return int(measured.faults > 0 or grew or status != 0 or bool(written))
+    faults = [status for _, status in measured.statuses if status.startswith("5")]
+    return int(bool(faults or written) or measured.growth > MOST_GROWTH or status != 0)
 
 
 if __name__ == "__main__":

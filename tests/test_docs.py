@@ -24,7 +24,7 @@ from cores.data.splits import GIVEN
 from cores.risk import smallest_risk
 from cores.runs import scripts
 from cores.runs.records import FIELDS
-from cores.runs.verdict import Kind
+from cores.verdict import Kind
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

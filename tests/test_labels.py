@@ -10,19 +10,17 @@ from torch.nn import functional as F
 from torch_geometric.data import Batch, Data
 
 from cores import UserError
-from cores.config import NetworkConfig, RewardConfig
+from cores.config import NetworkConfig, RewardConfig, SetsConfig
 from cores.conformal import conformal_quantile, value_probs
 from cores.data.dataset import Dims, checked
 from cores.data.labels import binary_labels, given_values
 from cores.data.lists import from_graphs, plain_labels
-from cores.evaluation import metrics
-from cores.evaluation.label_sets import LabelCalibration, label_coverage_and_size
-from cores.evaluation.sets import Calibration, SetsConfig
 from cores.models.classifier import Classifier
-from cores.models.head import ClassHead, LabelHead
 from cores.models.stack import stackable
-from cores.tasks import CLASSIFICATION, MULTILABEL, TASKS, selection_score
-from cores.training.step import Step
+from cores.tasks import CLASSIFICATION, MULTILABEL, TASKS, metrics, selection_score
+from cores.tasks.calibration import ClassCalibration, LabelCalibration
+from cores.tasks.classification import ClassHead
+from cores.tasks.multilabel import LabelHead
 
 NAN = math.nan
 DIMS = Dims(num_features=1, num_classes=3, task="multilabel")
@@ -54,20 +52,13 @@ def drawn(graphs: int, labels: int, missing: float = 0.3) -> tuple[Tensor, Tenso
     return probs, y
 
 
-@pytest.mark.parametrize("score", ["lac", "aps"])
-@pytest.mark.parametrize(
-    ("sets", "empty"),
-    [("at-most", "predicted"), ("at-most", "wrong"), ("below-or-predicted", "wrong")],
-)
-def test_with_one_label_the_reward_is_that_of_two_classes(
-    score: str, sets: str, empty: str
-) -> None:
-    config = RewardConfig(score=score, sets=sets, empty_set=empty, scale=5.0)  # type: ignore[arg-type]
+def test_with_one_label_the_reward_is_that_of_two_classes() -> None:
+    config = RewardConfig()
     probs, y = drawn(200, 1, missing=0.0)
     sparsity, lam = torch.rand(200), torch.rand(200)
     classes, pairs = y[:, 0].long(), value_probs(probs[:, 0])
-    scores = MULTILABEL.conformal_scores(probs, y, config)
-    assert torch.equal(scores, CLASSIFICATION.conformal_scores(pairs, classes, config))
+    scores = MULTILABEL.conformal_scores(probs, y)
+    assert torch.equal(scores, CLASSIFICATION.conformal_scores(pairs, classes))
     for q_hat in (None, conformal_quantile(scores, 0.2), torch.tensor(math.inf)):
         for weight in (0.3, lam):
             several = MULTILABEL.reward(probs, y, sparsity, q_hat, weight, config)
@@ -81,9 +72,9 @@ def test_with_more_it_is_the_mean_over_the_labels_that_are_known() -> None:
     probs = torch.tensor([[0.9, 0.8, 0.3], [0.6, 0.5, 0.2]])
     y = torch.tensor([[1.0, 0.0, NAN], [NAN, NAN, NAN]])
     found = MULTILABEL.reward(probs, y, torch.tensor([0.5, 0.5]), None, 0.5, config)
-    right = config.scale * (0.5 * 0.9 + 0.5 * 0.5)
+    right = 0.5 * 0.9 + 0.5 * 0.5
     assert found.tolist() == pytest.approx([(right - 0.5) / 2, 0.0])
-    assert len(MULTILABEL.conformal_scores(probs, y, config)) == 2
+    assert len(MULTILABEL.conformal_scores(probs, y)) == 2
     changed = probs.clone()
     changed[0, 2] = 0.9
     assert torch.equal(
@@ -107,9 +98,9 @@ def test_the_loss_is_that_of_the_known_labels() -> None:
 
 
 def test_what_a_part_loses_is_the_mean_of_what_two_classes_lose() -> None:
-    head = LabelHead(4, DIMS)
+    head = LabelHead(4, 3)
     full, part = torch.randn(20, 3), torch.randn(20, 3)
-    two = ClassHead(4, Dims(1, 2))
+    two = ClassHead(4, 2)
 
     def classes(logits: Tensor) -> Tensor:
         return torch.stack([torch.zeros_like(logits), logits], dim=-1)
@@ -121,9 +112,8 @@ def test_what_a_part_loses_is_the_mean_of_what_two_classes_lose() -> None:
 
 def test_shares_of_a_batch_count_by_their_known_labels() -> None:
     model, batch = classifier(), batch_of([[1.0, 0.0, NAN], [NAN, NAN, NAN], [0.0, NAN, 1.0]])
-    step = Step(model, torch.optim.SGD(model.parameters(), lr=0.1))
     parts = [batch_of([[1.0, 0.0, NAN], [NAN, NAN, NAN]]), batch_of([[0.0, NAN, 1.0]])]
-    weights = [float(step._weight(part.y)) for part in parts]
+    weights = [float(model.loss_weight(part.y, None)) for part in parts]
     assert weights == [2.0, 2.0]
     logits = model.logits(batch).split([2, 1])
     losses = [
@@ -186,7 +176,7 @@ def test_sets_of_every_label_are_those_of_two_classes() -> None:
         assert found.shape == (50, 3, 2)
         for at in range(3):
             there = known[:, at]
-            alone = Calibration(value_probs(probs[there, at]), y[there, at].long())
+            alone = ClassCalibration(value_probs(probs[there, at]), y[there, at].long())
             assert torch.equal(found[:, at], alone.sets(value_probs(new[:, at]), 0.2, config))
     assert LabelCalibration(probs, y).class_counts == known.sum(dim=0).tolist()
 
@@ -200,10 +190,8 @@ def test_every_label_is_covered_as_promised_and_an_unknown_one_always() -> None:
         y[:, 1][torch.rand(400, generator=generator) < 0.5] = NAN
         y[:200, 2] = NAN
         calibration = LabelCalibration(probs[:200], y[:200])
-        found, _ = label_coverage_and_size(
-            calibration.sets(probs[200:], 0.2, SetsConfig()), y[200:]
-        )
-        covered.append(found)
+        found = calibration.metrics(probs[200:], y[200:], 0.2, SetsConfig())
+        covered.append(found["label_coverage"])
     means = torch.tensor(covered).mean(dim=0).tolist()
     assert means == pytest.approx([0.8, 0.8, 1.0], abs=0.015)
 

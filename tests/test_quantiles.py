@@ -10,12 +10,12 @@ from torch_geometric.data import Batch, Data
 
 from cores.config import NetworkConfig, RewardConfig, RunConfig, SetsConfig
 from cores.data.dataset import Dims
-from cores.evaluation.intervals import ValueCalibration, coverage_and_width
 from cores.models.build import build_model, network_dims
 from cores.models.classifier import Classifier
-from cores.models.head import QuantileHead, ValueHead, pinball_losses
 from cores.runs.trained import uncalibrated
 from cores.tasks import REGRESSION
+from cores.tasks.calibration import ValueCalibration
+from cores.tasks.regression import QuantileHead, ValueHead, pinball_losses
 from cores.training.learner import Teachers
 
 NUMBERS = Dims(num_features=2, num_classes=0, task="regression")
@@ -80,7 +80,8 @@ def test_intervals_are_wider_where_the_noise_is(trained: Classifier) -> None:
         ends = calibration.sets(values, alpha, SetsConfig())
         width = ends[:, 1] - ends[:, 0]
         assert float(width[noisy].min()) > 2 * float(width[~noisy].max())
-        assert coverage_and_width(ends, new.y)[0] == pytest.approx(1 - alpha, abs=0.07)
+        coverage = ValueCalibration.set_metrics(ends, new.y)["coverage"]
+        assert coverage == pytest.approx(1 - alpha, abs=0.07)
     numbers = ValueCalibration(calibration.probs[:, :1], calibration.labels)
     ends = numbers.sets(values[:, :1], 0.2, SetsConfig())
     assert (ends[:, 1] - ends[:, 0]).std() < 1e-4  # without quantiles they are all alike
@@ -105,7 +106,7 @@ def test_intervals_cover_as_often_as_promised_however_wrong_the_quantiles(scale:
             values, targets = drawn(200)
             ends = calibration.sets(values, alpha, SetsConfig())
             assert (ends[:, 0] <= ends[:, 1]).all()
-            covered.append(coverage_and_width(ends, targets)[0])
+            covered.append(ValueCalibration.set_metrics(ends, targets)["coverage"])
         mean = sum(covered) / len(covered)
         assert mean == pytest.approx(1 - alpha, abs=0.01)
 
@@ -117,7 +118,7 @@ def test_too_few_graphs_give_intervals_without_end() -> None:
 
 
 def test_the_number_is_trained_by_its_own_loss_alone() -> None:
-    head, plain = QuantileHead(2, DIMS), ValueHead(2, NUMBERS)
+    head, plain = QuantileHead(2, 0.2), ValueHead(2)
     h, y = torch.randn(6, 2), torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 90.0])
     for each in (head, plain):
         each.fit(y, "absolute")
@@ -144,7 +145,7 @@ def test_reward_and_selection_look_at_the_number_alone() -> None:
     assert REGRESSION.selection(values, targets, False) == REGRESSION.selection(
         values[:, :1], targets, False
     )
-    assert REGRESSION.conformal_scores(values, targets, given[-1]).tolist() == [0.5, 2.0]
+    assert REGRESSION.conformal_scores(values, targets).tolist() == [0.5, 2.0]
 
 
 def test_teachers_teach_quantiles_too() -> None:

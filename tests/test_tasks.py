@@ -9,20 +9,19 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from cores import UserError
-from cores.config import NetworkConfig, RewardConfig
+from cores.config import NetworkConfig, RewardConfig, SetsConfig
 from cores.config.spec import TaskName
 from cores.conformal import conformal_quantile
 from cores.data.dataset import Dims, checked
 from cores.data.lists import from_graphs
 from cores.data.targets import MANY, as_targets, found_task, target_problem
-from cores.evaluation.intervals import ValueCalibration, coverage_and_width
-from cores.evaluation.metrics import mean_absolute_error, r2, root_mean_squared_error
-from cores.evaluation.sets import SetsConfig
 from cores.models.classifier import Classifier
-from cores.models.head import ValueHead
 from cores.models.stack import stackable
 from cores.reward import interval_reward, value_performance_reward
 from cores.tasks import REGRESSION, TASKS, selection_score
+from cores.tasks.calibration import ValueCalibration
+from cores.tasks.metrics import mean_absolute_error, r2, root_mean_squared_error
+from cores.tasks.regression import ValueHead
 
 DIMS = Dims(num_features=1, num_classes=0, task="regression")
 
@@ -55,8 +54,6 @@ def test_sure_and_right_is_paid_for_sparsity_and_wrong_pays_for_it() -> None:
     error, sparsity = torch.tensor([0.1, 0.5]), torch.tensor([0.8, 0.8])
     found = interval_reward(error, sparsity, torch.tensor(0.3), tolerance=0.4, lam=0.25)
     assert found.tolist() == pytest.approx([0.25 * (1 - 0.1 / 0.8) + 0.75 * 0.8, -0.8])
-    scaled = interval_reward(error, sparsity, torch.tensor(0.3), 0.4, lam=0.25, scale=5.0)
-    assert scaled.tolist() == pytest.approx([5 * found[0].item(), -0.8])
 
 
 def test_unsure_is_paid_for_the_error_alone_and_the_less_the_wider_the_interval() -> None:
@@ -100,7 +97,7 @@ def test_the_scale_of_the_targets_is_saved_with_the_weights() -> None:
 
 
 def test_what_a_part_loses_is_how_far_its_number_is_from_that_of_the_graph() -> None:
-    head = ValueHead(3, DIMS)
+    head = ValueHead(3)
     head.fit(torch.tensor([1.0, 5.0]), "squared")
     full, part = torch.tensor([[1.0], [2.0], [9.0]]), torch.tensor([[3.0], [1.0], [-90.0]])
     assert torch.equal(head.predicted(full), torch.tensor([1.0, 2.0, 9.0]))
@@ -187,15 +184,14 @@ def test_intervals_hold_the_target_as_often_as_promised() -> None:
     for _ in range(100):
         calibration = ValueCalibration(*drawn(99))
         values, targets = drawn(200)
-        intervals = calibration.sets(values, 0.2, SetsConfig())
-        covered.append(coverage_and_width(intervals, targets)[0])
+        covered.append(calibration.metrics(values, targets, 0.2, SetsConfig())["coverage"])
     assert sum(covered) / 100 == pytest.approx(0.8, abs=0.01)
 
 
 def test_too_few_graphs_give_intervals_without_end() -> None:
     calibration = ValueCalibration(torch.zeros(5, 1), torch.ones(5))
-    intervals = calibration.sets(torch.zeros(2, 1), 0.1, SetsConfig())
-    assert coverage_and_width(intervals, torch.zeros(2)) == (1.0, None)
+    found = calibration.metrics(torch.zeros(2, 1), torch.zeros(2), 0.1, SetsConfig())
+    assert found == {"coverage": 1.0, "interval_width": None}
 
 
 def test_the_reward_knows_no_harm_before_the_tolerance_is_known() -> None:
@@ -205,7 +201,7 @@ def test_the_reward_knows_no_harm_before_the_tolerance_is_known() -> None:
     known = RewardConfig(tolerance=1.0)
     found = REGRESSION.reward(values, targets, torch.ones(3), None, 0.5, known)
     assert found.tolist() == pytest.approx([1.0, 0.75, -1.0])
-    scores = REGRESSION.conformal_scores(values, targets, known)
+    scores = REGRESSION.conformal_scores(values, targets)
     assert float(conformal_quantile(scores[:2], 0.5)) == 1.0
 
 

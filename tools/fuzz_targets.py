@@ -1,7 +1,7 @@
-"""What ``make fuzz`` damages: inputs that the program made or reads, and a command for each.
+"""Cases for ``make fuzz``, as strategies of hypothesis: files, and a command that reads them.
 
-Beside them there are inputs that were never valid: hypothesis builds graphs, tables, settings and
-rows from the names that their readers know.
+Most are valid files that the program made or reads, with damage drawn to one of them. Others were
+never valid: graphs, tables, settings and rows built from the names that their readers know.
 """
 
 import gzip
@@ -12,15 +12,13 @@ import tempfile
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
-from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
-import hypothesis
 import numpy as np
 import torch
 from hypothesis import strategies as st
@@ -49,10 +47,6 @@ from fuzz_damage import FORMS, NUMBERS, damaged
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 HERE = b"/the/folder/of/the/case"
 """Stands for the folder of a case in its files."""
-BATCH = 50
-"""Cases that hypothesis is asked for at once."""
-SMALL = 2**16
-"""Bytes of a dataset that is worth damaging: larger ones only take longer."""
 Files = dict[str, bytes]
 
 
@@ -60,7 +54,7 @@ Files = dict[str, bytes]
 class Case:
     """Files in a folder, and the command that reads them there."""
 
-    files: Files
+    files: Files = field(repr=False)
     command: str
 
     def write(self, folder: Path) -> None:
@@ -75,60 +69,29 @@ class Case:
         return cli.main(shlex.split(self.command), ALL_COMMANDS)
 
 
-@dataclass(frozen=True)
-class Damaged:
-    """Valid cases, of which one file is damaged."""
+class Valid(NamedTuple):
+    """Cases that the program accepts, and which of their files may be damaged."""
 
     cases: Sequence[Case]
     which: str = "*"
-    """Files that may be."""
-
-    def case(self, seed: str, number: int) -> Case:
-        """A case; always the same for a seed and a number."""
-        random = Random(f"{seed}-{number}")
-        case = random.choice(self.cases)
-        files = dict(case.files)
-        others = [content for each in self.cases for content in each.files.values()]
-        name = random.choice([name for name in files if fnmatch(name, self.which)])
-        match random.choice(("damage",) * 18 + ("drop", "swap")):
-            case "drop":
-                del files[name]
-            case "swap":
-                files[name] = random.choice(others)
-            case _:
-                files[name] = damaged(name, files[name], others, random)
-        return Case(files, case.command)
 
 
-@dataclass(frozen=True)
-class Built:
-    """Cases that hypothesis builds."""
-
-    cases: st.SearchStrategy[Case]
-
-    def case(self, seed: str, number: int) -> Case:
-        """A case; always the same for a seed and a number."""
-        return _examples(self.cases, f"{seed}-{number // BATCH}")[number % BATCH]
-
-
-@cache
-def _examples(strategy: st.SearchStrategy[Case], seed: str) -> list[Case]:
-    found: list[Case] = []
-
-    @hypothesis.seed(seed)
-    @hypothesis.settings(
-        max_examples=BATCH,
-        database=None,
-        deadline=None,
-        phases=[hypothesis.Phase.generate],
-        suppress_health_check=list(hypothesis.HealthCheck),
-    )
-    @hypothesis.given(strategy)
-    def collect(case: Case) -> None:
-        found.append(case)
-
-    collect()
-    return found + [found[-1]] * (BATCH - len(found))
+@st.composite
+def damage_to(draw: st.DrawFn, valid: Valid) -> Case:
+    """Draw a valid case, and damage to one of its files."""
+    case = draw(st.sampled_from(valid.cases))
+    name = draw(st.sampled_from([name for name in case.files if fnmatch(name, valid.which)]))
+    others = [content for each in valid.cases for content in each.files.values()]
+    files = dict(case.files)
+    match draw(st.sampled_from(("damage",) * 18 + ("drop", "swap"))):
+        case "drop":
+            del files[name]
+        case "swap":
+            files[name] = draw(st.sampled_from(others))
+        case _:
+            random = draw(st.randoms(use_true_random=False))
+            files[name] = damaged(name, files[name], others, random)
+    return Case(files, case.command)
 
 
 # Commands
@@ -191,13 +154,13 @@ SMILES_TEXTS = ("CCO", "c1ccccc1O", "CC(=O)N", "C1CCCCC1", "[Na+].[Cl-]", "[H]OC
 TINY = "--epochs 3 --network.hidden_dim 8 --network.num_layers 1 --out run"
 
 
-def targets(data: Path | None = None) -> dict[str, Damaged | Built]:
-    """Everything that is damaged, by name; with a folder of datasets, its small ones, too."""
-    graphs, molecules, stored = _graph_files(), _molecule_files(), dict(_stored_files(data))
-    everything = graphs | molecules | stored
+def valid_cases() -> dict[str, Valid]:
+    """Make what is damaged, by target: files of data, finished and interrupted runs, settings."""
+    graphs, molecules, stored = _graph_files(), _molecule_files(), _stored_files()
+    files = graphs | molecules | stored
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         runs = {
-            name: _trained(name, everything[name], f"--model {model}")
+            name: _trained(name, files[name], f"--model {model}")
             for name, model in (
                 ("graphs.jsonl", "cores-node"),
                 ("table.csv", "cores-edge"),
@@ -207,92 +170,66 @@ def targets(data: Path | None = None) -> dict[str, Damaged | Built]:
         }
         plain = _trained("graphs.jsonl", graphs["graphs.jsonl"], "--model gnn", epochs=1)
         sparse = _trained("graphs.jsonl", graphs["graphs.jsonl"], "--model cores-node", epochs=2)
-        damaged = _damaged(graphs, molecules, stored, runs, plain, sparse)
-        for target in damaged.values():  # imports what a fork would otherwise import every time
-            _accepted(target.cases[-1])
-    return {
-        **damaged,
-        "built-graphs": Built(_built_graphs(runs["graphs.jsonl"])),
-        "built-tables": Built(_built_tables()),
-        "built-settings": Built(_built_settings()),
-        "built-rows": Built(_built_rows()),
-    }
-
-
-def _damaged(
-    graphs: Files,
-    molecules: Files,
-    stored: Files,
-    runs: Mapping[str, Files],
-    plain: Files,
-    sparse: Files,
-) -> dict[str, Damaged]:
-    """Targets by name: files of graphs and molecules, finished runs, and two interrupted ones."""
-    ways = ("--json", "--out new.csv", "--out new.jsonl.gz", "--out new.parquet", "")
-    again = f"train --resume --dataset graphs.jsonl {TINY}"
-    resumed = [Case(plain, f"{again} --model gnn"), Case(sparse, f"{again} --model cores-node")]
-    finished = runs["graphs.jsonl"]
     same_kind = {**dict.fromkeys(molecules, "table.csv"), **{name: name for name in runs}}
-    predicted = {name: (graphs | molecules | stored)[name] for name in same_kind}
-    return {
-        "tu": Damaged([*_reading(stored, ".zip"), Case(_tu_files("toy/"), "read toy --json")]),
-        "npz": Damaged(_reading(stored, ".npz")),
-        "graphs": Damaged(_reading(graphs)),
-        "molecules": Damaged(_reading(molecules)),
-        "predict": Damaged(
+    ways = ("--json", "--out new.csv", "--out new.jsonl.gz", "--out new.parquet", "")
+    again = f"train --resume --dataset graphs.jsonl {TINY} --model"
+    resumed = [Case(plain, f"{again} gnn"), Case(sparse, f"{again} cores-node")]
+    commands = [f"{again} cores-node", f"{again} cores-node --json"]
+    commands += ["compare --dataset graphs.jsonl --models cores-node --out ."]
+    found = {
+        "data": Valid(
+            [Case({name: content}, f"read {name} --json") for name, content in files.items()]
+        ),
+        "tu": Valid([Case(_tu_files("toy/"), "read toy --json")]),
+        "predict": Valid(
             [
-                Case(
-                    {**runs[run], f"input-{name}": predicted[name]},
-                    f"predict run input-{name} {way}",
-                )
+                Case({**runs[run], f"input-{name}": files[name]}, f"predict run input-{name} {way}")
                 for name, run in same_kind.items()
                 for way in ways
             ],
             "input*",
         ),
-        "run": Damaged(
+        "run": Valid(
             [
-                *(
-                    Case(files, f"predict run {name} {way}")
-                    for name, files in runs.items()
-                    for way in ways
-                ),
-                *(Case(files, "evaluate run") for name, files in runs.items()),
-                *(
-                    Case(files, f"evaluate run --dataset {name} --json")
-                    for name, files in runs.items()
-                ),
+                Case(run, command)
+                for name, run in runs.items()
+                for command in (
+                    *(f"predict run {name} {way}" for way in ways),
+                    *("evaluate run", f"evaluate run --dataset {name} --json"),
+                )
             ],
             "run/[cm]*",
         ),
-        "metrics": Damaged(
-            [
-                Case(finished, f"{again} --model cores-node"),
-                Case(finished, f"{again} --model cores-node --json"),
-                Case(finished, "compare --dataset graphs.jsonl --models cores-node --out ."),
-            ],
-            "run/[cm]*.json",
-        ),
-        "resume": Damaged(resumed, "run/*"),
-        "checkpoint": Damaged(resumed, "run/checkpoint.safetensors"),
-        "settings": Damaged(list(_settings())),
-        "rows": Damaged(list(_result_rows()), "*.csv"),
+        "metrics": Valid([Case(runs["graphs.jsonl"], each) for each in commands], "run/[cm]*.json"),
+        "resume": Valid(resumed, "run/*"),
+        "checkpoint": Valid(resumed, "run/checkpoint.safetensors"),
+        "settings": Valid(list(_settings())),
+        "rows": Valid(list(_result_rows()), "*.csv"),
+    }
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        for target in found.values():  # imports what a fork would otherwise import every time
+            with tempfile.TemporaryDirectory() as folder, chdir(folder):
+                target.cases[-1].write(Path(folder).resolve())
+                assert target.cases[-1].run() == 0, target.cases[-1]
+    return found
+
+
+def strategies(valid: Mapping[str, Valid]) -> dict[str, st.SearchStrategy[Case]]:
+    """Draw the cases of every target."""
+    return {
+        **{name: damage_to(cases) for name, cases in valid.items()},
+        "built-graphs": _built_graphs(valid["metrics"].cases[0].files),
+        "built-tables": _built_tables(),
+        "built-settings": _built_settings(),
+        "built-rows": _built_rows(),
     }
 
 
-def _accepted(case: Case) -> None:
-    """Run a valid case here."""
-    with tempfile.TemporaryDirectory() as folder, chdir(folder):
-        case.write(Path(folder).resolve())
-        assert case.run() == 0, case.command
-
-
-def _reading(files: Files, ending: str = "") -> list[Case]:
-    return [
-        Case({name: content}, f"read {name} --json")
-        for name, content in files.items()
-        if name.endswith(ending)
-    ]
+TARGETS = (
+    *("data", "tu", "predict", "run", "metrics", "resume", "checkpoint", "settings", "rows"),
+    *("built-graphs", "built-tables", "built-settings", "built-rows"),
+)
+"""Names of the strategies."""
 
 
 def _trained(dataset: str, content: bytes, options: str, epochs: int | None = None) -> Files:
@@ -385,30 +322,19 @@ def _tu_files(folder: str = "") -> Files:
     return {f"{folder}toy_{name}.txt": "\n".join(text).encode() for name, text in lines.items()}
 
 
-def _stored_files(data: Path | None) -> Iterator[tuple[str, bytes]]:
-    """Files that are read at once, and small ones of the user's."""
-    yield "toy.zip", FORMS[".zip"].write(_tu_files())
-    nodes, edges = np.arange(0, 161, 4), np.arange(0, 321, 8)
+def _stored_files() -> Files:
     ring = np.array([[0, 1, 1, 2, 2, 3, 3, 0], [1, 0, 2, 1, 3, 2, 0, 3]])
-    yield (
-        "rings.npz",
-        FORMS[".npz"].write(
-            {
-                "node_ptr": nodes,
-                "edge_ptr": edges,
-                "x": np.linspace(0, 1, 320, dtype=np.float32).reshape(160, 2),
-                "edge_index": np.tile(ring, 40),
-                "edge_attr": np.ones((320, 1), dtype=np.float32),
-                "y": np.arange(40) % 2,
-                "node_gt": np.arange(160) % 2,
-                "edge_gt": np.arange(320) % 2,
-            }
-        ),
-    )
-    for path in sorted(data.glob("*/*")) if data is not None else ():
-        dataset = path.suffix in (".zip", ".npz") and not path.stem.endswith("_gt")
-        if dataset and path.stat().st_size < SMALL:
-            yield f"{path.parent.name}-{path.name}", path.read_bytes()
+    arrays = {
+        "node_ptr": np.arange(0, 161, 4),
+        "edge_ptr": np.arange(0, 321, 8),
+        "x": np.linspace(0, 1, 320, dtype=np.float32).reshape(160, 2),
+        "edge_index": np.tile(ring, 40),
+        "edge_attr": np.ones((320, 1), dtype=np.float32),
+        "y": np.arange(40) % 2,
+        "node_gt": np.arange(160) % 2,
+        "edge_gt": np.arange(320) % 2,
+    }
+    return {"toy.zip": FORMS[".zip"].write(_tu_files()), "rings.npz": FORMS[".npz"].write(arrays)}
 
 
 def _settings() -> Iterator[Case]:

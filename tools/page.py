@@ -1,66 +1,46 @@
-"""Fill README.md and the pages of results from the committed rows (``make results``)."""
+"""Fill README.md and the pages of tables from the committed rows (``make results``)."""
 
 import csv
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
 
-from cores.config import RunConfig
 from cores.config.models import MODELS
-from cores.data.catalogue import PAPER_DATASETS
 from cores.errors import UserError, nearest
 from cores.files import write_atomically
-from cores.runs.rows import Row, matching, read_rows, rows_of_conv, spread, with_keys
+from cores.plugins import load_plugins
+from cores.runs.rows import Row, matching, read_rows, spread
 from cores.runs.table import Table
 from cores_paper.explain.comparison_rows import EXPLANATIONS
 from cores_paper.explain.comparison_rows import summary_table as methods_table
 from cores_paper.explain.equal_risk_rows import EQUAL_RISK, ORDERS
 from cores_paper.presets import has_published_settings
 from cores_paper.tables.cells import cores_claims, gnn_cells
-from cores_paper.tables.comparison import (
-    baselines_table,
-    comparison_tables,
-    coverage_table,
-    gnn_difference_table,
-)
-from cores_paper.tables.figures import ablation_figure
+from cores_paper.tables.comparison import baselines_table, comparison_tables, coverage_table
 from cores_paper.tables.price import price_claims, price_table
 from cores_paper.tables.style import REMOVED, ordered_datasets, percent
 from cores_paper.tables.tables import (
-    ablation_table,
     cores_table,
     explanations_table,
     gnn_table,
     motifs_table,
 )
 from cores_paper.tables.targets import (
-    ABLATIONS,
-    ARCHITECTURES,
     BASE_CONV,
     COMPARISONS,
     PLAIN_GNN,
     SPLITS,
-    TARGET_CONVS,
     models_of,
     paper_baselines,
     paper_policies,
-    runs_of,
 )
 from cores_paper.tables.timing_rows import REPEATS, read_timings, timing_table
-from measured import measured_runs
-from readme import FRESH_SPLITS, readme_claims, summary_table
+from readme import FRESH_SPLITS, picked, readme_claims, summary_table
 
-PAGES = ("explain.md", "promise.md", "results.md", "results_0.2.md")
-MANY_SPLITS = tuple(range(1, 21))
-SMALL = ("BZR", "COX2", "MUTAG", "PTC")
-"""Datasets with test parts so small that five splits are too few."""
 PROMISED_LOSSES = "0.02", "0.05", "0.1"
 """The losses that orders are compared at."""
-EXPLAINED = ("BA_2Motifs", "Benzene", "Mutagenicity")
-"""Datasets with ground-truth explanations."""
-
 
 _MARK = re.compile(r"<!-- (make results: [\w-]+|end) -->")
 _PART = re.compile(r"<!-- make results: ([\w-]+) -->.*?<!-- end -->", flags=re.DOTALL)
@@ -91,6 +71,7 @@ def filled(text: str, made: Mapping[str, str]) -> str:
 
 def parts(folder: Path) -> dict[str, str]:
     """Every part that is made from the rows in a folder, by name."""
+    load_plugins()  # the baselines' titles
     rows = read_rows(folder / "runs.csv")
     return {
         "readme": readme_claims(rows),
@@ -101,12 +82,8 @@ def parts(folder: Path) -> dict[str, str]:
         "explained-now": explanations_table(read_rows(folder / "explained.csv")).markdown(),
         "bond-features": _bond_features(folder),
         **_cores(rows),
-        "motifs-now": motifs_table(with_keys(rows, _motifs())).markdown(),
+        "motifs-now": motifs_table(_motifs(rows)).markdown(),
         **_all_models(rows),
-        **_earlier(rows),
-        **_many_splits(rows),
-        **_architectures(rows),
-        **_explained(rows),
         **_seconds(folder),
         "equal-risk": _equal_risk(read_rows(folder / "equal_risk.csv", EQUAL_RISK)),
         "methods": _methods(read_rows(folder / "explanations.csv", EXPLANATIONS)),
@@ -168,47 +145,32 @@ def _equal_risk(rows: list[Row]) -> str:
     return Table(["dataset", "cut", "order", "splits", *heads], lines).markdown()
 
 
-def figures(folder: Path, out: Path) -> list[Path]:
-    """Draw the figures of the pages; returns the files."""
-    rows = read_rows(folder / "runs.csv")
-    return [
-        file
-        for target in ABLATIONS
-        for file in ablation_figure(_ablation_rows(rows, target), target, out / target)
-    ]
-
-
 def _gnn(rows: list[Row]) -> dict[str, str]:
     """The plain GNN by conv, with the mlp, and the number of cells that reach the paper."""
-    mlp = runs_of("comparison-gin", PAPER_DATASETS, ["mlp"], SPLITS, "paper")
+    mlp = picked(rows, ["mlp"], SPLITS, "paper")
     by_conv = {
-        conv: with_keys(
-            rows, [*runs_of(target, PAPER_DATASETS, [PLAIN_GNN], SPLITS, "paper"), *mlp]
-        )
-        for target, conv in COMPARISONS.items()
+        conv: [*picked(rows, [PLAIN_GNN], SPLITS, "paper", conv), *mlp]
+        for conv in COMPARISONS.values()
     }
     cells = [
         cell for conv, conv_rows in by_conv.items() for cell in gnn_cells(conv_rows, conv, "paper")
     ]
     complete = [cell for cell in cells if cell.ours.runs == len(SPLITS)]
     reached = sum(cell.reached for cell in complete)
-    motifs = runs_of("comparison-gin", ["motifs", "BA_2Motifs"], [PLAIN_GNN], SPLITS, "default")
+    motifs = picked(rows, [PLAIN_GNN], SPLITS, datasets=["motifs", "BA_2Motifs"])
     return {
         "plain-gnn": f"Reached in **{reached} of {len(complete)}** cells.",
         **{
             f"plain-gnn-{conv}": gnn_table(conv_rows, conv, "paper").markdown()
             for conv, conv_rows in by_conv.items()
         },
-        "plain-gnn-motifs": gnn_table(with_keys(rows, motifs), BASE_CONV, "default").markdown(),
+        "plain-gnn-motifs": gnn_table(motifs, BASE_CONV, "default").markdown(),
     }
 
 
 def _fresh(rows: list[Row]) -> dict[str, str]:
     """CORES less the plain GNN on the splits that its settings were not chosen on."""
-    models = [PLAIN_GNN, *paper_policies()]
-    fresh = with_keys(
-        rows, runs_of("comparison-gin", PAPER_DATASETS, models, FRESH_SPLITS, "default")
-    )
+    fresh = picked(rows, [PLAIN_GNN, *paper_policies()], FRESH_SPLITS)
     return _modes(fresh, BASE_CONV, "fresh") | {"fresh": _price(fresh)}
 
 
@@ -222,63 +184,17 @@ def _price(rows: list[Row]) -> str:
 def _cores(rows: list[Row]) -> dict[str, str]:
     """CORES by preset and mode beside the paper, and its prediction sets."""
     models = [PLAIN_GNN, *paper_policies()]
-    default = with_keys(rows, runs_of("comparison-gin", PAPER_DATASETS, models, SPLITS, "default"))
-    paper = with_keys(rows, _cores_runs("comparison-gin", PAPER_DATASETS, SPLITS, "paper"))
+    default = picked(rows, models, SPLITS)
     return {
         **_modes(default, BASE_CONV, "cores-default"),
-        **_modes(paper, BASE_CONV, "cores-paper"),
+        **_modes(picked(rows, models, SPLITS, "paper"), BASE_CONV, "cores-paper"),
         "coverage": coverage_table(default, BASE_CONV).markdown(),
     }
 
 
-def _motifs() -> list[RunConfig]:
+def _motifs(rows: list[Row]) -> list[Row]:
     """CORES on BA-2Motifs, three seeds of one split."""
-    policies, seeds = paper_policies(), (0, 1, 2)
-    return runs_of("comparison-gin", ["BA_2Motifs"], policies, [1], "default", seeds=seeds)
-
-
-def _earlier(rows: list[Row]) -> dict[str, str]:
-    """CORES at version 0.2's default preset: beside the paper, its ablations, on BA-2Motifs."""
-    runs = _cores_runs("comparison-gin", PAPER_DATASETS, SPLITS, "default")
-    made = _modes(with_keys(rows, runs), BASE_CONV, "earlier")
-    made["earlier-coverage"] = coverage_table(with_keys(rows, runs), BASE_CONV).markdown()
-    for target in ABLATIONS:
-        made[target] = ablation_table(_ablation_rows(rows, target), target).markdown()
-    target, seeds = "comparison-gin", (0, 1, 2)
-    motifs = measured_runs(target, ["BA_2Motifs"], paper_policies(), [1], "default", seeds)
-    return made | {"motifs": motifs_table(with_keys(rows, motifs)).markdown()}
-
-
-def _cores_runs(
-    target: str, datasets: Sequence[str], splits: Sequence[int], preset: str
-) -> list[RunConfig]:
-    """As version 0.2 measured them."""
-    return measured_runs(target, datasets, [PLAIN_GNN, *paper_policies()], splits, preset)
-
-
-def _ablation_rows(rows: list[Row], target: str) -> list[Row]:
-    return with_keys(
-        rows, measured_runs(target, PAPER_DATASETS, paper_policies(), SPLITS, "default")
-    )
-
-
-def _many_splits(rows: list[Row]) -> dict[str, str]:
-    """The small datasets over more splits, beside the paper and minus the plain GNN."""
-    small = with_keys(rows, _cores_runs("comparison-gin", SMALL, MANY_SPLITS, "default"))
-    return {
-        **_modes(small, BASE_CONV, "twenty-splits"),
-        "twenty-splits-less-gnn": gnn_difference_table(small, BASE_CONV).markdown(),
-    }
-
-
-def _architectures(rows: list[Row]) -> dict[str, str]:
-    """CORES and the plain GNN with the other convs."""
-    made: dict[str, str] = {}
-    both = with_keys(rows, _cores_runs(ARCHITECTURES, PAPER_DATASETS, SPLITS, "default"))
-    for conv in TARGET_CONVS[ARCHITECTURES]:
-        made |= _modes(rows_of_conv(both, conv), conv, f"cores-{conv}")
-        made[f"cores-{conv}-less-gnn"] = gnn_difference_table(both, conv).markdown()
-    return made
+    return picked(rows, paper_policies(), [1], datasets=["BA_2Motifs"], seeds=(0, 1, 2))
 
 
 def _modes(rows: list[Row], conv: str, name: str) -> dict[str, str]:
@@ -297,25 +213,17 @@ def _all_models(rows: list[Row]) -> dict[str, str]:
     made: dict[str, str] = {}
     for preset in ("default", "paper"):
         models = models_of("comparison-gin", preset)
-        runs_as = runs_of if preset == "default" else measured_runs
-        runs = runs_as("comparison-gin", PAPER_DATASETS, models, SPLITS, preset)
+        runs = picked(rows, models, SPLITS, preset)
         made[f"all-{preset}"] = "\n\n".join(
             f"**{caption}**\n\n{table.markdown()}"
-            for caption, table in comparison_tables(with_keys(rows, runs), BASE_CONV).items()
+            for caption, table in comparison_tables(runs, BASE_CONV).items()
         )
     peers = [name for name in paper_baselines() if has_published_settings(name)]
-    for target, conv in COMPARISONS.items():
+    for conv in COMPARISONS.values():
         if conv != BASE_CONV:
-            runs = runs_of(target, PAPER_DATASETS, peers, SPLITS, "paper")
-            made[f"peers-{conv}"] = baselines_table(with_keys(rows, runs), conv).markdown()
+            runs = picked(rows, peers, SPLITS, "paper", conv)
+            made[f"peers-{conv}"] = baselines_table(runs, conv).markdown()
     return made
-
-
-def _explained(rows: list[Row]) -> dict[str, str]:
-    """CORES beside GSAT, the strongest soft mask."""
-    models = ["gsat", *paper_policies()]
-    runs = measured_runs("comparison-gin", EXPLAINED, models, SPLITS, "default")
-    return {"explained": explanations_table(with_keys(rows, runs)).markdown()}
 
 
 def _seconds(folder: Path) -> dict[str, str]:
@@ -340,9 +248,13 @@ def _machines(rows: list[Row]) -> str:
     )
 
 
+def pages(root: Path) -> list[Path]:
+    """The pages that have parts made from rows."""
+    return [root / "README.md", root / "docs" / "results.md", *sorted(root.glob("results/*.md"))]
+
+
 if __name__ == "__main__":
-    results, readme, docs = map(Path, sys.argv[1:])
-    made = parts(results)
-    for page in (readme, *(docs / name for name in PAGES)):
+    root = Path(sys.argv[1])
+    made = parts(root / "results")
+    for page in pages(root):
         write_atomically(page, filled(page.read_text(encoding="utf-8"), made).encode())
-    figures(results, docs)

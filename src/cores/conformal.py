@@ -159,6 +159,13 @@ def p_values(
     return (1 + n - smaller) / (n + 1)
 
 
+def true_scores(
+    scores: Float[Tensor, "graphs classes"], labels: Int[Tensor, " graphs"]
+) -> Float[Tensor, " graphs"]:
+    """Score of each graph's true label."""
+    return scores.gather(-1, labels[:, None]).squeeze(-1)
+
+
 def residual_scores(
     values: Float[Tensor, " graphs"], targets: Float[Tensor, " graphs"]
 ) -> Float[Tensor, " graphs"]:

@@ -236,7 +236,7 @@ def betting_p_value(
     bet b_t knows only the graphs before t. If the risk exceeds epsilon, the capital shrinks on
     average and reaches 1 / p with a probability of at most p (Ville). Bets are larger where
     losses have varied less, which makes this test the strongest of those that were compared for
-    losses of many sizes and for those in [-1, 1] (docs/promise.md).
+    losses of many sizes and for those in [-1, 1] (results/promise.md).
 
     Graphs are bet on in one order, drawn with a fixed seed, since they may come sorted by class.
 

@@ -17,7 +17,6 @@ from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ColumnNames
 from cores.errors import UserError, failed
 from cores.evaluation.dial import at_settings
-from cores.evaluation.metrics import accuracy, balanced_accuracy
 from cores.evaluation.predictions import evaluation_batch, predict
 from cores.files import escape, in_turn, is_held, locked, make_folder, unlinked, write_atomically
 from cores.models.sparse import SparseClassifier
@@ -26,6 +25,7 @@ from cores.runs.fit import PreparedData, training_settings
 from cores.runs.run import Run
 from cores.runs.runner import has_fault, in_processes, run_folder, train_in_worker
 from cores.runs.sharing import shared_gpu
+from cores.tasks.metrics import accuracy, balanced_accuracy
 from cores.training.bilevel import chosen, selection_metrics
 from cores.training.dial import SELECTION_SETTINGS
 from cores_paper.presets import search_space

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from measured import EARLIER_DEFAULT
 
 from cores.config import (
     ClassifierDataConfig,
@@ -21,7 +22,6 @@ from cores.config.names import INTRODUCED_AS
 from cores.config.run import POLICY_GROUPS
 from cores.errors import UserError
 from cores_paper.models.settings import PoolConfig
-from measured import EARLIER_DEFAULT
 
 
 def test_a_configuration_survives_json() -> None:

@@ -10,8 +10,8 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
-from cores.evaluation import metrics
-from cores.evaluation.metrics import accuracy, balanced_accuracy, majority_rate
+from cores.tasks import metrics
+from cores.tasks.metrics import accuracy, balanced_accuracy, majority_rate
 
 PROBS = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.3, 0.7]])
 LABELS = torch.tensor([0, 0, 1, 1])

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from cores.config import SetsConfig
-from cores.evaluation.sets import SCORES, Calibration, coverage_and_size
+from cores.tasks.calibration import SCORES, ClassCalibration
 
 ALPHA = 0.2
 DRAWS = 300
@@ -26,7 +26,7 @@ def shares(score: str, per_class: bool = False) -> tuple[Tensor, Tensor]:
     generator, config = torch.Generator().manual_seed(0), SetsConfig(score, per_class)
     covered, true = [], []
     for _ in range(DRAWS):
-        calibration = Calibration(*predicted(60, generator))
+        calibration = ClassCalibration(*predicted(60, generator))
         probs, labels = predicted(40, generator)
         sets = calibration.sets(probs, ALPHA, config)
         covered.append(sets.gather(-1, labels[:, None]).squeeze(-1))
@@ -74,7 +74,7 @@ def test_sets_of_graphs_that_come_one_at_a_time_cover_as_often(score: str) -> No
     for _ in range(DRAWS):
         labels = (torch.rand(400, generator=generator) < 0.3).long()
         probs = torch.tensor([[0.7, 0.3]]).expand(400, 2)
-        sets = Calibration(probs, labels).sets(probs[:1], ALPHA, config)
+        sets = ClassCalibration(probs, labels).sets(probs[:1], ALPHA, config)
         fresh = (torch.rand(20, generator=generator) < 0.3).long()
         covered.append(sets.expand(20, 2).gather(-1, fresh[:, None]).squeeze(-1))
     together = torch.stack(covered)
@@ -84,7 +84,7 @@ def test_sets_of_graphs_that_come_one_at_a_time_cover_as_often(score: str) -> No
 @each_score
 def test_sets_are_the_same_each_time(score: str) -> None:
     generator = torch.Generator().manual_seed(0)
-    calibration, (probs, _) = Calibration(*predicted(60, generator)), predicted(40, generator)
+    calibration, (probs, _) = ClassCalibration(*predicted(60, generator)), predicted(40, generator)
     first, second = (calibration.sets(probs, ALPHA, SetsConfig(score)) for _ in range(2))
     assert torch.equal(first, second)
 
@@ -97,14 +97,14 @@ def test_a_set_holds_the_labels_whose_p_value_exceeds_alpha(
 ) -> None:
     generator, config = torch.Generator().manual_seed(1), SetsConfig(score, per_class)
     for count in (9, 19, 60):
-        calibration = Calibration(*predicted(count, generator))
+        calibration = ClassCalibration(*predicted(count, generator))
         probs, _ = predicted(40, generator)
         p_values = calibration.p_values(probs, config)
         assert torch.equal(p_values > alpha, calibration.sets(probs, alpha, config))
 
 
 def test_a_calibration_part_without_graphs_gives_every_label() -> None:
-    nothing = Calibration(torch.empty(0, 2), torch.empty(0, dtype=torch.int64))
+    nothing = ClassCalibration(torch.empty(0, 2), torch.empty(0, dtype=torch.int64))
     probs = torch.tensor([[1.0, 0.0]])
     assert len(nothing) == 0
     for per_class in (False, True):
@@ -113,9 +113,9 @@ def test_a_calibration_part_without_graphs_gives_every_label() -> None:
 
 def test_coverage_counts_sets_with_the_true_label() -> None:
     scores = torch.linspace(0.05, 0.45, 9)  # nine: the quantile at alpha = 0.1 is the largest
-    calibration = Calibration(torch.stack([1 - scores, scores], dim=-1), torch.zeros(9).long())
+    calibration = ClassCalibration(torch.stack([1 - scores, scores], dim=-1), torch.zeros(9).long())
     probs = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.3, 0.7]])
     sets = calibration.sets(probs, 0.1, SetsConfig())
-    coverage, size = coverage_and_size(sets, torch.tensor([0, 0, 1, 1]))
-    assert coverage == 0.75, "all but the third, whose true label has score 0.6"
-    assert size == 1.0
+    found = ClassCalibration.set_metrics(sets, torch.tensor([0, 0, 1, 1]))
+    assert found["coverage"] == 0.75, "all but the third, whose true label has score 0.6"
+    assert found["set_size"] == 1.0

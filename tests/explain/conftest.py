@@ -19,6 +19,7 @@ class Opened:
         self.page.on("pageerror", lambda error: self.said.append(str(error)))
         self.page.on("request", lambda request: self.asked.append(request.url))
         self.page.goto(path.as_uri())
+        self.page.wait_for_function("document.getElementById('count').textContent")
 
     @property
     def shown(self) -> int:

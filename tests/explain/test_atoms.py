@@ -8,8 +8,8 @@ from rdkit import Chem
 
 from cores.data.datasets import load_dataset
 from cores.explain.atoms import ATOM_MAPS, atom_map, elements_of, molecule_of
+from cores.explain.drawing import graph_svg
 from cores.explain.explained import ExplainedGraph
-from cores.explain.svg import picture
 
 MUTAG = ATOM_MAPS["MUTAG"]
 BONDS = tuple(f"edge label 0 = {number}" for number in range(4))
@@ -77,7 +77,7 @@ def test_every_molecule_of_a_dataset_can_be_drawn(name: str, data_root: Path) ->
         molecule = molecule_of(atoms, elements, ends, bonds, dataset.edge_feature_names)
         truth = [node == 0 for node in range(len(elements))]
         kept = [True] * len(elements)
-        shown = picture(
+        shown = graph_svg(
             ExplainedGraph(
                 position=0,
                 record={"id": "a", "prediction": "1"},

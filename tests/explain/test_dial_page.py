@@ -1,5 +1,6 @@
 """The dial of a report: turned in a browser, it shows what a report of that setting does."""
 
+import gzip
 import json
 import re
 import shutil
@@ -16,8 +17,7 @@ from cores.__main__ import main
 from cores.config.policy import SETTINGS
 from cores.explain import dial_view
 from cores.explain.dial_chart import dial_charts
-from cores.explain.dial_view import DialView, SettingFigures
-from cores.explain.packing import bit_string
+from cores.explain.dial_view import DialView, SettingFigures, bit_string
 from cores.graphs.store import GraphStore
 from cores.runs.predictor import PredictedGraphs, Predictor
 from cores.runs.trained import TrainedModel
@@ -79,7 +79,7 @@ def reports(
 def details_of(report: Path) -> list[dict[str, Any]]:
     found = re.search(r'id="details">(.*?)</script>', report.read_text(), re.DOTALL)
     assert found is not None
-    return list(json.loads(found[1]))
+    return list(json.loads(gzip.decompress(b64decode(found[1]))))
 
 
 @pytest.mark.parametrize("kind", ["graphs", "molecules"])
@@ -92,7 +92,7 @@ def test_what_is_embedded_is_what_a_report_of_each_setting_shows(
         place = SETTINGS.index(float(lam))
         for mine, theirs in zip(turned, details_of(reports(kind, lam)), strict=True):
             part = mine["dial"]["parts"][mine["dial"]["part"][place]]
-            assert part[0] == theirs["kept"]
+            assert part[0] == bit_string([node["kept"] for node in theirs["nodes"]])
             assert mine["dial"] == theirs["dial"], "whatever the setting the page was made at"
 
 
@@ -105,8 +105,10 @@ def test_edges_that_are_embedded_are_those_of_a_report_of_each_setting(
         place = SETTINGS.index(float(lam))
         for mine, theirs in zip(turned, details_of(reports("edges", lam)), strict=True):
             part = mine["dial"]["parts"][mine["dial"]["part"][place]]
-            every = bit_string([True] * (len(b64decode(mine["ends"][1:])) // 4))
-            assert part[1] == (theirs["edges"][3] if "edges" in theirs else every)
+            kept = [True] * (len(mine["ends"]) // 2)
+            if "edges" in theirs:
+                kept = [edge["kept"] for edge in theirs["edges"]]
+            assert part[1] == bit_string(kept)
 
 
 def test_the_figures_are_those_of_the_calibration_part(

@@ -10,8 +10,12 @@ import pytest
 from matplotlib.axes import Axes
 
 from cores.errors import UserError
-from cores.explain.history import read_history
-from cores.explain.learning import LearningCurves, draw_learning_curves, write_tensorboard
+from cores.explain.learning import (
+    LearningCurves,
+    draw_learning_curves,
+    read_history,
+    write_tensorboard,
+)
 from cores.training.journal import HISTORY
 
 
@@ -53,7 +57,7 @@ def test_a_run_that_has_just_begun_is_drawn_as_far_as_it_is(
     first, second, *_ = (recorded_run / HISTORY).read_text().splitlines()
     (recorded_run / HISTORY).write_text(f"{first}\n{second[:10]}")
     curves = LearningCurves.of(recorded_run)
-    assert curves.num_epochs == 1
+    assert len(curves.epochs) == 1
     assert curves.phases[0] == ("classifier", 1)
     draw_learning_curves([recorded_run], tmp_path / "one.png")
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from cores.data.molecules import molecule_from_smiles
+from cores.explain.drawing import graph_svg
 from cores.explain.explained import ExplainedGraph
-from cores.explain.fragments import KeptChemistry, group_atoms
-from cores.explain.svg import picture
+from cores.explain.survey import KeptChemistry, group_atoms
 
 
 def explained(smiles: str, kept: set[int], bonds: set[tuple[int, int]] | None = None) -> Any:
@@ -35,7 +35,7 @@ def explained(smiles: str, kept: set[int], bonds: set[tuple[int, int]] | None = 
 
 def test_the_kept_atoms_and_bonds_are_highlighted() -> None:
     graph = explained("Cc1ccccc1O", {1, 2, 3})
-    drawn = picture(graph)
+    drawn = graph_svg(graph)
     (band,) = re.findall(r'class="mk" d="([^"]*)"', drawn.body)
     dots = {(int(x), int(y)) for x, y in re.findall(r"M(\d+) (\d+)h0", band)}
     assert dots == {drawn.points[atom] for atom in (1, 2, 3)}
@@ -59,8 +59,8 @@ def test_where_bonds_alone_are_removed_the_atoms_they_reach_are_marked() -> None
 )
 def test_unusual_molecules_are_drawn(smiles: str) -> None:
     graph = explained(smiles, {0})
-    assert len(picture(graph).points) == len(graph.nodes)
-    assert len(picture(graph).inline()) < 6_000
+    assert len(graph_svg(graph).points) == len(graph.nodes)
+    assert len(graph_svg(graph).inline()) < 6_000
 
 
 def test_what_is_kept_is_counted_by_class() -> None:

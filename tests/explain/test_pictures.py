@@ -1,5 +1,6 @@
 """Pictures are drawn; what they show is looked at by people."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -7,16 +8,18 @@ import numpy as np
 import pytest
 import torch
 from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from cores.config import NetworkConfig, Removal
 from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
 from cores.evaluation.predictions import predict
-from cores.explain.drawing import WRONG, Drawing
-from cores.explain.explanation import Explanation, explanations
+from cores.explain.drawing import DOTS, LAYERS, GraphDrawing
+from cores.explain.explanation import Explanation, draw_subgraphs, explanations
 from cores.explain.layout import crossings
-from cores.explain.pictures import draw_subgraphs
+from cores.explain.plotting import ROLES, WRONG
 from cores.models.classifier import Classifier
 from cores.models.policy import Policy
 from cores.models.sparse import SparseClassifier
@@ -66,7 +69,7 @@ def test_a_wrong_prediction_is_marked(tmp_path: Path, monkeypatch: pytest.Monkey
     assert 0 < sum(wrong) < len(wrong)
     titles: list[tuple[str, str]] = []
     monkeypatch.setattr(
-        Axes, "set_title", lambda _, text, color, **__: titles.append((text, color))
+        Axes, "set_title", lambda _, label, color="", **__: titles.append((label, color))
     )
     draw_subgraphs(found, NAMES, tmp_path / "subgraphs.png")
     assert [text.startswith("WRONG: true") for text, _ in titles] == wrong
@@ -76,38 +79,44 @@ def test_a_wrong_prediction_is_marked(tmp_path: Path, monkeypatch: pytest.Monkey
 RING = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5)]
 
 
-def test_rings_are_open_and_edges_are_drawn_once() -> None:
-    both_ways = [*RING, *((b, a) for a, b in RING)]
-    drawing = Drawing.of(both_ways, [True] * 6, RING[:2], None)
-    assert drawing.edges == sorted(RING)
-    assert crossings(drawing.positions, drawing.edges) == 0
-    radius = np.linalg.norm(drawing.positions - drawing.positions.mean(axis=0), axis=1)
+def test_rings_are_open() -> None:
+    drawing = GraphDrawing.of(RING, [True] * 6, [True] * 6, None)
+    positions = np.array(drawing.points, dtype=float)
+    assert crossings(positions, RING) == 0
+    radius = np.linalg.norm(positions - positions.mean(axis=0), axis=1)
     assert radius.max() / radius.min() < 1.05
 
 
-def test_nodes_that_lost_all_their_edges_are_hollow_where_edges_alone_are_removed() -> None:
-    drawing = Drawing.of([*RING, (5, 6)], [True] * 8, RING[:2], None)
-    assert drawing.lonely_nodes == [False] * 3 + [True] * 4 + [False], "the last never had one"
+def test_a_page_and_a_figure_draw_the_same_lines_and_dots() -> None:
+    kept = [True, True, True, False, True, False]
+    edges = [kept[a] and kept[b] for a, b in RING]
+    drawing = GraphDrawing.of(RING, kept, edges, [False] * 5 + [True])
+    svg = dict(re.findall(r'class="(\w+)" d="([^"]*)"', drawing.svg()))
     axis = Figure().subplots()
     drawing.draw(axis)
-    faces = [tuple(dots.get_facecolor()[0][:3]) for dots in axis.collections if dots_of(dots)]
-    assert faces[-1] == (1.0, 1.0, 1.0)
-    removed = Drawing.of(RING, [True, True, False, True, True, True], [(0, 1)], None)
-    assert not any(removed.lonely_nodes)
+    for kind, drawn in zip(svg, axis.collections, strict=True):
+        shapes = [list(map(int, re.findall(r"\d+", each))) for each in svg[kind].split("M")[1:]]
+        if kind in DOTS:
+            assert np.array(shapes)[:, :2].tolist() == drawn.get_offsets().tolist()
+        else:
+            assert shapes == [line.flatten().tolist() for line in drawn.get_segments()]
+        role, _ = LAYERS[kind]
+        assert to_hex(drawn.get_edgecolor()[0]) == ROLES[role]
+    assert list(svg) == list(LAYERS)
 
 
-def test_the_kept_part_of_a_large_graph_is_in_front_and_its_nodes_are_small() -> None:
+def test_of_a_large_graph_the_kept_part_and_what_is_near_is_drawn_with_small_dots() -> None:
     path = [(node, node + 1) for node in range(499)]
-    kept = [node % 3 == 0 for node in range(500)]
-    drawing = Drawing.of(path, kept, [], None)
+    kept = [node < 60 for node in range(500)]
+    drawing = GraphDrawing.of(path, kept, [b < 60 for _, b in path], None)
+    assert [at for at, point in enumerate(drawing.points) if point] == list(range(61))
+    assert drawing.missing == 439
     axis = Figure().subplots()
     drawing.draw(axis)
-    gone, front = (dots for dots in axis.collections if dots_of(dots))
-    assert (len(gone.get_offsets()), len(front.get_offsets())) == (333, 167)
-    assert gone.get_zorder() < front.get_zorder()
-    assert gone.get_sizes()[0] < front.get_sizes()[0] < 20
-
-
-def dots_of(drawn: Any) -> bool:
-    """Whether nodes are drawn, and any at all."""
-    return hasattr(drawn, "get_sizes") and len(drawn.get_offsets()) > 0
+    removed, front = (drawn for drawn in axis.collections if isinstance(drawn, PathCollection))
+    assert (len(removed.get_offsets()), len(front.get_offsets())) == (1, 60)
+    assert removed.get_zorder() < front.get_zorder()
+    small = GraphDrawing.of(RING, [True] * 6, [True] * 6, None)
+    other = Figure().subplots()
+    small.draw(other)
+    assert front.get_sizes()[0] < 0.5 * other.collections[-1].get_sizes()[0]

@@ -17,7 +17,7 @@ from cores.runs.card import MARK, MOST_NAMES, DataFacts, escaped, write_card
 from cores.runs.run import train_run
 from cores.runs.trained import DataSchema
 
-FACTS = DataFacts("toy.zip", [8, 4], {"train": 9, "test": 3})
+FACTS = DataFacts("toy.zip", [8, 4], {"train": 9, "test": 3}, {"graphs": "12", "classes": "2"})
 
 
 def schema(
@@ -121,7 +121,7 @@ def test_edge_features_are_used_or_not() -> None:
 def test_names_from_data_are_text_and_nothing_else(name: str) -> None:
 
     def card(name: str) -> str:
-        facts = DataFacts(name, [8], {"train": 8})
+        facts = DataFacts(name, [8], {"train": 8}, {})
         return model_card(RunConfig(), METRICS, facts, schema((name,), (name,), (name,)))
 
     lines, plain = card(name).splitlines(), card("x")
@@ -133,7 +133,7 @@ def test_names_from_data_are_text_and_nothing_else(name: str) -> None:
 
 
 def test_a_card_of_many_classes_stays_short() -> None:
-    facts = DataFacts("many", [2] * 1000, {"train": 2000})
+    facts = DataFacts("many", [2] * 1000, {"train": 2000}, {})
     names = tuple(f"c{number}" for number in range(1000))
     card = model_card(RunConfig(), METRICS, facts, schema(("f" * 500,) * 999, (), names))
     assert f"| {1000 - MOST_NAMES} more | {2 * (1000 - MOST_NAMES)} |" in card
@@ -158,7 +158,7 @@ def test_a_run_folder_has_a_card_without_paths_and_one_without_still_loads(
     where = ", `cores evaluate FOLDER` to measure it again"
     assert again == card.replace(where, "") != card, "the model alone does not say where data are"
     config = run / "config.json"
-    for damaged in (None, [], {"name": "x", "class_counts": 3, "parts": {}, "targets": None}):
+    for damaged in (None, [], {"name": "x", "class_counts": 3, "parts": {}, "labels": {}}):
         config.write_text(json.dumps(json.loads(config.read_text()) | {"data": damaged}))
         out = tmp_path / f"saved {damaged}"
         Cores.load(run).save(out)

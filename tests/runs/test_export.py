@@ -19,13 +19,13 @@ from cores.config import RunConfig
 from cores.data.dataset import Dims
 from cores.data.encoding import Encoding
 from cores.errors import ProgramError, UserError
-from cores.evaluation.sets import Calibration
 from cores.models.build import build_model
 from cores.models.sparse import SparseClassifier
 from cores.runs import export
 from cores.runs.export import TOLERANCE, export_run, max_difference, random_batch, tensor_model
 from cores.runs.folder import write_identity
 from cores.runs.trained import DataSchema, TrainedModel
+from cores.tasks.calibration import ClassCalibration
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "export.md"
@@ -48,7 +48,7 @@ def untrained(model: str, conv: str, edge_features: bool = False, **settings: An
             nn.init.normal_(getattr(built.policy, name).weight, std=3)
             nn.init.zeros_(getattr(built.policy, name).bias)
     probs = torch.rand(40, 2).softmax(dim=-1)
-    return TrainedModel(config, SCHEMA, built, Calibration(probs, torch.arange(40) % 2))
+    return TrainedModel(config, SCHEMA, built, ClassCalibration(probs, torch.arange(40) % 2))
 
 
 def saved(trained: TrainedModel, run: Path) -> Path:

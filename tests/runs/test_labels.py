@@ -17,7 +17,7 @@ from cores.__main__ import main
 from cores.config import RunConfig
 from cores.data.inputs.columns import ColumnNames
 from cores.explain.run import explain_run
-from cores.explain.survey import Choice
+from cores.explain.survey import Conditions
 from cores.runs.curve import curve_lines, dial_curve
 from cores.runs.inputs import PredictOptions
 from cores.runs.predict import predict_file
@@ -226,7 +226,7 @@ def test_records_have_a_probability_and_a_set_of_every_label(
 
 def test_the_report_shows_every_label(dialled: Path, tmp_path: Path) -> None:
     page, survey = explain_run(
-        dialled, None, tmp_path / "r.html", Choice(), PredictOptions(), device="cpu"
+        dialled, None, tmp_path / "r.html", Conditions(), PredictOptions(), device="cpu"
     )
     text = page.read_text()
     assert survey.graphs == metrics_of(dialled)["test_graphs"]
@@ -234,7 +234,7 @@ def test_the_report_shows_every_label(dialled: Path, tmp_path: Path) -> None:
     assert text.count("<dt>oxygen</dt>") == survey.graphs
     assert "; true: yes" in text
     assert "The dial: how much is kept" not in text
-    explain_run(dialled, None, tmp_path / "r.jsonl", Choice(), PredictOptions(), device="cpu")
+    explain_run(dialled, None, tmp_path / "r.jsonl", Conditions(), PredictOptions(), device="cpu")
     lines = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
     assert {*lines[0]["prediction"]} == {*NAMES}
 

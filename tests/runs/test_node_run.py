@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from cores import Cores, UserError
 from cores.config import RunConfig
 from cores.explain.run import explain_run
-from cores.explain.survey import Choice
+from cores.explain.survey import Conditions
 from cores.runs.compare import compare
 from cores.runs.curve import dial_curve
 from cores.runs.inputs import PredictOptions
@@ -93,11 +93,11 @@ def test_the_run_is_measured_again(run: Path, graph_file: Path) -> None:
 
 def test_nodes_are_explained(run: Path, graph_file: Path, tmp_path: Path) -> None:
     for source, out in ((None, "own.jsonl"), (str(graph_file), "all.jsonl")):
-        explain_run(run, source, tmp_path / out, Choice(), PredictOptions(), device="cpu")
+        explain_run(run, source, tmp_path / out, Conditions(), PredictOptions(), device="cpu")
         first = json.loads((tmp_path / out).read_text().splitlines()[0])
         assert int(first["id"]) in [node["node"] for node in first["nodes"] if node["kept"]]
     path, _ = explain_run(
-        run, None, tmp_path / "page.html", Choice(), PredictOptions(), device="cpu"
+        run, None, tmp_path / "page.html", Conditions(), PredictOptions(), device="cpu"
     )
     assert path.read_text().count("<svg") > 0
 

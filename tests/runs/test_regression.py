@@ -16,7 +16,7 @@ from cores import Cores, UserError, load_dataset
 from cores.__main__ import main
 from cores.config import RunConfig
 from cores.explain.run import explain_run
-from cores.explain.survey import Choice
+from cores.explain.survey import Conditions
 from cores.models.sparse import SparseClassifier
 from cores.runs.curve import curve_lines, dial_curve
 from cores.runs.inputs import PredictOptions
@@ -217,7 +217,7 @@ def test_records_have_a_number_and_an_interval(dialled: Path, table: Path, tmp_p
 
 def test_the_report_shows_numbers_and_intervals(dialled: Path, tmp_path: Path) -> None:
     page, survey = explain_run(
-        dialled, None, tmp_path / "r.html", Choice(), PredictOptions(), device="cpu"
+        dialled, None, tmp_path / "r.html", Conditions(), PredictOptions(), device="cpu"
     )
     text = page.read_text()
     assert survey.graphs == metrics_of(dialled)["test_graphs"]
@@ -226,7 +226,7 @@ def test_the_report_shows_numbers_and_intervals(dialled: Path, tmp_path: Path) -
     assert "a number" in text
     assert "The dial: how much is kept" not in text  # it would tell accuracies
     with pytest.raises(UserError, match="`errors` is for classes"):
-        explain_run(dialled, None, tmp_path / "e.html", Choice(errors=True), PredictOptions())
+        explain_run(dialled, None, tmp_path / "e.html", Conditions(errors=True), PredictOptions())
 
 
 def test_the_dial_is_measured_by_the_error(dialled: Path) -> None:
@@ -286,7 +286,7 @@ def test_a_run_with_quantiles_from_file_to_records(table: Path, tmp_path: Path) 
     assert [each.prediction for each in explained] == pytest.approx(estimator.predict(smiles))
     assert explained[0].interval == pytest.approx(tuple(ends[0].tolist()))
     page, _ = explain_run(
-        run, None, tmp_path / "r.html", Choice(), PredictOptions(alpha=0.3), device="cpu"
+        run, None, tmp_path / "r.html", Conditions(), PredictOptions(alpha=0.3), device="cpu"
     )
     assert "<dt>interval</dt>" in page.read_text()
 

@@ -19,7 +19,6 @@ from cores import Cores
 from cores.config import PartsConfig, RunConfig
 from cores.data.dataset import Dataset, numbered
 from cores.data.splits import Split, split_dataset
-from cores.evaluation.sets import Calibration
 from cores.graphs.segments import owners, pointers
 from cores.graphs.store import GraphStore
 from cores.runs import search as searching
@@ -96,7 +95,7 @@ class Run:
     """All that a run leaves behind."""
 
     weights: dict[str, Tensor]
-    calibration: Calibration
+    calibration: ClassCalibration
     history: list[dict[str, float]]
     best_epoch: int
     metrics: dict[str, Any]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cores.config import RewardConfig, RunConfig
-from cores.runs.verdict import sentences
+from cores.verdict import value_sentences
 
 GOOD: dict[str, Any] = {
     "mae": 0.5,
@@ -27,7 +27,7 @@ NO_DIAL = RunConfig(reward=RewardConfig(dial=False))
 
 
 def said(config: RunConfig = NO_DIAL, **changes: Any) -> list[str]:
-    return sentences(GOOD | changes, config, [500])
+    return value_sentences(GOOD | changes, config, [500])
 
 
 def test_a_good_model_has_a_headline_alone() -> None:

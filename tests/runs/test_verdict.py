@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from cores.config import RewardConfig, RunConfig, SetsConfig
-from cores.runs.verdict import (
+from cores.verdict import (
     DENSE,
     ENOUGH_POLICY_EPOCHS,
     JUDGE_GAP,
     SMALL_TEST,
+    class_findings,
     promise_sentence,
-    verdicts,
 )
 
 GOOD: dict[str, Any] = {
@@ -42,7 +42,7 @@ def said(
     config: RunConfig | None = None, calibration: tuple[int, ...] = CALIBRATION, **changes: Any
 ) -> dict[str, str]:
     """The sentences by kind."""
-    found = verdicts(GOOD | changes, config or RunConfig(), calibration)
+    found = class_findings(GOOD | changes, config or RunConfig(), calibration)
     return {verdict.kind: verdict.text for verdict in found}
 
 
@@ -184,7 +184,7 @@ def test_a_policy_that_keeps_all_is_told_why() -> None:
     assert "after 30 epochs of the policy: lower `lam` or `desired_ratio`." in enough
     assert "dense" not in said(RunConfig(model="sagpool"), node_ratio=0.97), "its ratio is set"
     measured_again = {name: value for name, value in GOOD.items() if name != "epochs"}
-    found = verdicts(measured_again | {"node_ratio": 0.97}, one_lambda, CALIBRATION)
+    found = class_findings(measured_again | {"node_ratio": 0.97}, one_lambda, CALIBRATION)
     assert f"after {240 - warm_up} epochs" in found[0].text
 
 

@@ -1,46 +1,78 @@
-"""``make fuzz`` in small: no case of any target fails, and a planted fault is found."""
+"""Bad input ends in a right result or in one clear line: `make fuzz`, and a little in `make test`.
 
+With `FUZZ_SECONDS` in the environment, cases are drawn for so long instead of three of each target.
+"""
+
+import gc
+import os
 import re
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import NoReturn
 
 import pytest
 import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import fuzz
 import fuzz_targets
 from cores.errors import UserError
-from fuzz import Fuzzer
 from fuzz_damage import FORMS, damaged
-from fuzz_targets import Case, small_world, targets
+from fuzz_targets import TARGETS, Case, Valid, small_world, strategies, valid_cases
+
+SECONDS = float(os.environ.get("FUZZ_SECONDS", 0))
+KEPT = Path("runs/fuzz").absolute()
+"""Where `make fuzz` leaves the files of a case that fails."""
+
+
+@dataclass(repr=False)  # hypothesis would print all files
+class World:
+    """The targets, where their cases run, and when the cases of each target began."""
+
+    valid: dict[str, Valid]
+    cases: dict[str, st.SearchStrategy[Case]]
+    scratch: Path
+    begun: defaultdict[str, list[float]]
 
 
 @pytest.fixture(scope="module")
-def fuzzer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fuzzer]:
+def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     scratch = tmp_path_factory.mktemp("fuzz").resolve()
     with small_world(scratch):
-        yield Fuzzer(targets(), seed=0, scratch=scratch)
+        valid = valid_cases()
+        gc.freeze()  # pages that a fork does not touch are not copied
+        yield World(valid, strategies(valid), scratch, defaultdict(list))
 
 
-def test_no_case_of_any_target_fails(fuzzer: Fuzzer) -> None:
-    for name in fuzzer.sources:
-        for number in range(2):
-            case = fuzzer.case(name, number)
-            outcome = fuzz.run(case, fuzzer.scratch)
-            assert not outcome.fault, f"{case.command}: {outcome.printed}"
+@pytest.mark.parametrize("name", TARGETS)
+@settings(
+    max_examples=10**6 if SECONDS else 3,
+    derandomize=not SECONDS,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+@given(data=st.data())
+def test_no_case_of_any_target_fails(fuzzed: World, name: str, data: st.DataObject) -> None:
+    case = data.draw(fuzzed.cases[name])
+    begun = fuzzed.begun[name]
+    begun.append(time.monotonic())
+    if SECONDS and begun[-1] > begun[0] + SECONDS / len(TARGETS):
+        pytest.skip(f"the time is up: {name} has no fault in {len(begun) - 1} cases")
+    outcome = fuzz.run(case, fuzzed.scratch)
+    if SECONDS and outcome.fault:
+        case.write(KEPT / name)
+        (KEPT / name / "printed.txt").write_text(outcome.printed)
+    assert not outcome.fault, outcome.printed
 
 
-def test_a_case_comes_again_from_its_seed(fuzzer: Fuzzer) -> None:
-    for name in fuzzer.sources:
-        first = fuzzer.case(name, 3)
-        fuzz_targets._examples.cache_clear()
-        assert fuzzer.case(name, 3) == first
-    others = [Fuzzer(fuzzer.sources, seed, fuzzer.scratch).case("npz", 3) for seed in range(5)]
-    assert any(other != others[0] for other in others)
+def test_every_target_has_its_cases(fuzzed: World) -> None:
+    assert set(fuzzed.cases) == set(TARGETS)
 
 
 def no_value(path: str, **_: object) -> NoReturn:
@@ -88,30 +120,22 @@ def no_care(path: str, **_: object) -> NoReturn:
     ],
 )
 def test_a_planted_fault_is_found(
-    fuzzer: Fuzzer,
+    fuzzed: World,
     reader: Callable[..., None],
     fault: str,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
 ) -> None:
     monkeypatch.setattr(fuzz_targets, "load_dataset", reader)
     monkeypatch.setattr(fuzz, "SECONDS", 1)
     monkeypatch.setattr(fuzz, "WAITING", 3)
-    planted = Fuzzer({"npz": fuzzer.sources["npz"]}, 0, fuzzer.scratch)
-    planted.step(keep=tmp_path)
-    (found,) = planted.faults
-    assert planted.tallies["npz"].failed == 1
-    assert re.match(fault, found), found
-    assert found in capsys.readouterr().out
-    (kept,) = tmp_path.iterdir()
-    assert "$ cores read" in (kept / "printed.txt").read_text()
+    outcome = fuzz.run(fuzzed.valid["data"].cases[0], fuzzed.scratch)
+    assert re.match(fault, outcome.fault), outcome.fault
+    assert "$ cores read" in outcome.printed
 
 
-def test_damage_reaches_what_is_behind_a_checksum(fuzzer: Fuzzer) -> None:
+def test_damage_reaches_what_is_behind_a_checksum(fuzzed: World) -> None:
     """Most damaged checkpoints are whole files that hold something else."""
-    case = fuzzer.sources["checkpoint"].cases[0]
-    assert isinstance(case, Case)
+    (case, *_), _ = fuzzed.valid["checkpoint"]
     name = "run/checkpoint.safetensors"
     whole = 0
     for number in range(40):

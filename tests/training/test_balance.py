@@ -11,7 +11,6 @@ from cores.config.presets import preset_config
 from cores.data.dataset import Dataset
 from cores.data.datasets import load_dataset
 from cores.data.lists import from_graphs
-from cores.evaluation.metrics import balanced_accuracy, class_mean
 from cores.evaluation.predictions import predict
 from cores.models.build import build_model
 from cores.runs.fit import (
@@ -21,6 +20,7 @@ from cores.runs.fit import (
     fit_model,
     training_settings,
 )
+from cores.tasks.metrics import balanced_accuracy, class_mean
 from cores.training import bilevel
 from cores.training.balance import adjust_logits, balanced_order, settled, shuffled_batches
 from cores.training.bilevel import chosen, selection_metrics
@@ -51,7 +51,7 @@ def test_auto_balances_where_one_class_has_over_four_fifths(
     share: int, balance: str, balanced: bool
 ) -> None:
     labels = (torch.arange(100) >= share).long()
-    assert settled(TrainingConfig(balance=balance), labels).balanced is balanced
+    assert settled(TrainingConfig(balance=balance), labels, "classification").balanced is balanced
 
 
 def test_the_training_part_decides() -> None:

@@ -21,7 +21,7 @@ from cores.models.sparse import SparseClassifier
 from cores.reward import conformal_reward, performance_reward, sparsity_reward
 from cores.runs.run import train_run
 from cores.runs.trained import TrainedModel
-from cores.tasks import reward_sets
+from cores.tasks.classification import reward_sets
 from cores.training import dial
 from cores.training.bilevel import chosen, selection_metrics
 from cores.training.dial import SELECTION_SETTINGS, sparsest_setting

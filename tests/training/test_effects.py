@@ -14,8 +14,9 @@ from cores.data.synthetic import ba_motifs
 from cores.graphs.batches import cut
 from cores.graphs.subgraphs import Elements
 from cores.models.build import build_classifier, build_effects, build_model
-from cores.models.head import LEAST_LOG_PROB, ClassHead
 from cores.models.sparse import SparseClassifier
+from cores.tasks.base import LEAST_LOG_PROB
+from cores.tasks.classification import ClassHead
 from cores.training.bilevel import BilevelState, start_policy
 from cores.training.effects import (
     SPREAD,

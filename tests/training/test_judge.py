@@ -16,9 +16,9 @@ from cores.data import splits
 from cores.data.dataset import Dataset
 from cores.data.datasets import load_dataset
 from cores.data.splits import split_dataset
-from cores.evaluation.metrics import balanced_accuracy
 from cores.evaluation.predictions import Predictions, predict_proba
 from cores.graphs.store import GraphStore
+from cores.tasks.metrics import balanced_accuracy
 from cores.training import judge as judges
 from cores.training.judge import judge_of
 from cores.training.state import load_state, save_state

@@ -10,7 +10,7 @@ from cores.config import RewardConfig
 from cores.graphs.store import GraphStore
 from cores.graphs.subgraphs import Elements
 from cores.ppo import Rollout
-from cores.tasks import reward_sets
+from cores.tasks.classification import reward_sets
 from cores.training import bilevel
 from cores.training.rollouts import (
     Outcome,

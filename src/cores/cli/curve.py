@@ -51,6 +51,7 @@ def _curve(options: Namespace) -> dict[str, Any]:
     from cores.explain.dial import dial_figure
     from cores.files import make_folder
     from cores.runs.curve import LEGEND, curve_lines, dial_curve, full_line
+    from cores.tasks import TASKS
 
     run = options.run
     out = options.out or run
@@ -70,7 +71,8 @@ def _curve(options: Namespace) -> dict[str, Any]:
     title = f"{curve.model} ({curve.conv}) on {curve.dataset}"
     pictures = [str(path) for path in dial_figure(curve, title, out / FILE)]
     if not options.json:
-        unit = "percent; errors in their unit" if curve.task == "regression" else "percent"
+        plain = TASKS[curve.task].plain
+        unit = "percent" if plain.unit == "percent" else "percent; errors in their unit"
         caption = f"{title}: {curve.test_graphs} test graphs, {unit}"
         display.print_columns(caption, *curve_lines(curve))
         display.print_lines([*LEGEND, full_line(curve), f"Picture: {pictures[0]}"])

@@ -21,7 +21,7 @@ from rich.text import Text
 
 from cores.files.escape import brief, terminal
 from cores.runs.rows import shown_metrics
-from cores.runs.verdict import promise_sentence
+from cores.verdict import promise_sentence
 
 _ARGUMENT = re.compile(r'`([\w.]+)`|`?\b([\w.]+)=(True|"([^"\s]*)")`?')
 _OF_TRAIN = " of `cores train`"

@@ -78,14 +78,14 @@ def _explain(options: Namespace) -> dict[str, Any]:
     if options.graphs is not None:
         positions = frozenset(numbers(options.graphs, "--graphs", first=0))
     from cores.explain.run import explain_run
-    from cores.explain.survey import Choice
+    from cores.explain.survey import Conditions
 
     begin = perf_counter()
     out, survey = explain_run(
         options.run,
         options.input,
         options.out,
-        Choice(
+        Conditions(
             positions,
             options.of_class,
             options.errors,

@@ -96,7 +96,7 @@ def _train(options: Namespace) -> dict[str, Any]:
             judge_report=reports.judge,
         )
     if options.pictures and _writes():
-        from cores.explain.pictures import draw_subgraphs
+        from cores.explain.explanation import draw_subgraphs
         from cores.explain.run import explain_test_graphs
 
         explained = explain_test_graphs(folder, options.pictures, data_root=options.data_root)
@@ -142,9 +142,7 @@ def _note_data(own: OwnFile, config: RunConfig) -> None:
     if dataset.num_edge_features and not config.network.edge_features:
         edges = f"features are read, {dataset.num_edge_features} edge features are not"
     display.print_note(
-        f"{len(dataset):,} graphs {'of' if dataset.task == 'classification' else 'with'} "
-        f"{dataset.told_labels}; "
-        f"{dataset.num_features} node {edges}"
+        f"{len(dataset):,} graphs with {dataset.label_summary}; {dataset.num_features} node {edges}"
     )
     own.note_unusable()
 

@@ -6,7 +6,7 @@ from typing import Any
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
 from cores.cli.inputs import add_run
-from cores.runs.verdict import promise_sentence
+from cores.verdict import promise_sentence
 
 
 def _parser() -> CommandParser:

@@ -196,7 +196,10 @@ class RunConfig:
     def defaults(self) -> dict[str, Any]:
         """The settings that the model has where nothing is said, nested."""
         usual = {"model": self.model, "training": dict(self.spec.training)}
-        return RunConfig.from_settings(usual).settings
+        found = RunConfig.from_settings(usual).settings
+        if self.preset_own is not None:
+            found[preset_spec(self.preset).group] = to_dict(self.preset_own())
+        return found
 
     @property
     def changes(self) -> dict[str, Any]:
@@ -205,11 +208,9 @@ class RunConfig:
         found: dict[str, Any] = {}
         for name, value in self.settings.items():
             if isinstance(value, Mapping):
-                changed = {
-                    key: new for key, new in value.items() if new != defaults.get(name, {}).get(key)
-                }
+                changed = {key: new for key, new in value.items() if new != defaults[name][key]}
                 found |= {name: changed} if changed else {}
-            elif value != defaults.get(name):
+            elif value != defaults[name]:
                 found[name] = value
         return found
 

@@ -17,6 +17,7 @@ from cores.data.raw import Unusable
 from cores.errors import UserError
 from cores.graphs.segments import owners
 from cores.graphs.store import GraphStore
+from cores.tasks import TASKS
 
 Index = slice | Sequence[int] | Sequence[bool] | Tensor
 """What selects several graphs, as in PyG: a slice, positions, or a mask; a NumPy array, too."""
@@ -44,9 +45,7 @@ class Dims:
 
         One per class or label; or the one, with its two quantiles where these are predicted.
         """
-        if self.task != "regression":
-            return self.num_classes
-        return 1 if self.quantile_alpha is None else 3
+        return TASKS[self.task].num_outputs(self.num_classes, self.quantile_alpha)
 
 
 def are_labels(values: Sequence[Any]) -> bool:
@@ -121,17 +120,13 @@ class Dataset:
     def __repr__(self) -> str:
         return (
             f"Dataset({self.name}: {len(self)} graphs, {self.num_features} features, "
-            f"{self.told_labels})"
+            f"{self.label_summary})"
         )
 
     @property
-    def told_labels(self) -> str:
-        """What kind of labels there are, in words."""
-        if self.task == "multilabel":
-            missing = float(self.graphs.y.isnan().double().mean())
-            told = f"{self.num_classes} label{'s' * (self.num_classes != 1)}"
-            return f"{told} each ({100 * missing:.0f} % of the values missing)" if missing else told
-        return "numbers" if self.task == "regression" else f"{self.num_classes} classes"
+    def label_summary(self) -> str:
+        """What labels there are, in words."""
+        return TASKS[self.task].label_summary(self.graphs.y, self.num_classes)
 
     def __len__(self) -> int:
         return len(self.graphs)
@@ -182,13 +177,12 @@ class Dataset:
     @property
     def strata(self) -> Int[Tensor, " graphs"]:
         """Groups of graphs that every part must have in proportion: the classes, if there are."""
-        y = self.graphs.y
-        return y if self.task == "classification" else y.new_zeros(len(y), dtype=torch.int64)
+        return TASKS[self.task].strata(self.graphs.y)
 
     @property
     def stratum_names(self) -> tuple[str, ...]:
         """What messages call those groups."""
-        return self.class_names if self.task == "classification" else ("any",)
+        return TASKS[self.task].stratum_names(self.class_names)
 
     @property
     def num_features(self) -> int:
@@ -252,64 +246,15 @@ def unusable_graphs(graphs: GraphStore) -> dict[int, str]:
 def checked(dataset: Dataset) -> Dataset:
     """Refuse what no model can be trained on."""
     graphs = dataset.graphs
-    if dataset.task != "classification":
-        _check_count(dataset)
-        (_check_targets if dataset.task == "regression" else _check_labels)(dataset)
-    elif graphs.y.min() != 0 or graphs.y.max() != dataset.num_classes - 1:
-        raise UserError(f"{dataset.name}: the classes must be numbered 0, 1, ... without a gap")
+    TASKS[dataset.task].check(dataset.name, graphs.y, dataset.class_names, dataset.labels)
     owner = owners(graphs.num_edges)
     if ((graphs.edge_index < 0) | (graphs.edge_index >= graphs.num_nodes[owner])).any():
         raise UserError(f"{dataset.name}: an edge names a node that its graph does not have")
     for graph, reason in unusable_graphs(graphs).items():
         raise UserError(f"{dataset.name}: graph {dataset.graph_name(graph)} {reason}; clean it")
-    if dataset.task == "classification" and dataset.num_classes < 2:
-        raise UserError(
-            f"{dataset.name}: every graph has the label {dataset.class_names[0]}; "
-            "a classifier needs at least two classes"
-        )
     return dataset
 
 
 def need_classes(dataset: Dataset, what: str) -> None:
     """Refuse what is made for classes alone."""
-    if dataset.task != "classification":
-        raise UserError(f"{what} is for classes, and {dataset.name} has {PREDICTED[dataset.task]}")
-
-
-PREDICTED: dict[TaskName, str] = {
-    "classification": "classes",
-    "regression": "numbers to predict",
-    "multilabel": "several labels per graph",
-}
-"""What a dataset has, by its task, in messages."""
-FEWEST_GRAPHS = 10
-"""Where they are not divided by class: with fewer, a part would be empty."""
-
-
-def _check_count(dataset: Dataset) -> None:
-    if len(dataset) < FEWEST_GRAPHS:
-        needs = "a regression" if dataset.task == "regression" else "a multilabel task"
-        raise UserError(
-            f"{dataset.name} has {len(dataset)} graphs; {needs} needs at least {FEWEST_GRAPHS}"
-        )
-
-
-def _check_labels(dataset: Dataset) -> None:
-    """Refuse labels of which there is nothing to learn."""
-    for name, values, column in zip(
-        dataset.class_names, dataset.labels, dataset.graphs.y.T, strict=True
-    ):
-        found = column[~column.isnan()].unique().long().tolist()
-        if len(found) < 2:
-            told = f"is always {values[found[0]]}" if found else "is never known"
-            raise UserError(
-                f"{dataset.name}: the label {name} {told}; there is nothing to learn, leave it out"
-            )
-
-
-def _check_targets(dataset: Dataset) -> None:
-    y = dataset.graphs.y
-    if bool((y == y[0]).all()):
-        raise UserError(
-            f"{dataset.name}: every graph has the label {float(y[0]):g}; there is nothing to learn"
-        )
+    TASKS[dataset.task].need_classes(what, f"{dataset.name} has")

@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cores.config.spec import TaskName
 from cores.data.dataset import Dataset
 from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ColumnNames
@@ -26,10 +25,10 @@ from cores.estimator.graphs import (
     with_validation,
 )
 from cores.estimator.parameters import Parameters, Real, Setting, python_number, settings_of
-from cores.estimator.scores import class_score, node_score, several_score, value_score
+from cores.estimator.scores import graph_score, node_score
 from cores.evaluation.effects import element_effects
 from cores.evaluation.predictions import Predictions, predict
-from cores.explain.explanation import Explanation, explanations, labels_in_sets
+from cores.explain.explanation import Explanation, explanations
 from cores.files import locked, make_folder, write_json
 from cores.graphs.store import GraphStore
 from cores.models.classifier import Classifier
@@ -38,7 +37,7 @@ from cores.models.policy import Policy
 from cores.models.sparse import SparseClassifier
 from cores.runs.card import DataFacts, model_card, write_card
 from cores.runs.device import choose_device, tuned_cpu
-from cores.runs.fit import PreparedData, fit_model, measure
+from cores.runs.fit import PreparedData, fit_model, measure_for_preset
 from cores.runs.folder import CONFIG, METRICS, write_identity, write_promise
 from cores.runs.inputs import labelled_graphs
 from cores.runs.progress import Reports, phases_of, training_progress
@@ -47,7 +46,7 @@ from cores.runs.rows import read_metrics
 from cores.runs.run import Run, metric_names
 from cores.runs.trained import TrainedModel
 from cores.runs.tune import with_promise
-from cores.runs.verdict import sentences
+from cores.tasks import TASKS, Task
 from cores.training.judge import train_judge
 from cores.training.state import forked_rng
 
@@ -80,7 +79,8 @@ class Cores(Parameters):
         judge: Whether to train an independent classifier that checks the kept subgraphs; it takes
             about as long as the classifier itself.
         settings: Any other setting, nested as in a settings file, e.g.
-            ``{"network": {"hidden_dim": 128}}``, or ``{"model": "gsat"}`` for another model.
+            ``{"network": {"hidden_dim": 128}}``, ``{"model": "gsat"}`` for another model, or
+            ``{"preset": "mine"}`` for a registered preset.
         max_loss: The share of every class that may be right on the full graph and wrong on the kept
             part. The model gets a dial, and the loss is promised, as by ``tune``; where the
             calibration graphs are too few, ``fit`` warns and the dial stands where it seemed best
@@ -153,12 +153,11 @@ class Cores(Parameters):
             judge = None
             if self.judge and config.spec.removes is not None:
                 judge = train_judge(dataset, data.split, config, device, reports.judge)
-            metrics = measure(fitted.trained, data.part("test"), config.alpha, judge)
+            metrics = measure_for_preset(fitted.trained, data.part("test"), judge)
         metrics |= fitted.facts
         if "no_promise" in metrics:
             warnings.warn(f"no promise: {metrics['no_promise']}", stacklevel=2)
-        counts = fitted.trained.calibration.class_counts
-        self.metrics_ = metrics | {"verdicts": sentences(metrics, config, counts)}
+        self.metrics_ = metrics | {"verdicts": fitted.trained.sentences(metrics)}
         self._facts = DataFacts.of(dataset, data.split)
         self._columns = ColumnNames(remembered=columns)
         return self._take(fitted.trained)
@@ -197,12 +196,10 @@ class Cores(Parameters):
             lam: Setting of a model with a dial, from 0, which keeps least, to 1, in steps of 0.05;
                 None takes the one that was chosen when it was trained.
         """
-        if self._trained.task == "regression":
-            return self._predictions(self._trained.at(lam), graphs)[1].probs[:, 0].numpy()
-        probs = self.predict_proba(graphs, lam)
-        if self._trained.task == "multilabel":
-            return _values((probs > 0.5).astype(int), self._labels)
-        return self.classes_[probs.argmax(axis=1)]
+        trained = self._trained.at(lam)
+        probs = self._predictions(trained, graphs)[1].probs
+        found: NDArray[Any] = TASKS[trained.task].predicted_array(probs, self._labels)
+        return found
 
     def predict_proba(self, graphs: Graphs, lam: Setting | None = None) -> NDArray[np.float32]:
         """Probability of every class, in the order of ``classes_``; [graphs, classes].
@@ -239,12 +236,7 @@ class Cores(Parameters):
         sets = _sets(trained, predictions, alpha, score, per_class)
         if sets is None:
             raise UserError(_UNCALIBRATED)
-        if trained.task == "multilabel":
-            return [labels_in_sets(self._labels, held) for held in sets]
-        return [
-            [label for label, inside in zip(self._labels, row, strict=True) if inside]
-            for row in sets.tolist()
-        ]
+        return TASKS[trained.task].in_sets(sets, self._labels)
 
     def predict_interval(
         self, graphs: Graphs, alpha: float = 0.1, lam: Setting | None = None
@@ -264,7 +256,7 @@ class Cores(Parameters):
             Lower and upper ends; [graphs, 2].
         """
         trained = self._trained.at(lam)
-        if trained.task != "regression":
+        if TASKS[trained.task].has_sets:
             raise UserError("predict_interval is for numbers; classes have predict_set")
         _, predictions = self._predictions(trained, graphs)
         intervals = _sets(trained, predictions, alpha, None, None)
@@ -282,7 +274,8 @@ class Cores(Parameters):
         with tuned_cpu():
             effects = element_effects(trained.model, store.placed(_device_of(trained)))
         found = None if effects is None else effects.cpu()
-        return list(explanations(store, predictions, self._labels, sets, effects=found))
+        labels, task = self._labels, trained.task
+        return list(explanations(store, predictions, labels, sets, task, effects=found))
 
     def score(self, graphs: Graphs, y: Labels = None, lam: Setting | None = None) -> float:
         """Accuracy on labelled graphs; where numbers are predicted, R2.
@@ -299,13 +292,8 @@ class Cores(Parameters):
         elif not isinstance(graphs, Dataset):
             graphs = listed(graphs)  # they are read twice
         labels = plain_labels(graphs) if y is None else given_labels(y)
-        if trained.task == "multilabel":
-            probs = torch.from_numpy(self.predict_proba(graphs, lam))
-            return several_score(probs, labels, trained.schema.class_names, self._labels)
-        predicted = self.predict(graphs, lam).tolist()
-        if trained.task == "regression":
-            return value_score(predicted, labels)
-        return class_score(predicted, labels, self._labels)
+        probs = self._predictions(trained.at(lam), graphs)[1].probs
+        return graph_score(probs, labels, trained.schema)
 
     def save(self, folder: str | Path) -> None:
         """Write the model into a new folder, which ``Cores.load`` reads, with a model card."""
@@ -369,11 +357,11 @@ class Cores(Parameters):
         self._fitted = trained
         self.network_ = trained.model
         self.classes_: Any
-        if trained.task == "classification":
-            self.classes_ = np.array(trained.schema.labels)
-        if trained.task == "multilabel":
-            self.classes_ = [np.array(pair) for pair in trained.schema.labels]
-            self.label_names_ = trained.schema.class_names
+        task, names = TASKS[trained.task], trained.schema.class_names
+        if task.has_sets:
+            self.classes_ = task.classes(trained.schema.labels)
+        if task.has_sets and not task.has_classes:
+            self.label_names_ = names
         self.n_features_in_ = trained.schema.dims.num_features
         return self
 
@@ -388,9 +376,10 @@ class Cores(Parameters):
         with tuned_cpu():
             return store, predict(trained.model, store.placed(_device_of(trained))).cpu()
 
-    def _predicts(self, task: TaskName) -> bool:
+    @property
+    def _kind(self) -> Task:
         fitted = getattr(self, "_fitted", None)
-        return (self.task if fitted is None else fitted.task) == task
+        return super()._kind if fitted is None else TASKS[fitted.task]
 
     @property
     def _labels(self) -> tuple[Any, ...]:
@@ -424,12 +413,3 @@ def _sets(
         return None
     sets = trained.config.sets.changed(score, per_class)
     return trained.calibration.sets(predictions.probs, alpha, sets)
-
-
-def _values(chosen: NDArray[np.int64], pairs: tuple[Any, ...]) -> NDArray[Any]:
-    """The predicted values of several labels; of one kind, or objects where they differ in that."""
-    kinds = {type(value) for pair in pairs for value in pair}
-    columns = [np.array(pair)[chosen[:, at]] for at, pair in enumerate(pairs)]
-    if len(kinds) > 1:
-        columns = [column.astype(object) for column in columns]
-    return np.stack(columns, axis=1)

@@ -12,6 +12,7 @@ from cores.config.presets import own_data_settings, preset_config, with_dial
 from cores.config.run import AskedTask
 from cores.config.spec import TaskName
 from cores.errors import UserError
+from cores.tasks import CLASSIFICATION, TASKS, Task
 
 Whole = int | np.integer[Any]
 Real = float | np.floating[Any]
@@ -72,15 +73,18 @@ class Parameters:
         ]
         return f"Cores({', '.join(changed)})"
 
-    def _predicts(self, task: TaskName) -> bool:
-        """Whether that is what it was fitted for, or is to be."""
-        return self.task == task
+    @property
+    def _kind(self) -> Task:
+        """What it was fitted for, or is to be."""
+        return TASKS.get(cast(TaskName, self.task), CLASSIFICATION)
 
     def __sklearn_tags__(self) -> Any:
         """What scikit-learn must know of this estimator; only scikit-learn asks."""
         from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags
 
-        numbers, several = self._predicts("regression"), self._predicts("multilabel")
+        task = self._kind
+        numbers = not task.has_sets
+        several = task.has_sets and not task.has_classes
         return Tags(
             estimator_type="regressor" if numbers else "classifier",
             target_tags=TargetTags(required=False, multi_output=several),
@@ -115,10 +119,11 @@ class Parameters:
         defaults = merged({"split": default_split(seed)}, own_data_settings(num_graphs))
         if self.max_loss is not None:
             defaults["reward"] = {"promised": True}
+        preset = settings.pop("preset", "default")
         changes = merged(merged(defaults, settings), given)
         asked = settings.get("model")  # a model that `removal` does not name, such as a baseline
         model = asked if isinstance(asked, str) else model
-        return preset_config("graphs", model, self.conv, "default", changes)
+        return preset_config("graphs", model, self.conv, preset, changes)
 
     @property
     def _asked_task(self) -> AskedTask:
@@ -140,7 +145,7 @@ def default_split(seed: int) -> int:
 
 def settings_of(config: RunConfig) -> dict[str, Any]:
     """The settings that differ from the defaults and are no arguments of the constructor."""
-    arguments = ("dataset", "conv", "preset", "split", "seed", "task")
+    arguments = ("dataset", "conv", "split", "seed", "task")
     found = {name: value for name, value in config.changes.items() if name not in arguments}
     if config.split != default_split(config.seed):
         found["split"] = config.split

@@ -1,6 +1,6 @@
 """How many of a user's labels are predicted: the estimator's score, by task."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,49 +10,63 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
+from cores.config.spec import TaskName
 from cores.data.inputs.labelled import label_numbers
 from cores.data.nodes import NodeGraph, given_parts, node_labels
 from cores.data.targets import as_targets, target_problem
 from cores.errors import UserError, nearest
-from cores.evaluation.metrics import label_accuracy, r2
+from cores.runs.trained import DataSchema
+from cores.tasks import TASKS
 
 
-def class_score(predicted: Sequence[Any], labels: Sequence[Any], known: Sequence[Any]) -> float:
-    """Accuracy; labels are those that the model knows."""
-    _check_number(labels, len(predicted), "labels")
+def graph_score(
+    probs: Float[Tensor, "graphs outputs"], labels: Sequence[Any], schema: DataSchema
+) -> float:
+    """Accuracy on labelled graphs; R2 of numbers, NaN where the targets are all the same.
+
+    Of several labels, the share of the known values that is predicted.
+    """
+    if len(labels) != len(probs):
+        raise UserError(f"`y` has {len(labels)} labels for {len(probs)} graphs")
+    row = TASKS[schema.task]
+    numbers = _READ[schema.task](labels, schema)
+    found = row.quality[row.scored](probs, numbers)
+    return float("nan") if found is None else float(found)  # type: ignore[arg-type]
+
+
+def _class_numbers(labels: Sequence[Any], schema: DataSchema) -> Tensor:
     for label in labels:
-        if label not in known:
-            names = ", ".join(map(repr, known))
+        if label not in schema.labels:
+            names = ", ".join(map(repr, schema.labels))
             raise UserError(f"`y` has the label {label!r}, the model knows {names}")
-    return float(np.mean([a == b for a, b in zip(predicted, labels, strict=True)]))
+    return torch.tensor([schema.labels.index(label) for label in labels])
 
 
-def value_score(values: Sequence[float], targets: Sequence[Any]) -> float:
-    """R2 of predicted numbers; NaN where the targets are all the same."""
-    _check_number(targets, len(values), "labels")
-    for number, target in enumerate(targets):
+def _targets(labels: Sequence[Any], schema: DataSchema) -> Tensor:
+    for number, target in enumerate(labels):
         if (problem := target_problem(target)) is not None:
             raise UserError(f"graph {number} {problem}")
-    found = r2(torch.tensor(values)[:, None], as_targets(targets))
-    return float("nan") if found is None else found
+    return as_targets(labels)
 
 
-def several_score(
-    probs: Float[Tensor, "graphs labels"],
-    rows: Sequence[Any],
-    names: Sequence[str],
-    known: Sequence[Any],
-) -> float:
-    """Share of the known values of several labels that is predicted."""
-    _check_number(rows, len(probs), "rows")
-    named = (row for row in rows if isinstance(row, Mapping))
+def _values(labels: Sequence[Any], schema: DataSchema) -> Tensor:
+    named = (row for row in labels if isinstance(row, Mapping))
     for name in dict.fromkeys(str(each) for row in named for each in row):
-        if name not in names:
-            raise UserError(f"`y` has the label {name!r}; {nearest(name, names)}")
-    numbers = label_numbers(rows, names, known, "`y`")
+        if name not in schema.class_names:
+            told = nearest(name, schema.class_names)
+            raise UserError(f"`y` has the label {name!r}; {told}")
+    numbers = label_numbers(labels, schema.class_names, schema.labels, "`y`")
     if bool(numbers.isnan().all()):
         raise UserError("`y` holds no known value")
-    return label_accuracy(probs, numbers)
+    return numbers
+
+
+_READ: dict[TaskName, Callable[[Sequence[Any], DataSchema], Tensor]] = {
+    "classification": _class_numbers,
+    "regression": _targets,
+    "multilabel": _values,
+}
+"""How labels that a user gives are read."""
 
 
 def node_score(predicted: NDArray[Any], graph: Data, y: Any) -> float:
@@ -67,8 +81,3 @@ def node_score(predicted: NDArray[Any], graph: Data, y: Any) -> float:
     if not chosen:
         raise UserError("no node has a label; set y")
     return float(np.mean([predicted[node] == labels[node] for node in chosen]))
-
-
-def _check_number(labels: Sequence[Any], graphs: int, what: str) -> None:
-    if len(labels) != graphs:
-        raise UserError(f"`y` has {len(labels)} {what} for {graphs} graphs")

@@ -11,7 +11,6 @@ from cores.evaluation.predictions import evaluation_batch
 from cores.evaluation.scores import Scores
 from cores.graphs.store import GraphStore
 from cores.graphs.subgraphs import Elements
-from cores.models.head import ValueHead
 from cores.models.network import GraphModel
 from cores.models.sparse import SparseClassifier
 
@@ -51,11 +50,10 @@ def element_effects(model: GraphModel, graphs: GraphStore) -> ElementEffects | N
     if not isinstance(model, SparseClassifier) or model.effects is None:
         return None
     head, removal = model.classifier.head, model.effects.removal
-    unit = float(head.std) if isinstance(head, ValueHead) else 1.0
     nodes, edges = [], []
     for batch in graphs.batches(evaluation_batch(graphs.device)):
         elements = Elements.of(batch, removal)
-        effects = unit * model.effects(elements.batch)  # [M]
+        effects = head.unit * model.effects(elements.batch)  # [M]
         effects = elements.of_spared(effects, 0.0)  # no mask has ever told what they contribute
         nodes.append(elements.per_node(effects, 0.0))
         edges.append(elements.per_edge(effects, 0.0))

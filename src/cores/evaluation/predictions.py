@@ -174,13 +174,6 @@ def predict_full(
     return probs
 
 
-def true_scores(
-    scores: Float[Tensor, "graphs classes"], labels: Int[Tensor, " graphs"]
-) -> Float[Tensor, " graphs"]:
-    """Score of each graph's true label."""
-    return scores.gather(-1, labels[:, None]).squeeze(-1)
-
-
 def _joined(parts: list[Tensor | None]) -> Tensor | None:
     known = [part for part in parts if part is not None]
     return torch.cat(known) if known else None

@@ -1,1 +1,1 @@
-"""What a model kept of a graph, as records and pictures."""
+"""Explanations: the kept part of a graph as records, pages and pictures."""

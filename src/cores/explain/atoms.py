@@ -20,7 +20,7 @@ _VALUE = re.compile(r"(?:= |feature )(\d+)$")
 
 @dataclass(frozen=True)
 class AtomMap:
-    """What node and edge labels stand for, from 0."""
+    """Elements and bond types of node and edge labels, from 0."""
 
     elements: tuple[str, ...]
     bonds: tuple[str, ...]
@@ -47,12 +47,12 @@ ATOM_MAPS = {
         ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC"),
     ),
 }
-"""By dataset: from the README of MUTAG and PTC, the label_readme of Mutagenicity, and the page of
+"""From the README of MUTAG and PTC, the label_readme of Mutagenicity, and the page of
 Benzene's source."""
 
 
 def atom_map(dataset: str) -> AtomMap | None:
-    """Of a dataset by name; None where it is not known, or without rdkit."""
+    """The map of a dataset by name; None where it is not known, or without rdkit."""
     return ATOM_MAPS.get(dataset) if find_spec("rdkit") else None
 
 

@@ -4,35 +4,24 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cores.explain.plotting import COLOURS, pyplot, save_over_kept_share
+from cores.explain.plotting import COLOURS, save_over_kept_share
 from cores.runs.curve import Curve, Point
+from cores.tasks import TASKS
 
 _LINES: dict[str, tuple[str, dict[str, Any]]] = {
-    "accuracy": ("model", {"color": COLOURS[0], "marker": "o", "zorder": 4}),
-    "judge_accuracy": ("judge", {"color": COLOURS[1], "marker": "s"}),
-    "judge_random_accuracy": (
+    "": ("model", {"color": COLOURS[0], "marker": "o", "zorder": 4}),
+    "judge_": ("judge", {"color": COLOURS[1], "marker": "s"}),
+    "judge_random_": (
         "judge, random parts",
         {"color": COLOURS[7], "marker": "^", "linestyle": ":"},
     ),
 }
-"""Name in the legend and style of what is drawn over the kept share."""
+"""Name in the legend and style of what is drawn over the kept share, by the metric's prefix."""
 _LEVELS: dict[str, tuple[str, dict[str, Any]]] = {
-    "full_accuracy": ("model, full graphs", {"color": COLOURS[0], "linestyle": "--"}),
-    "plain_accuracy": ("plain network", {"color": COLOURS[2], "linestyle": "-."}),
-    "majority_rate": ("largest class", {"color": "0.45", "linestyle": "--"}),
+    "full_": ("model, full graphs", {"color": COLOURS[0], "linestyle": "--"}),
+    "plain_": ("plain network", {"color": COLOURS[2], "linestyle": "-."}),
 }
 """The same of what does not depend on the dial."""
-_VALUE_LINES = {
-    "mae": _LINES["accuracy"],
-    "judge_mae": _LINES["judge_accuracy"],
-    "judge_random_mae": _LINES["judge_random_accuracy"],
-}
-_VALUE_LEVELS = {
-    "full_mae": _LEVELS["full_accuracy"],
-    "plain_mae": _LEVELS["plain_accuracy"],
-    "constant_mae": ("best constant", _LEVELS["majority_rate"][1]),
-}
-"""Where numbers are predicted: mean errors, in their unit."""
 _APART = 6.0
 """Percentage points of kept share between settings that are named."""
 
@@ -48,11 +37,16 @@ def dial_figure(curve: Curve, title: str, stem: Path) -> list[Path]:
     Returns:
         The files, PNG and SVG.
     """
-    plt = pyplot()
-    _, axis = plt.subplots(figsize=(6.4, 4.8), layout="constrained")
-    numbers = curve.task == "regression"
-    lines, levels = (_VALUE_LINES, _VALUE_LEVELS) if numbers else (_LINES, _LEVELS)
-    unit = 1 if numbers else 100
+    from matplotlib.figure import Figure
+
+    axis = Figure(figsize=(6.4, 4.8), layout="constrained").subplots()
+    task = TASKS[curve.task]
+    shown, (level, name_of_level) = task.plain, task.level
+    lines = {f"{of}{shown.metric}": found for of, found in _LINES.items()}
+    levels = {f"{of}{shown.metric}": found for of, found in _LEVELS.items()}
+    levels[level] = (name_of_level, {"color": "0.45", "linestyle": "--"})
+    percent = shown.unit == "percent"
+    unit = 100 if percent else 1
     named = [
         _line(axis, curve.points, name, label, style, unit)
         for name, (label, style) in lines.items()
@@ -72,8 +66,8 @@ def dial_figure(curve: Curve, title: str, stem: Path) -> list[Path]:
         right=104,
         named=named,
         columns=3,
-        measured="mean error" if numbers else "accuracy, %",
-        percent=not numbers,
+        measured=f"{shown.title}, %" if percent else shown.title,
+        percent=percent,
     )
 
 

@@ -3,19 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cores.explain.curves import (
-    BOTTOM,
-    HEIGHT,
-    LEFT,
-    RIGHT,
-    TOP,
-    WIDTH,
-    Chart,
-    chart_svg,
-    chart_text,
-)
 from cores.explain.dial_view import DialView
+from cores.explain.plotting import Chart
+from cores.files.escape import html
 
+WIDTH, HEIGHT = 400, 190
+LEFT, RIGHT, TOP, BOTTOM = 46, 10, 22, 30
 MARK = 8
 """Radius of the mark at a setting."""
 
@@ -83,14 +76,14 @@ class _Plane:
         parts = []
         for value in (self.low, (self.low + self.high) / 2, self.high):
             parts.append(f'<path class="grid" d="M{LEFT} {self.y(value):.1f}{across}"/>')
-            parts.append(chart_text(LEFT - 6, self.y(value) + 4, self.shown(value), "end"))
+            parts.append(_text(LEFT - 6, self.y(value) + 4, self.shown(value), "end"))
         for share, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end")):
-            parts.append(chart_text(self.x(share), HEIGHT - 10, f"{100 * share:.0f} %", anchor))
-        parts.append(chart_text(self.x(0.25), HEIGHT - 10, "kept", "middle"))
+            parts.append(_text(self.x(share), HEIGHT - 10, f"{100 * share:.0f} %", anchor))
+        parts.append(_text(self.x(0.25), HEIGHT - 10, "kept", "middle"))
         if self.level is not None:
             height = self.y(self.level)
             parts.append(f'<path class="phase" d="M{LEFT} {height:.1f}{across}"/>')
-            parts.append(chart_text(LEFT + 4, height - 4, "full graphs", "start", "phase"))
+            parts.append(_text(LEFT + 4, height - 4, "full graphs", "start", "phase"))
         return parts
 
 
@@ -114,4 +107,13 @@ def _chart(title: str, dial: DialView, values: Sequence[float], plane: _Plane) -
     x, y = points[dial.own]
     mark = f'<circle class="mark" cx="{x}" cy="{y}" r="{MARK}"/>'
     parts = [*plane.frame(), f'<path class="line l0" d="M{line}"/>', *dots, mark]
-    return Chart(title, chart_svg(WIDTH, HEIGHT, told, parts))
+    return Chart(
+        title,
+        f'<svg class="chart dial" role="img" viewBox="0 0 {WIDTH} {HEIGHT}">'
+        f"<title>{html(told)}</title>{''.join(parts)}</svg>",
+    )
+
+
+def _text(x: float, y: float, text: str, anchor: str, kind: str = "") -> str:
+    name = f' class="{kind}"' if kind else ""
+    return f'<text{name} x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}">{html(text)}</text>'

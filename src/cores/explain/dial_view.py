@@ -1,5 +1,6 @@
 """A model with a dial at all of its settings: its figures, and what it keeps of shown graphs."""
 
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,16 +10,16 @@ from jaxtyping import Bool
 from numpy.typing import NDArray
 
 from cores.config.policy import SETTINGS
-from cores.evaluation.metrics import accuracy
+from cores.explain.drawing import GraphSvg
 from cores.explain.explained import ExplainedGraph, undirected
-from cores.explain.packing import bit_string, number_string
 from cores.explain.survey import Survey
-from cores.explain.svg import Picture
 from cores.files.escape import html_json
 from cores.graphs.store import GraphStore
 from cores.runs.predictor import PredictedGraphs, Predictor
 from cores.runs.records import Record
 from cores.runs.trained import DialCalibration
+from cores.tasks import TASKS
+from cores.tasks.metrics import accuracy
 
 MOST_BYTES = 2_500_000
 """Of a page, for what is kept at other settings; a thousand molecules need a quarter of it."""
@@ -60,7 +61,7 @@ class DialView:
         Also None where it predicts numbers: the page knows accuracies alone.
         """
         trained = predictor.trained
-        if trained.lam is None or trained.dial is None or trained.task != "classification":
+        if trained.lam is None or trained.dial is None or not TASKS[trained.task].has_classes:
             return None
         dial = trained.dial
         known = len(dial.labels) > 0
@@ -81,7 +82,7 @@ class DialView:
 
 def add_settings(
     details: Sequence[dict[str, Any]],
-    drawn: Sequence[tuple[ExplainedGraph, Picture]],
+    drawn: Sequence[tuple[ExplainedGraph, GraphSvg]],
     dial: DialView,
 ) -> None:
     """Add to the details of graphs what it takes to show them at every setting.
@@ -95,7 +96,7 @@ def add_settings(
         edges = graph.edges
         if settings["parts"][0][1] is None:  # edges are only drawn
             edges = [(a, b) for a, b in edges if drawing.points[a] and drawing.points[b]]
-        added = {"dial": settings, "ends": number_string([end for edge in edges for end in edge])}
+        added = {"dial": settings, "ends": [end for edge in edges for end in edge]}
         left -= len(html_json(added))
         if left >= 0:
             each |= added
@@ -213,6 +214,16 @@ def _part(
         record["edge_ratio"],
         *([record["kept_smiles"]] if "kept_smiles" in record else []),
     ]
+
+
+def bit_string(values: Sequence[Any]) -> str:
+    """Truth values as base64, eight to a byte, the first in the lowest bit.
+
+    >>> bit_string([True, False, False, True]), bit_string([])
+    ('CQ==', '')
+    """
+    packed = np.packbits(np.asarray(values, dtype=bool), bitorder="little")
+    return b64encode(packed.tobytes()).decode()
 
 
 def _labels(record: Record, names: Sequence[str]) -> str | None:

@@ -1,207 +1,280 @@
-"""One graph drawn with matplotlib: kept part, removed part, and the true reason where known."""
+"""A graph, its kept part strong and the rest faded: an SVG for pages, and the same by matplotlib.
 
-from collections.abc import Sequence
+A drawing is a few layers of lines and dots in a frame; :data:`LAYERS` says how each looks.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import networkx as nx
 import numpy as np
 
-from cores.errors import UserError
+from cores.explain.explained import ExplainedGraph
 from cores.explain.layout import Positions, graph_layout
-from cores.explain.plotting import figure_bytes
-from cores.files import write_atomically
+from cores.explain.molecule import draw_molecule
+from cores.explain.plotting import ROLES
 from cores.files.escape import figure as figure_text
+from cores.files.escape import html
 
-KEPT, REMOVED, TRUTH, WRONG = "#0072B2", "#C8C8C8", "#E69F00", "#D55E00"
-"""Colours that stay apart for colour-blind readers and in grey."""
-MOST_LAID_OUT = 1000
-"""Nodes of a graph that is laid out with care; that of a larger one would take minutes."""
-PANEL = 220.0
-"""Points that a drawing is wide, about: nodes are as large as there is room between them."""
-SMALLEST, LARGEST = 7.0, 90.0
-"""Areas of a node's dot, in points squared."""
-NAMED = 190.0
-"""The same of one with room for a name."""
+WIDTH, HEIGHT, MARGIN = 300, 220, 16
+MOST_NODES = 150
+"""Nodes of a graph that is drawn whole."""
+LAYERS = {
+    "ge": ("gone", 1.0),
+    "tr": ("truth", 16.0),
+    "ke": ("kept", 3.0),
+    "gn": ("gone", 6.0),
+    "kn": ("kept", 11.0),
+}
+"""Role and width of removed edges, true reason, kept edges, removed nodes and kept nodes, from
+the back to the front."""
+DOTS = ("tr", "gn", "kn")
+MANY, SMALL = 40, 0.64
+"""Nodes of a graph with small dots, and how small."""
+NAMED = 1.7
+"""Factor of the dots of a figure that have names on them."""
+STYLE = (
+    f".drawing{{{''.join(f'--{name}:{colour};' for name, colour in ROLES.items())}"
+    "--mark:#9fd0f0;--ink:#1b1b1b;--n:#1f4fd8;--o:#c00;--s:#7a6200;--hal:#0a7a2f}"
+    ".drawing path{fill:none;stroke-linecap:round;stroke-linejoin:round}"
+    + "".join(
+        f".drawing .{kind}{{stroke:var(--{colour});stroke-width:{width:g}}}"
+        + (f".drawing.many .{kind}{{stroke-width:{SMALL * width:.3g}}}" if kind in DOTS else "")
+        for kind, (colour, width) in LAYERS.items()
+    )
+    + """
+.drawing .mk{stroke:var(--mark);stroke-width:13}.drawing .rg{stroke:var(--truth);stroke-width:2}
+.drawing .kb{stroke:var(--ink);stroke-width:1.8}.drawing .gb{stroke:var(--gone);stroke-width:1.3}
+.drawing .kw{fill:var(--ink);stroke:none}.drawing .gw{fill:var(--gone);stroke:none}
+.drawing text{font-family:sans-serif;fill:var(--ink)}.drawing .N{fill:var(--n)}
+.drawing .O{fill:var(--o)}.drawing .S,.drawing .P{fill:var(--s)}
+.drawing .F,.drawing .Cl,.drawing .Br,.drawing .I{fill:var(--hal)}.drawing text.gt{fill:var(--gone)}
+"""
+)
+"""Style sheet of every SVG of a graph or molecule."""
 
 
 @dataclass(frozen=True)
-class Drawing:
-    """A graph laid out, and which of it was kept."""
+class GraphDrawing:
+    """A graph in a frame of ``WIDTH`` and ``HEIGHT``, and which of it is kept."""
 
-    positions: Positions
-    edges: list[tuple[int, int]]
-    kept_nodes: list[bool]
-    kept_edges: list[tuple[int, int]]
-    truth: list[bool] | None
+    points: list[tuple[int, int] | None]
+    """Place of each node; None where it is not drawn."""
+    edges: Sequence[tuple[int, int]]
+    kept_nodes: Sequence[bool]
+    kept_edges: Sequence[bool]
+    truth: Sequence[bool] | None
     """Nodes that truly decide the class; None where that is not known."""
 
     @classmethod
     def of(
         cls,
-        edges: Sequence[Sequence[int]],
-        kept_nodes: list[bool],
-        kept_edges: list[tuple[int, int]],
-        truth: list[bool] | None,
-    ) -> "Drawing":
-        """Lay a graph out; edges may be given in both directions."""
-        once = sorted({(min(a, b), max(a, b)) for a, b in edges})
-        if len(kept_nodes) <= MOST_LAID_OUT:
-            positions = graph_layout(len(kept_nodes), [(a, b) for a, b in once if a != b])
-        else:
-            graph = nx.empty_graph(len(kept_nodes))
-            graph.add_edges_from(once)
-            placed = nx.spring_layout(graph, seed=0)
-            positions = np.array([placed[node] for node in range(len(kept_nodes))])
-        return cls(positions, once, kept_nodes, kept_edges, truth)
+        edges: Sequence[tuple[int, int]],
+        kept_nodes: Sequence[bool],
+        kept_edges: Sequence[bool],
+        truth: Sequence[bool] | None,
+        scores: Sequence[float] | None = None,
+    ) -> "GraphDrawing":
+        """Lay a graph out.
+
+        Of a large one the kept nodes are drawn and, if they fit, their neighbours; where not even
+        they fit, those of the largest scores.
+        """
+        nodes = range(len(kept_nodes))
+        shown = list(nodes)
+        if len(nodes) > MOST_NODES:
+            marks = scores or [0.0] * len(nodes)
+            kept = sorted((at for at in nodes if kept_nodes[at]), key=lambda at: -marks[at])
+            near = {end for edge in edges if any(kept_nodes[end] for end in edge) for end in edge}
+            around = [*kept, *sorted(near - set(kept))]
+            shown = sorted(around[:MOST_NODES]) or list(nodes[:MOST_NODES])
+        number = {node: at for at, node in enumerate(shown)}
+        inside = [(number[a], number[b]) for a, b in edges if a in number and b in number]
+        points: list[tuple[int, int] | None] = [None] * len(nodes)
+        for node, place in zip(shown, _fitted(graph_layout(len(shown), inside)), strict=True):
+            points[node] = place
+        return cls(points, edges, kept_nodes, kept_edges, truth)
 
     @property
-    def removes_edges_alone(self) -> bool:
-        """Whether nothing but edges was removed."""
-        return all(self.kept_nodes) and len(self.kept_edges) < len(self.edges)
+    def missing(self) -> int:
+        """Nodes that are not drawn."""
+        return self.points.count(None)
 
     @property
-    def lonely_nodes(self) -> list[bool]:
-        """Where edges alone were removed: kept nodes that have lost all of their edges."""
-        if not self.removes_edges_alone:
-            return [False] * len(self.kept_nodes)
-        reached = {end for edge in self.kept_edges for end in edge}
-        had = {end for edge in self.edges for end in edge}
-        return [node in had and node not in reached for node in range(len(self.kept_nodes))]
+    def many(self) -> bool:
+        """True where dots must be small."""
+        return len(self.points) - self.missing > MANY
 
-    @property
-    def dot(self) -> float:
-        """Area of a node's dot: about a third of an edge wide."""
-        if not len(self.positions):
-            return LARGEST
-        between = PANEL / max(float(np.ptp(self.positions, axis=0).max()), 1.0)
-        if len(self.positions) > MOST_LAID_OUT:  # that layout is one wide, whatever the number
-            return SMALLEST
-        return min(max((0.36 * between) ** 2, SMALLEST), LARGEST)
+    def layers(self) -> Iterator[tuple[str, list[list[tuple[int, int]]]]]:
+        """Kind and shapes of each layer that is not empty: lines with two ends, dots with one."""
+        lines: dict[bool, list[list[tuple[int, int]]]] = {False: [], True: []}
+        for (one, other), kept in zip(self.edges, self.kept_edges, strict=True):
+            a, b = self.points[one], self.points[other]
+            if a and b:
+                lines[kept].append([a, b])
+        dots = [(at, [point]) for at, point in enumerate(self.points) if point]
+        layers = {
+            "ge": lines[False],
+            "tr": [dot for at, dot in dots if self.truth and self.truth[at]],
+            "ke": lines[True],
+            "gn": [dot for at, dot in dots if not self.kept_nodes[at]],
+            "kn": [dot for at, dot in dots if self.kept_nodes[at]],
+        }
+        yield from ((kind, shapes) for kind, shapes in layers.items() if shapes)
 
-    def lines(
-        self, axis: Any, edges: Sequence[tuple[int, int]], colour: str, width: float, layer: int
+    def svg(self) -> str:
+        """One path for each layer."""
+        return "".join(
+            f'<path class="{kind}" d="{"".join(map(_path, shapes))}"/>'
+            for kind, shapes in self.layers()
+        )
+
+    def draw(
+        self, axis: Any, names: Sequence[str] = (), colours: Mapping[str, str] = ROLES
     ) -> None:
-        """Draw edges; what is in a higher layer is in front."""
+        """Draw the same with matplotlib; names, such as those of atoms, stand on the nodes."""
         from matplotlib.collections import LineCollection
 
-        ends = self.positions[np.array(edges, dtype=np.int64).reshape(-1, 2)]  # [E, 2, 2]
-        drawn = LineCollection(list(ends), colors=colour, linewidths=width, zorder=layer)
-        axis.add_collection(drawn)
-
-    def dots(
-        self,
-        axis: Any,
-        shown: Sequence[bool],
-        colour: str,
-        size: float,
-        layer: int,
-        hollow: bool = False,
-    ) -> None:
-        """Draw those nodes that are shown, the true reason ringed."""
-        truth = np.array(self.truth or [False] * len(shown))
-        nodes = np.flatnonzero(shown)
-        wide = size**0.5
-        axis.scatter(
-            *self.positions[nodes].T,
-            s=size,
-            c="white" if hollow else colour,
-            edgecolors=np.where(truth[nodes], TRUTH, colour),
-            linewidths=np.where(truth[nodes], 0.25 * wide, 0.12 * wide),
-            zorder=layer,
-        )
-
-    def labels(self, axis: Any, names: Sequence[str], shown: Sequence[bool]) -> None:
-        """Write names on some of the nodes."""
-        for (x, y), name, visible in zip(self.positions, names, shown, strict=False):
-            if visible:
-                axis.text(
-                    x,
-                    y,
-                    figure_text(name),
-                    fontsize=8,
-                    color="white",
-                    ha="center",
-                    va="center",
-                    zorder=6,
-                )
-
-    def frame(self, axis: Any) -> None:
-        """No axes, and as long in each direction: a ring is round."""
+        axis.set(xlim=(0, WIDTH), ylim=(HEIGHT, 0), aspect="equal")
         axis.set_axis_off()
-        axis.set_aspect("equal", adjustable="datalim")
-        axis.autoscale_view()
-        axis.margins(0.08)
+        unit = 72 * axis.bbox.width / axis.figure.dpi / WIDTH  # in points
+        size = NAMED if names else SMALL if self.many else 1.0
+        for layer, (kind, shapes) in enumerate(self.layers()):
+            colour, width = LAYERS[kind]
+            if kind in DOTS:
+                places = np.array(shapes)[:, 0]
+                area = (size * width * unit) ** 2
+                axis.scatter(*places.T, s=area, color=colours[colour], linewidths=0, zorder=layer)
+            else:
+                axis.add_collection(
+                    LineCollection(
+                        shapes,
+                        colors=colours[colour],
+                        linewidths=width * unit,
+                        capstyle="round",
+                        zorder=layer,
+                    )
+                )
+        for point, name in zip(self.points, names, strict=False):
+            if point:
+                style = {"fontsize": 8, "color": "white", "ha": "center", "va": "center"}
+                axis.text(*point, figure_text(name), zorder=len(LAYERS), **style)
 
-    def draw(self, axis: Any, names: Sequence[str] = ()) -> None:
-        """Draw the graph: its kept part dark and in front, the rest faded."""
-        size = NAMED if names else self.dot
-        thick = 2.6 if size > LARGEST / 3 else 1.6
-        kept, lonely = self.kept_nodes, self.lonely_nodes
-        gone = sorted({*self.edges} - {*self.kept_edges})
-        self.lines(axis, gone, REMOVED, 1.0 if thick > 2 else 0.6, layer=1)
-        self.dots(axis, [not each for each in kept], REMOVED, 0.7 * size if thick < 2 else size, 2)
-        self.lines(axis, self.kept_edges, KEPT, thick, layer=3)
-        linked = [a and not b for a, b in zip(kept, lonely, strict=True)]
-        self.dots(axis, linked, KEPT, size, layer=4)
-        self.dots(axis, lonely, KEPT, 0.7 * size, layer=4, hollow=not names)
-        self.labels(axis, names, [True] * len(names))
-        self.frame(axis)
 
-
-def draw_graph(
-    drawing: Drawing, title: str, path: str | Path | None, names: Sequence[str] = ()
+def draw_graphs(
+    figure: Any,
+    drawings: Sequence[GraphDrawing],
+    titles: Sequence[Mapping[str, Any]],
+    *,
+    edges_alone: bool,
+    columns: int = 1,
+    names: Sequence[str] = (),
 ) -> None:
-    """Draw one graph into a file by its ending; without a path, show it on the screen."""
-    from matplotlib import pyplot as plt
-    from matplotlib.figure import Figure
+    """Draw graphs side by side with what the colours mean below.
 
-    # Without pyplot, a file leaves the screen that the user chose as it is.
-    figure = plt.figure(figsize=(5, 4.4)) if path is None else Figure(figsize=(5, 4.4))
-    axis = figure.subplots()
-    drawing.draw(axis, names)
-    axis.set_title(title, fontsize=10)
-    legend(figure, [drawing])
-    figure.tight_layout(rect=(0, 0.08, 1, 1))
-    if path is None:
-        plt.show()
-        return
-    kind = Path(path).suffix.removeprefix(".") or "png"
-    if kind not in (known := figure.canvas.get_supported_filetypes()):
-        raise UserError(f"cannot draw a .{kind} file; known: {', '.join(sorted(known))}")
-    write_atomically(Path(path), figure_bytes(figure, kind, dpi=150))
+    Args:
+        figure: An empty figure of matplotlib's.
+        drawings: The graphs.
+        titles: Text and style above each.
+        edges_alone: Whether nothing but edges was removed.
+        columns: Graphs in a row.
+        names: What to write on the nodes.
+    """
+    axes = figure.subplots(-(-len(drawings) // columns), columns, squeeze=False)
+    for axis in axes.flat:
+        axis.set_axis_off()
+    for drawing, title, axis in zip(drawings, titles, axes.flat, strict=False):
+        drawing.draw(axis, names)
+        axis.set_title(**{"fontsize": 10} | title)
+    if edges_alone:
+        entries = {"kept edges": "ke", "removed edges": "ge"}
+        if not all(all(drawing.kept_nodes) for drawing in drawings):
+            entries["node without a kept edge"] = "gn"
+    else:
+        entries = {"kept: all that the classifier sees": "kn", "removed": "gn"}
+    if any(drawing.truth is not None for drawing in drawings):
+        entries["truly decides the class"] = "tr"
+    figure.set_layout_engine("constrained", h_pad=0.1)
+    figure.legend(
+        handles=[_legend_entry(label, kind) for label, kind in entries.items()],
+        loc="outside lower center",
+        ncols=2 if figure.get_figwidth() < 8 else len(entries),
+        frameon=False,
+        fontsize=9,
+    )
 
 
-def legend(figure: Any, drawings: Sequence[Drawing]) -> None:
-    """Say what the colours mean: of nodes where nodes were removed, else of edges."""
+def _legend_entry(label: str, kind: str) -> Any:
     from matplotlib.lines import Line2D
 
-    def dot(label: str, face: str, ring: str) -> Any:
-        return Line2D(
-            [],
-            [],
-            linestyle="",
-            marker="o",
-            markersize=8,
-            markerfacecolor=face,
-            markeredgecolor=ring,
-            markeredgewidth=2.0,
-            label=label,
+    role, width = LAYERS[kind]
+    style: dict[str, Any] = {"linewidth": width}
+    if kind in DOTS:
+        style = {"linestyle": "", "marker": "o", "markersize": 0.8 * width}
+    if kind == "tr":  # a ring around a node
+        style |= {"markersize": 9, "markerfacecolor": "white", "markeredgewidth": 2}
+    return Line2D([], [], color=ROLES[role], label=label, **style)
+
+
+@dataclass(frozen=True)
+class GraphSvg:
+    """An SVG of a graph or molecule."""
+
+    body: str
+    """Elements of SVG."""
+    points: list[tuple[int, int] | None]
+    """Place of each node; None where it is not drawn."""
+    title: str
+    note: str = ""
+    """Says what is left out."""
+    many: bool = False
+    """True where dots are small."""
+
+    def inline(self) -> str:
+        """For a page that has the style."""
+        return self._svg("")
+
+    def standalone(self) -> bytes:
+        """A file of its own, on white."""
+        style = f'<style>{STYLE}</style><rect width="100%" height="100%" fill="#fff"/>'
+        return self._svg(' xmlns="http://www.w3.org/2000/svg"', style).encode()
+
+    def _svg(self, attributes: str, before: str = "") -> str:
+        kind = "drawing many" if self.many else "drawing"
+        return (
+            f'<svg{attributes} class="{kind}" role="img" viewBox="0 0 {WIDTH} {HEIGHT}">'
+            f"<title>{html(self.title)}</title>{before}{self.body}</svg>"
         )
 
-    def line(label: str, colour: str, width: float) -> Any:
-        return Line2D([], [], color=colour, linewidth=width, label=label)
 
-    if all(all(drawing.kept_nodes) for drawing in drawings):
-        entries = [line("kept edges", KEPT, 2.6), line("removed edges", REMOVED, 1.0)]
-    else:
-        entries = [
-            dot("kept: all that the classifier sees", KEPT, KEPT),
-            dot("removed", REMOVED, REMOVED),
-        ]
-    if any(any(drawing.lonely_nodes) for drawing in drawings):
-        entries.append(dot("node without a kept edge", "white", KEPT))
-    if any(drawing.truth is not None for drawing in drawings):
-        entries.append(dot("truly decides the class", "white", TRUTH))
-    figure.legend(handles=entries, loc="lower center", ncol=len(entries), frameon=False, fontsize=9)
+def graph_svg(graph: ExplainedGraph, *, apart: bool = False) -> GraphSvg:
+    """Draw a molecule as chemists do, any other graph as dots and lines.
+
+    With ``apart`` a script can find the bonds and atoms of a molecule.
+    """
+    title = (
+        f"{graph.id}: {sum(graph.marked)} of {len(graph.nodes)} nodes and "
+        f"{sum(graph.kept_edges)} of {len(graph.edges)} edges are kept; "
+        f"predicted {graph.prediction}"
+    )
+    if graph.molecule is not None and len(graph.nodes) <= MOST_NODES:
+        return GraphSvg(*draw_molecule(graph, WIDTH, HEIGHT, apart=apart), title)
+    drawn = GraphDrawing.of(
+        graph.edges, graph.marked, graph.kept_edges, graph.truth, graph.node_scores
+    )
+    note = f"{drawn.missing} of {len(graph.nodes)} nodes are not shown" if drawn.missing else ""
+    return GraphSvg(drawn.svg(), drawn.points, title, note, drawn.many)
+
+
+def _path(shape: Sequence[tuple[int, int]]) -> str:
+    (x, y), *ends = shape
+    return f"M{x} {y}" + ("".join(f"L{a} {b}" for a, b in ends) or "h0")
+
+
+def _fitted(positions: Positions) -> list[tuple[int, int]]:
+    """Positions within the frame, in whole numbers, not stretched."""
+    low, high = positions.min(axis=0), positions.max(axis=0)
+    room = np.array([WIDTH - 2 * MARGIN, HEIGHT - 2 * MARGIN])
+    scale = min(40.0, *(room / np.maximum(high - low, 1e-6)))
+    placed = (positions - (low + high) / 2) * scale + np.array([WIDTH, HEIGHT]) / 2
+    return [(round(float(x)), round(float(y))) for x, y in placed]

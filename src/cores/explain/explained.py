@@ -10,21 +10,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cores.data.inputs.labelled import label_numbers, label_text
-from cores.data.labels import given_values
+from cores.config.spec import TaskName
+from cores.data.inputs.labelled import known_values, label_text
 from cores.data.molecules import input_indices
 from cores.evaluation.effects import element_effects
 from cores.explain.atoms import AtomMap, elements_of, molecule_of
 from cores.runs.predictor import PredictedGraphs
 from cores.runs.records import Record
-from cores.runs.trained import DataSchema, TrainedModel
+from cores.runs.trained import TrainedModel
+from cores.tasks import TASKS
 
 MOST_NUMBERS = 3
 """Numbers of a node that are told."""
-
-
-NUMBERS, SEVERAL = "a number", "several labels"
-"""The one group of graphs for which numbers, or several labels, are predicted."""
+ELEMENT = ("keep_probability", "effect", "kept")
+"""Fields of a node or edge in a record."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class ExplainedGraph:
     nodes: list[str]
     """Every node in a word: an atom's element, or its features."""
     numbers: list[int]
-    """How the input counts the nodes."""
+    """Numbers of the nodes in the input."""
     edges: list[tuple[int, int]]
     """Each once, the smaller end first."""
     kept_nodes: list[bool]
@@ -51,57 +50,35 @@ class ExplainedGraph:
     truth: list[bool] | None
     """Nodes that truly decide the class; None where that is not known."""
     molecule: Any
-    """Of rdkit; None for other graphs."""
+    """A molecule of rdkit's; None for other graphs."""
     values: dict[str, Any] = field(default_factory=dict)
-    """Where graphs have several labels, the true values of those that are known."""
+    """True values by name, where graphs have several labels and they are known."""
     node_effects: list[float] | None = None
-    """What each contributes to the prediction; None where the model did not learn it."""
+    """Contributions to the prediction; None where the model did not learn them."""
     edge_effects: list[float] | None = None
     unknown_label: str | None = None
     """The class that the input names and the model does not know."""
+    task: TaskName = "classification"
 
     @property
     def id(self) -> str:
-        """What the input calls it."""
+        """Its name in the input."""
         return str(self.record["id"])
 
     @property
     def prediction(self) -> str:
         """The predicted class, or number; the values of several labels."""
-        found = self.record["prediction"]
-        if self.is_several:
-            return ", ".join(f"{name}: {value}" for name, value in found.items())
-        return f"{found:.4g}" if self.is_number else str(found)
-
-    @property
-    def is_number(self) -> bool:
-        """Whether a number is predicted."""
-        return "lower" in self.record
-
-    @property
-    def is_several(self) -> bool:
-        """Whether several labels are predicted."""
-        return isinstance(self.record["prediction"], dict)
+        return TASKS[self.task].told(self.record["prediction"])
 
     @property
     def of_label(self) -> list[tuple[str, Any, float, list[Any] | None, Any]]:
         """Of each of several labels: name, value, its probability, set, and the true value."""
-        record, sets = self.record, self.record["prediction_set"]
-        found = []
-        for (name, value), second in zip(
-            record["prediction"].items(), record["probabilities"].values(), strict=True
-        ):
-            probability = max(second, 1 - second)
-            held = None if sets is None else sets[name]
-            found.append((name, value, probability, held, self.values.get(name)))
-        return found
+        return TASKS[self.task].of_label(self.record, self.values)
 
     @property
     def group(self) -> str:
         """With which graphs it is counted: those of the same predicted class."""
-        if self.is_several:
-            return SEVERAL
-        return NUMBERS if self.is_number else self.prediction
+        return TASKS[self.task].group or self.prediction
 
     @property
     def correct(self) -> bool | None:
@@ -109,23 +86,16 @@ class ExplainedGraph:
 
         Of several labels, whether all that are known are right.
         """
-        if self.is_several:
-            predicted = self.record["prediction"]
-            right = [str(predicted[name]) == str(value) for name, value in self.values.items()]
-            return all(right) if right else None
-        return None if self.label is None or self.is_number else self.label == self.prediction
+        return TASKS[self.task].right(self.record["prediction"], self.label, self.values)
 
     @property
     def sure(self) -> bool | None:
         """Whether the prediction set, or that of every label, holds one; None without a set."""
-        labels = self.record.get("prediction_set")
-        if isinstance(labels, dict):
-            return all(len(held) == 1 for held in labels.values())
-        return None if labels is None else len(labels) == 1
+        return TASKS[self.task].sure(self.record.get("prediction_set"))
 
     @property
     def removes_edges(self) -> bool:
-        """Whether edges were removed between nodes that are kept."""
+        """True where edges were removed between nodes that are kept."""
         return any(
             self.kept_nodes[a] and self.kept_nodes[b] and not kept
             for (a, b), kept in zip(self.edges, self.kept_edges, strict=True)
@@ -134,44 +104,42 @@ class ExplainedGraph:
     @cached_property
     def marked(self) -> list[bool]:
         """Nodes to show as kept: where only edges are removed, those that a kept edge reaches."""
-        if not all(self.kept_nodes) or not any(self.kept_edges) or not self.removes_edges:
-            return self.kept_nodes
-        reached = set(chain.from_iterable(compress(self.edges, self.kept_edges)))
-        return [node in reached for node in range(len(self.nodes))]
+        return marked_nodes(self.kept_nodes, self.edges, self.kept_edges)
+
+    @property
+    def node_records(self) -> list[Record]:
+        """Every node as records and pages have it."""
+        columns = [self.node_scores, self.node_effects, self.kept_nodes]
+        return [
+            {"node": number, "is": name} | dict(zip(ELEMENT, told, strict=True))
+            for number, name, *told in zip(
+                self.numbers, self.nodes, *_columns(columns, len(self.nodes)), strict=True
+            )
+        ]
+
+    @property
+    def edge_records(self) -> list[Record]:
+        """The same of every edge."""
+        columns = [self.edge_scores, self.edge_effects, self.kept_edges]
+        return [
+            {"ends": sorted((self.numbers[a], self.numbers[b]))}
+            | dict(zip(ELEMENT, told, strict=True))
+            for (a, b), *told in zip(self.edges, *_columns(columns, len(self.edges)), strict=True)
+        ]
 
     @property
     def full_record(self) -> Record:
         """The record with the true class, and every node and edge with its probability."""
-        nobody, nowhere = [None] * len(self.nodes), [None] * len(self.edges)
-        scores: Sequence[float | None] = self.node_scores or nobody
-        effects: Sequence[float | None] = self.node_effects or nobody
-        edge_scores: Sequence[float | None] = self.edge_scores or nowhere
-        edge_effects: Sequence[float | None] = self.edge_effects or nowhere
-        nodes = zip(self.numbers, self.nodes, scores, effects, self.kept_nodes, strict=True)
-        edges = zip(self.edges, edge_scores, edge_effects, self.kept_edges, strict=True)
         return self.record | {
             "position": self.position,
             "label": self.label,
-            "nodes": [
-                {
-                    "node": number,
-                    "is": name,
-                    "keep_probability": score,
-                    "effect": effect,
-                    "kept": kept,
-                }
-                for number, name, score, effect, kept in nodes
-            ],
-            "edges": [
-                {
-                    "ends": sorted((self.numbers[a], self.numbers[b])),
-                    "keep_probability": score,
-                    "effect": effect,
-                    "kept": kept,
-                }
-                for (a, b), score, effect, kept in edges
-            ],
+            "nodes": self.node_records,
+            "edges": self.edge_records,
         }
+
+
+def _columns(columns: Sequence[Sequence[Any] | None], length: int) -> list[Sequence[Any]]:
+    return [[None] * length if column is None else column for column in columns]
 
 
 def explained_graphs(
@@ -207,7 +175,7 @@ def explained_graphs(
         if store.node_id is not None:
             numbers = store.node_id[nodes].tolist()
         label = label_text(found.labels[at], schema.class_names, schema.task)
-        known = schema.task != "classification" or label in schema.class_names
+        known = not TASKS[schema.task].has_classes or label in schema.class_names
         yield ExplainedGraph(
             position=position,
             record=record,
@@ -224,15 +192,23 @@ def explained_graphs(
             edge_effects=_rounded(None if effects is None else effects.edges, edges, first),
             truth=None if store.node_truth is None else store.node_truth[nodes].tolist(),
             molecule=molecule,
-            values=known_values(found.labels[at], schema) if schema.task == "multilabel" else {},
+            values=known_values(found.labels[at], schema.task, schema.class_names, schema.labels),
+            task=schema.task,
         )
 
 
-def known_values(label: Any, schema: DataSchema) -> dict[str, Any]:
-    """The values of several labels that are known of a graph, as the model's own."""
-    numbers = label_numbers([label], schema.class_names, schema.labels, "the input")
-    (values,) = given_values(numbers, schema.class_names, schema.labels)
-    return {name: value for name, value in values.items() if value is not None}
+def marked_nodes(
+    kept_nodes: list[bool], edges: Sequence[tuple[int, int]], kept_edges: Sequence[bool]
+) -> list[bool]:
+    """Nodes to show as kept: where edges alone are removed, those that a kept edge reaches.
+
+    >>> marked_nodes([True] * 3, [(0, 1), (1, 2)], [True, False])
+    [True, True, False]
+    """
+    if not all(kept_nodes) or all(kept_edges) or not any(kept_edges):
+        return kept_nodes
+    reached = set(chain.from_iterable(compress(edges, kept_edges)))
+    return [node in reached for node in range(len(kept_nodes))]
 
 
 def undirected(edge_index: Tensor) -> tuple[list[tuple[int, int]], Tensor]:

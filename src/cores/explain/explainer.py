@@ -67,7 +67,7 @@ class CoresExplainer(ExplainerAlgorithm):
         )
 
     def supports(self) -> bool:
-        """Whether the explainer asks for masks of whole nodes or edges of graphs."""
+        """Return True if the explainer asks for masks of whole nodes or edges of graphs."""
         masks = (self.explainer_config.node_mask_type, self.explainer_config.edge_mask_type)
         return (
             self.model_config.task_level == ModelTaskLevel.graph

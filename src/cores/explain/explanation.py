@@ -1,6 +1,6 @@
 """An explanation is PyG's, with the kept part, the scores and the prediction behind it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,17 +10,24 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.explain import Explanation as PyGExplanation
 
+from cores.config.spec import TaskName
+from cores.errors import UserError
 from cores.evaluation.effects import ElementEffects
 from cores.evaluation.predictions import Predictions
-from cores.explain.drawing import Drawing, draw_graph
+from cores.explain.drawing import GraphDrawing, draw_graphs
+from cores.explain.explained import marked_nodes, undirected
+from cores.explain.plotting import WRONG, figure_bytes
+from cores.files import write_atomically
 from cores.files.escape import figure as figure_text
 from cores.graphs.store import GraphStore
+from cores.tasks import TASKS
 
 
 @dataclass(frozen=True)
 class Verdict:
     """What a model predicts for one graph."""
 
+    task: TaskName
     label: Any
     """The predicted label, as labels were given for training; a list where there are several."""
     probabilities: NDArray[np.float32]
@@ -107,9 +114,9 @@ class Explanation(PyGExplanation):
     @property
     def correct(self) -> bool | None:
         """Whether the prediction is the true class; None where that is not known."""
-        if self.get("y") is None or self.target.is_floating_point():  # no number is exactly right
+        if self.get("y") is None:
             return None
-        return bool(((self.target == self.y) | self.y.isnan()).all())
+        return TASKS[self["verdict"].task].correct(self.target, self.y)
 
     @property
     def probabilities(self) -> NDArray[np.float32]:
@@ -146,26 +153,73 @@ class Explanation(PyGExplanation):
             kept = self.get_explanation_subgraph()
             PyGExplanation.visualize_graph(kept, path, backend, node_labels)
             return
-        predicted = self.prediction
+        from matplotlib.figure import Figure
+
+        predicted, drawing = self.prediction, self.drawing
         told = f"{predicted:.4g}" if isinstance(predicted, float) else figure_text(predicted)
         title = f"predicted {told}\n{self.kept_text}"
-        draw_graph(self.drawing, title, path, node_labels or ())
+        if drawing.missing:
+            title += f"\n{drawing.missing} of {self.num_nodes} nodes are not shown"
+        figure: Any = Figure(figsize=(5, 4.4))
+        if path is None:  # a file leaves the screen that the user chose as it is
+            from matplotlib import pyplot as plt
+
+            figure = plt.figure(figsize=(5, 4.4))
+        draw_graphs(
+            figure,
+            [drawing],
+            [{"label": title}],
+            edges_alone=bool(self.node_mask.all()),
+            names=node_labels or (),
+        )
+        if path is None:
+            plt.show()
+            return
+        kind = Path(path).suffix.removeprefix(".") or "png"
+        if kind not in (known := figure.canvas.get_supported_filetypes()):
+            raise UserError(f"cannot draw a .{kind} file; known: {', '.join(sorted(known))}")
+        write_atomically(Path(path), figure_bytes(figure, kind, dpi=150))
 
     @property
-    def drawing(self) -> Drawing:
+    def drawing(self) -> GraphDrawing:
         """The graph laid out, to be drawn."""
         truth = self.get("node_truth")
-        return Drawing.of(
-            self.edge_index.t().tolist(),
-            self.node_mask.squeeze(-1).tolist(),
-            self.kept_edges,
+        edges, first = undirected(self.edge_index)
+        kept = self.edge_mask[first].tolist()
+        return GraphDrawing.of(
+            edges,
+            marked_nodes(self.node_mask.squeeze(-1).tolist(), edges, kept),
+            kept,
             None if truth is None else truth.tolist(),
         )
 
     @property
     def kept_text(self) -> str:
-        """How much was kept, for titles."""
+        """Kept shares, for titles."""
         return f"kept {self.node_ratio:.0%} of nodes, {self.edge_ratio:.0%} of edges"
+
+
+def draw_subgraphs(
+    explanations: Sequence[Explanation], class_names: Sequence[str], path: Path
+) -> None:
+    """Draw every graph, its kept part strong, into a PNG."""
+    from matplotlib.figure import Figure
+
+    columns = 3
+    figure = Figure(figsize=(10, 3 * -(-len(explanations) // columns) + 0.5))
+    titles = []
+    for each in explanations:
+        text = (
+            f"true {figure_text(class_names[int(each.y)])}, predicted "
+            f"{figure_text(each.prediction)} ({float(each.probabilities.max()):.2f})\n"
+            f"{each.kept_text}"
+        )
+        wrong = {"label": f"WRONG: {text}", "color": WRONG, "fontweight": "bold"}
+        titles.append(wrong if each.correct is False else {"label": text})
+    drawings = [each.drawing for each in explanations]
+    edges_alone = all(bool(each.node_mask.all()) for each in explanations)
+    draw_graphs(figure, drawings, titles, edges_alone=edges_alone, columns=columns)
+    write_atomically(path, figure_bytes(figure, "png", dpi=130))
 
 
 def explanations(
@@ -173,6 +227,7 @@ def explanations(
     predictions: Predictions,
     labels: tuple[Any, ...],
     sets: Tensor | None,
+    task: TaskName,
     labelled: bool = False,
     effects: ElementEffects | None = None,
 ) -> Iterator[Explanation]:
@@ -183,6 +238,7 @@ def explanations(
         predictions: What the model predicts for them.
         labels: The labels as they were given for training; none where numbers are predicted.
         sets: Prediction sets, or intervals of numbers, if the model was calibrated.
+        task: What the model predicts.
         labelled: Whether the store knows the true classes; only then an explanation has a ``y``.
         effects: What each node or edge contributes, if the model learnt it.
     """
@@ -194,14 +250,16 @@ def explanations(
         edges = slice(int(graphs.edge_ptr[index]), int(graphs.edge_ptr[index + 1]))
         kept_nodes = (~predictions.removed_nodes[nodes]).float()
         kept_edges = (~predictions.removed_edges[edges]).float()
-        found = predictions.probs[index]
+        found, held = predictions.probs[index : index + 1], None
+        if sets is not None:
+            held = sets[index : index + 1]
         explanation = Explanation(
             node_mask=kept_nodes[:, None],
             edge_mask=kept_edges,
             node_score=_part(predictions.node_scores, nodes, kept_nodes),
             edge_score=_part(predictions.edge_scores, edges, kept_edges),
-            verdict=_verdict(found, labels, None if sets is None else sets[index], pieces[index]),
-            target=_target(found, labels),
+            verdict=_verdict(found, labels, held, pieces[index], task),
+            target=TASKS[task].targets(found),
             **graphs.graph(index).to_dict(),
         )
         if effects is not None and effects.nodes is not None:
@@ -215,41 +273,17 @@ def explanations(
         yield explanation
 
 
-def _are_several(labels: tuple[Any, ...]) -> bool:
-    """Whether graphs have several labels, each of two values."""
-    return bool(labels) and isinstance(labels[0], tuple)
-
-
-def _target(found: Tensor, labels: tuple[Any, ...]) -> Tensor:
-    """What is predicted of a graph, for PyG's metrics."""
-    if _are_several(labels):
-        return (found > 0.5).long()[None]
-    return found.argmax(dim=-1, keepdim=True) if labels else found[:1]
-
-
 def _verdict(
-    found: Tensor, labels: tuple[Any, ...], held: Tensor | None, pieces: int | None
+    found: Tensor, labels: tuple[Any, ...], held: Tensor | None, pieces: int | None, task: TaskName
 ) -> Verdict:
-    """Of one graph, from its probabilities and set, or from its number and interval."""
-    if not labels:
-        ends = None if held is None else (float(held[0]), float(held[1]))
-        return Verdict(float(found[0]), np.empty(0, dtype=np.float32), None, ends, pieces)
-    if _are_several(labels):
-        chosen = [pair[int(prob > 0.5)] for pair, prob in zip(labels, found.tolist(), strict=True)]
-        sets = None if held is None else labels_in_sets(labels, held)
-        return Verdict(chosen, found.numpy(), sets, None, pieces)
-    inside = None
+    """What is predicted for a graph, from its row of probabilities and its set or interval."""
+    row = TASKS[task]
+    (predicted,), inside, ends = row.predicted(found, labels), None, None
     if held is not None:
-        inside = [name for name, is_in in zip(labels, held.tolist(), strict=True) if is_in]
-    return Verdict(labels[int(found.argmax())], found.numpy(), inside, None, pieces)
-
-
-def labels_in_sets(pairs: tuple[Any, ...], held: Tensor) -> list[list[Any]]:
-    """The values in the set of each of several labels of a graph."""
-    return [
-        [value for value, inside in zip(pair, row, strict=True) if inside]
-        for pair, row in zip(pairs, held.tolist(), strict=True)
-    ]
+        (inside,) = row.in_sets(held, labels)
+        ends = None if row.has_sets else (float(held[0, 0]), float(held[0, 1]))
+    probs = found[0].numpy() if row.has_sets else np.empty(0, dtype=np.float32)
+    return Verdict(task, predicted, probs, inside, ends, pieces)
 
 
 def _part(scores: Tensor | None, items: slice, kept: Tensor) -> Tensor:

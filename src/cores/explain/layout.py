@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 ROUNDS, SINGLE_ROUNDS = 60, 20
-"""Of stress majorisation for all nodes at once, and node by node; more changes little."""
+"""Rounds of stress majorisation for all nodes at once, and node by node; more change little."""
 TRIAL_ROUNDS, FOLLOWED = 15, 4
 """After so many rounds only the best starts are followed."""
 HOPEFUL_ROUNDS = 5
@@ -32,7 +32,7 @@ STEPS = np.array([[1.0], [0.5], [0.2]])
 ROWS = 64
 """Edges that are tested at once against all others: more would need much memory."""
 MOST_STRESS = 4.0
-"""How much more stress a drawing without crossings may have than one with: some plane graphs, such
+"""Largest ratio of the stress without crossings to that with: some plane graphs, such
 as those of proteins, can only be drawn so with edges that are very long or very short."""
 Positions = NDArray[np.float64]
 
@@ -62,7 +62,7 @@ def graph_layout(nodes: int, edges: Sequence[tuple[int, int]]) -> Positions:
 
 
 def crossings(positions: Positions, edges: Sequence[tuple[int, int]]) -> int:
-    """How many pairs of edges cross."""
+    """Count the pairs of edges that cross."""
     ends = np.array(edges, dtype=np.int64).reshape(-1, 2)
     return sum(
         int(_crossed(positions, ends[at : at + ROWS], ends[at:])[_later(len(ends) - at)].sum())

@@ -1,20 +1,65 @@
-"""Learning curves of one run or many, as a picture or for TensorBoard."""
+"""Learning curves of one run or many: as a picture, on a page, or for TensorBoard."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cores.config import RunConfig
 from cores.errors import UserError
-from cores.explain.history import NAMES, curve, read_history
-from cores.explain.plotting import figure_bytes, pyplot
-from cores.files import make_folder, write_atomically
+from cores.explain.plotting import COLOURS, PAGE_WIDTH, Chart, figure_bytes, page_chart
+from cores.files import make_folder, parsed_json, read_text, write_atomically
+from cores.files.escape import figure as figure_text
 from cores.runs.folder import Identity
 from cores.runs.progress import phases_of
+from cores.training.journal import HISTORY
 
 KINDS = ("png", "svg", "pdf")
 MOST_NAMED = 20
 """Runs that a legend has room for."""
+MOST_POINTS = 400
+"""Points of a line on a page."""
+NAMES = {
+    "selection_accuracy": "accuracy, selection part",
+    "selection_mae": "mean error, selection part",
+    "selection_roc_auc": "mean ROC-AUC, selection part",
+    "selection_ratio": "share kept",
+    "loss": "loss of the classifier",
+    "reward": "mean reward of the policy",
+}
+"""Metrics of an epoch that are drawn, in words."""
+Points = list[tuple[int, float]]
+
+
+def read_history(run: Path) -> list[dict[str, Any]]:
+    """The epochs of a run; a line that is none, of a killed run say, is left out."""
+    path = run / HISTORY
+    if not path.is_file():
+        return []
+    epochs = []
+    for line in read_text(path).splitlines():
+        try:
+            epoch = parsed_json(line)
+        except ValueError:
+            continue
+        if isinstance(epoch, dict):
+            epochs.append(epoch)
+    return epochs
+
+
+def curve(epochs: Sequence[Mapping[str, Any]], name: str) -> Points:
+    """Number and value of every epoch that has a finite one.
+
+    >>> curve([{"loss": 0.5}, {}, {"loss": 0.25}], "loss")
+    [(1, 0.5), (3, 0.25)]
+    """
+    found = ((number, epoch.get(name)) for number, epoch in enumerate(epochs, 1))
+    return [
+        (number, float(value))
+        for number, value in found
+        if type(value) in (int, float) and math.isfinite(value)
+    ]
 
 
 @dataclass(frozen=True)
@@ -25,108 +70,127 @@ class LearningCurves:
     """Its folder, and the one that it lies in."""
     epochs: list[dict[str, Any]]
     phases: list[tuple[str, int]]
-    """With their first epochs, from 1."""
-
-    @property
-    def num_epochs(self) -> int:
-        """So far."""
-        return len(self.epochs)
+    """Names of the phases and their first epochs, from 1."""
 
     @classmethod
-    def of(cls, run: Path) -> "LearningCurves":
+    def of(cls, run: Path, config: RunConfig | None = None) -> "LearningCurves":
         """Read a run folder, also of a run that has not ended."""
-        config = Identity.read(run).config
-        epochs = read_history(run)
-        if not epochs:
-            raise UserError(f"{run} has no epochs yet")
+        config = config or Identity.read(run).config
         first, phases = 1, []
         for phase in phases_of(config, judged=False):
             phases.append((phase.name, first))
             first += phase.epochs
-        return cls("/".join(run.resolve().parts[-2:]), epochs, phases)
+        return cls("/".join(run.resolve().parts[-2:]), read_history(run), phases)
+
+    @property
+    def begun(self) -> list[tuple[str, int]]:
+        """The phases that have begun."""
+        return [(name, first) for name, first in self.phases if first <= len(self.epochs)]
 
 
-def draw_learning_curves(runs: Sequence[Path], out: Path) -> None:
-    """A panel for every metric that a run has, a line for every run."""
-    kind = out.suffix.lower().lstrip(".")
-    if kind not in KINDS:
-        raise UserError(f"{out.name}: a picture ends in .png, .svg or .pdf")
+def _read(runs: Sequence[Path]) -> list[LearningCurves]:
     read = [LearningCurves.of(run) for run in runs]
-    panels = [name for name in NAMES if any(curve(each.epochs, name) for each in read)]
-    plt = pyplot()
-    columns = min(2, len(panels))
-    rows = -(-len(panels) // columns)
-    figure, axes = plt.subplots(
-        rows,
-        columns,
-        figsize=(4.6 * columns, 2.9 * rows),
-        layout="constrained",
-        squeeze=False,
-        sharex=True,
-    )
-    for axis in axes.flat[len(panels) :]:
-        axis.remove()
-    for axis, name in zip(axes.flat, panels, strict=False):
-        for number, each in enumerate(read):
-            points = curve(each.epochs, name)
-            if points:
-                marker = "." if len(points) == 1 else ""
-                axis.plot(*zip(*points, strict=True), marker=marker, color=_color(number))
-        axis.set_title(NAMES[name], fontsize=10, loc="left")
-        axis.set_xlabel("epoch", fontsize=9)
-        axis.tick_params(labelbottom=True)
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.grid(axis="y", alpha=0.3)
-    if len(read) == 1:
-        _mark_phases(list(axes.flat)[: len(panels)], read[0])
-        figure.suptitle(_plain(read[0].name), fontsize=11)
-    elif len(read) <= MOST_NAMED:
-        lines = [
-            plt.Line2D([], [], color=_color(number), label=_plain(each.name))
-            for number, each in enumerate(read)
-        ]
-        figure.legend(handles=lines, loc="outside lower center", ncols=2, fontsize=8)
-    try:
-        write_atomically(out, figure_bytes(figure, kind, dpi=160))
-    finally:
-        plt.close(figure)
+    for run, each in zip(runs, read, strict=True):
+        if not each.epochs:
+            raise UserError(f"{run} has no epochs yet")
+    return read
 
 
-def _color(number: int) -> str:
-    return f"C{number % 10}"
-
-
-def _plain(text: str) -> str:
-    """Text that matplotlib does not read as a formula."""
-    return text.replace("$", r"\$")
-
-
-def _mark_phases(axes: Sequence[Any], run: LearningCurves) -> None:
-    begun = [(name, first) for name, first in run.phases if first <= run.num_epochs]
-    for axis in axes:
-        for _, first in begun[1:]:
-            axis.axvline(first, color="0.6", linewidth=0.8, linestyle=":")
-    for name, first in begun if len(begun) > 1 else ():
-        axes[0].annotate(
+def _draw_panel(
+    axis: Any, lines: Sequence[Points], epochs: int, phases: Sequence[tuple[str, int]], named: bool
+) -> None:
+    """Draw a metric over the epochs, a line per run, and where phases begin."""
+    for number, points in enumerate(lines):
+        if points:
+            marker = "." if len(points) == 1 else ""
+            axis.plot(*zip(*points, strict=True), marker=marker, color=_colour(number, len(lines)))
+    axis.set_xlim(1 - 0.03 * epochs, 1.03 * epochs)
+    axis.xaxis.get_major_locator().set_params(integer=True)
+    axis.set_xlabel("epoch", fontsize=9)
+    axis.tick_params(labelbottom=True)
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.grid(axis="y", color="#b0b0b0", alpha=0.3)
+    for _, first in phases[1:]:
+        axis.axvline(first, color="0.4", linewidth=0.8, linestyle=":")
+    for number, (name, first) in enumerate(phases if named and len(phases) > 1 else ()):
+        axis.annotate(
             name,
-            (first, 0.02),
+            (first, 0),
             xycoords=("data", "axes fraction"),
-            xytext=(3, 0),
+            xytext=(3, 3 + 9 * number),  # names of short phases do not meet
             textcoords="offset points",
             fontsize=8,
             color="0.4",
         )
 
 
+def _colour(number: int, of: int) -> str:
+    return COLOURS[0] if of == 1 else f"C{number % 10}"
+
+
+def draw_learning_curves(runs: Sequence[Path], out: Path) -> None:
+    """Draw a panel for every metric that a run has, a line for every run."""
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+    kind = out.suffix.lower().lstrip(".")
+    if kind not in KINDS:
+        raise UserError(f"{out.name}: a picture ends in .png, .svg or .pdf")
+    read = _read(runs)
+    panels = {name: [curve(each.epochs, name) for each in read] for name in NAMES}
+    panels = {name: lines for name, lines in panels.items() if any(lines)}
+    columns = min(2, len(panels))
+    rows = -(-len(panels) // columns)
+    figure = Figure(figsize=(4.6 * columns, 2.9 * rows), layout="constrained")
+    axes = list(figure.subplots(rows, columns, squeeze=False, sharex=True).flat)
+    for axis in axes[len(panels) :]:
+        axis.remove()
+    epochs = max(len(each.epochs) for each in read)
+    phases = read[0].begun if len(read) == 1 else []
+    for axis, (name, lines) in zip(axes, panels.items(), strict=False):
+        _draw_panel(axis, lines, epochs, phases, named=axis is axes[0])
+        axis.set_title(NAMES[name], fontsize=10, loc="left")
+    if len(read) == 1:
+        figure.suptitle(figure_text(read[0].name), fontsize=11)
+    elif len(read) <= MOST_NAMED:
+        handles = [
+            Line2D([], [], color=_colour(number, len(read)), label=figure_text(each.name))
+            for number, each in enumerate(read)
+        ]
+        figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=8)
+    write_atomically(out, figure_bytes(figure, kind, dpi=160))
+
+
+def training_charts(run: Path, config: RunConfig) -> list[Chart]:
+    """The same panels of one run for a page; none where the folder has no history."""
+    from matplotlib.figure import Figure
+
+    read, charts = LearningCurves.of(run, config), []
+    epochs = len(read.epochs)
+    step = max(1, epochs // MOST_POINTS)
+    for name, title in NAMES.items():
+        points = curve(read.epochs, name)
+        if len(points) < 2:
+            continue
+        figure = Figure(figsize=(PAGE_WIDTH, 2.1), layout="constrained")
+        axis = figure.subplots()
+        _draw_panel(axis, [[*points[:-1:step], points[-1]]], epochs, read.begun, named=True)
+        axis.tick_params(labelsize=9)
+        title = title[0].upper() + title[1:]
+        told = f"{title} over {epochs} epochs, {points[-1][1]:.3g} at the end"
+        charts.append(page_chart(figure, title, told))
+    return charts
+
+
 def write_tensorboard(runs: Sequence[Path], folder: Path) -> None:
-    """Every number of every epoch as events that TensorBoard reads, a folder for each run."""
+    """Write every number of every epoch as TensorBoard's events, a folder for each run."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         raise UserError(
             "TensorBoard's files need tensorboard: pip install 'cores-gnn[tensorboard]'"
         ) from None
-    read = [LearningCurves.of(run) for run in runs]
+    read = _read(runs)
     places = [folder / each.name.replace("/", "-") for each in read]
     for place in places:
         if place.exists() and any(place.iterdir()):

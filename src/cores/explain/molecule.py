@@ -14,7 +14,7 @@ _TAGS = re.compile(r"\b(atom|bond)-(\d+)\b")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _FONT = re.compile(r"font-size:(\d+)px")
 BOND_LENGTH = 26
-"""In a picture, at most."""
+"""Length of a bond, at most."""
 RING = 9
 """Radius of a ring around an atom."""
 _AROUND = f"a{RING} {RING} 0 1 0 {2 * RING} 0a{RING} {RING} 0 1 0 {-2 * RING} 0"
@@ -23,7 +23,7 @@ _AROUND = f"a{RING} {RING} 0 1 0 {2 * RING} 0a{RING} {RING} 0 1 0 {-2 * RING} 0"
 def draw_molecule(
     graph: ExplainedGraph, width: int, height: int, *, apart: bool = False
 ) -> tuple[str, list[tuple[int, int] | None]]:
-    """Elements of SVG, and where each atom is.
+    """Draw elements of SVG; returns them, and where each atom is.
 
     rdkit's own SVG has a kilobyte for every few bonds; here lines of a kind are one path, or, where
     a script is to find them ``apart``, those of a bond or an atom.
@@ -45,11 +45,11 @@ def draw_molecule(
     places = [drawer.GetDrawCoords(atom) for atom in atoms]
     points: list[tuple[int, int] | None] = [(round(place.x), round(place.y)) for place in places]
     parts = _parts(drawer.GetDrawingText(), graph)
-    return _highlight(graph, places) + (_apart(parts) if apart else _compact(parts)), points
+    return _highlight(graph, places) + _joined(parts, apart=apart), points
 
 
 def _prepared(molecule: Any) -> Any:
-    """With single and double bonds in its rings, where these can be told."""
+    """Give its rings single and double bonds, where these can be told."""
     from rdkit import Chem
     from rdkit.Chem.Draw.rdMolDraw2D import PrepareMolForDrawing
 
@@ -60,7 +60,7 @@ def _prepared(molecule: Any) -> Any:
 
 
 def _highlight(graph: ExplainedGraph, places: list[Any]) -> str:
-    """A band below the kept bonds, a dot below the kept atoms, a ring around those that decide."""
+    """Draw a band below kept bonds, a dot below kept atoms, a ring around those that decide."""
 
     def at(node: int) -> str:
         return f"{places[node].x:.0f} {places[node].y:.0f}"
@@ -93,7 +93,7 @@ class _Part:
 
 
 def _parts(text: str, graph: ExplainedGraph) -> list[_Part]:
-    """What rdkit drew, bond by bond and atom by atom."""
+    """Take what rdkit drew apart, bond by bond and atom by atom."""
     numbers = {frozenset(ends): number for number, ends in enumerate(graph.edges)}
     found = []
     for element in ElementTree.fromstring(text.encode("iso-8859-1", "xmlcharrefreplace")):
@@ -113,30 +113,25 @@ def _parts(text: str, graph: ExplainedGraph) -> list[_Part]:
     return found
 
 
-def _compact(parts: list[_Part]) -> str:
-    """One path of lines and one of wedges for each of kept and removed bonds."""
-    layers: dict[str, list[str]] = defaultdict(list)
-    for part in parts:
-        layers[part.kind].append(part.text)
-    paths = [
-        f'<path class="{layer}" d="{"".join(layers[layer])}"/>'
-        for layer in ("gb", "gw", "kb", "kw")
-        if layer in layers
-    ]
-    return "".join(paths) + "".join(layers[""])
-
-
-def _apart(parts: list[_Part]) -> str:
-    """A path for every bond, and letters that say whose they are."""
+def _joined(parts: list[_Part], *, apart: bool) -> str:
+    """One path for all lines, or wedges, of kept or removed bonds; ``apart``, one for each bond."""
     paths: dict[tuple[str, str], list[str]] = defaultdict(list)
+    letters = []
     for part in parts:
+        element = f" {part.element}" if apart else ""
         if part.kind:
-            paths[part.kind, part.element].append(part.text)
+            paths[part.kind, element].append(part.text)
+        else:
+            letters.append(part.text.replace("<text", f"<text{element}", 1))
+    by_kind = sorted(paths.items(), key=lambda item: item[0][0])  # what is kept in front
     return "".join(
-        f'<path class="{kind}" {element} d="{"".join(lines)}"/>'
-        for (kind, element), lines in paths.items()
-    ) + "".join(
-        part.text.replace("<text", f"<text {part.element}", 1) for part in parts if not part.kind
+        [
+            *(
+                f'<path class="{kind}"{element} d="{"".join(lines)}"/>'
+                for (kind, element), lines in by_kind
+            ),
+            *letters,
+        ]
     )
 
 

@@ -1,45 +1,81 @@
-"""Drawing with matplotlib, into files."""
+"""Colours of all pictures, and figures of matplotlib as files or as part of a page."""
 
 import io
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cores.files import write_atomically
 from cores.files.escape import figure as figure_text
+from cores.files.escape import html
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999")
 """Okabe and Ito's palette, distinguishable for colour-blind readers."""
 MARKERS = "osD^vPX*<"
 """As many as keep apart what has the same colour."""
+ROLES = {"kept": COLOURS[0], "gone": "#767676", "truth": "#b35900"}
+"""Colours of a graph's parts, which stay apart in grey, too; a page may set them anew."""
+WRONG = "#a3201b"
+"""Colour of the title of a wrong prediction."""
+PAGE_WIDTH = 4.2
+"""Inches of a chart on a page, for which the sizes of its letters are right."""
 _LEFT_OUT = {"png": {"Software": None}, "svg": {"Date": None}}
-"""What would make two files of the same figure differ."""
+"""Metadata that would make two files of the same figure differ."""
+_ON_PAGE = {
+    COLOURS[0]: "var(--accent)",
+    "#000000": "currentColor",
+    "#666666": "var(--soft)",
+    "#b0b0b0": "var(--rule)",
+}
+"""Colours of a figure as those of a page, which may be dark."""
 
 
-def pyplot() -> Any:
-    """Matplotlib's pyplot, drawing into files."""
+@dataclass(frozen=True)
+class Chart:
+    """A chart of a page."""
+
+    title: str
+    svg: str
+    """Safe to be put into a page."""
+
+
+def page_chart(figure: Any, title: str, told: str) -> Chart:
+    """A figure as part of a page, in the page's colours; ``told`` is read to who cannot see it."""
     import matplotlib as mpl
 
-    mpl.use("agg")  # no screen needed
-    from matplotlib import pyplot as plt
-
-    return plt
+    with mpl.rc_context({"svg.fonttype": "none", "savefig.transparent": True}):  # text is text
+        body = figure_bytes(figure, "svg", dpi=72).decode().partition("<svg")[2].partition(">")[2]
+    body = re.sub(r"<(metadata|style).*?</\1>", "", body, flags=re.DOTALL)
+    body = re.sub(r'<g id="[^"]*">', "<g>", body)
+    for colour, on_page in _ON_PAGE.items():
+        body = body.replace(f": {colour}", f": {on_page}")
+    body = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font: \1px system-ui, sans-serif", body)
+    width, height = 72 * figure.get_size_inches()
+    return Chart(
+        title,
+        f'<svg class="chart" role="img" viewBox="0 0 {width:g} {height:g}">'
+        f"<title>{html(told)}</title>{body}",
+    )
 
 
 def figure_bytes(figure: Any, kind: str, dpi: int) -> bytes:
     """A figure as the content of a file, the same bytes each time."""
-    from matplotlib import pyplot as plt
+    import matplotlib as mpl
 
     buffer = io.BytesIO()
-    with plt.rc_context({"svg.hashsalt": "cores"}):
+    with mpl.rc_context({"svg.hashsalt": "cores"}):
         figure.savefig(buffer, format=kind, dpi=dpi, metadata=_LEFT_OUT.get(kind))
     return buffer.getvalue()
 
 
-def write_note(figure: Any, note: str) -> None:
-    """Write a note below a figure with a constrained layout; an empty one changes nothing."""
-    if note:
-        figure.supxlabel(note, fontsize=9)
+def save_figure(figure: Any, stem: Path) -> list[Path]:
+    """Write a figure as PNG and SVG; returns the files."""
+    files = [stem.with_suffix(f".{kind}") for kind in _LEFT_OUT]
+    for path, kind in zip(files, _LEFT_OUT, strict=True):
+        write_atomically(path, figure_bytes(figure, kind, dpi=160))
+    return files
 
 
 def save_over_kept_share(
@@ -82,14 +118,3 @@ def save_over_kept_share(
     legend = {"loc": "outside lower center", "ncols": columns, "frameon": False, "fontsize": 9}
     axis.figure.legend(handles=named, **legend)
     return save_figure(axis.figure, stem)
-
-
-def save_figure(figure: Any, stem: Path) -> list[Path]:
-    """Write a figure as PNG and SVG; returns the files."""
-    from matplotlib import pyplot as plt
-
-    files = [stem.with_suffix(f".{kind}") for kind in _LEFT_OUT]
-    for path, kind in zip(files, _LEFT_OUT, strict=True):
-        write_atomically(path, figure_bytes(figure, kind, dpi=160))
-    plt.close(figure)
-    return files

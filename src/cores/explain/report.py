@@ -1,11 +1,12 @@
 """Explained graphs as files: a page that stands on its own, JSON lines, a folder of pictures."""
 
+import gzip
 import hashlib
 import json
 import re
 import shutil
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -13,29 +14,65 @@ from uuid import uuid4
 from cores import __version__
 from cores.config.policy import SETTINGS
 from cores.errors import UserError
-from cores.explain.curves import shares_chart, training_charts
 from cores.explain.dial_chart import dial_charts
 from cores.explain.dial_view import DialView, add_settings
+from cores.explain.drawing import STYLE, GraphSvg, graph_svg
 from cores.explain.explained import ExplainedGraph
-from cores.explain.packing import packed_details
-from cores.explain.page import TEMPLATES, environment, graph_details, page_style, template_text
-from cores.explain.survey import Choice, Survey
-from cores.explain.svg import picture
+from cores.explain.learning import training_charts
+from cores.explain.plotting import COLOURS, PAGE_WIDTH, Chart, page_chart
+from cores.explain.survey import BINS, ClassCounts, Conditions, Survey
 from cores.files import make_folder, write_atomically
-from cores.files.escape import html_json, json_text
+from cores.files.escape import figure as figure_text
+from cores.files.escape import html, html_json, json_text
 from cores.runs.card import description
 from cores.runs.folder import METRICS
 from cores.runs.predictor import Predictor
 from cores.runs.rows import read_metrics, shown_metrics
+from cores.tasks import TASKS
 
 REPORT = "report.html"
-"""In a run folder."""
+"""Name of the page in a run folder."""
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+def template_text(name: str) -> str:
+    """Read a file of the templates as it is."""
+    return (TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def page_style() -> str:
+    """The style of a page with drawings."""
+    return template_text("report.css") + STYLE
+
+
+def environment(*folders: Path) -> Any:
+    """Templates of folders, in which every text goes through :func:`cores.files.escape.html`."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    def escaped(value: Any) -> Any:
+        return value if isinstance(value, Markup) else Markup(html(value))
+
+    return Environment(
+        loader=FileSystemLoader(folders),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=escaped,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def graph_details(graph: ExplainedGraph, drawing: GraphSvg) -> dict[str, Any]:
+    """Collect the nodes of a graph for its details, and the edges where some were removed."""
+    edges = {"edges": graph.edge_records} if graph.removes_edges else {}
+    return {"nodes": graph.node_records, "points": drawing.points} | edges
 
 
 def report_page(
-    run: Path, predictor: Predictor, survey: Survey, choice: Choice, source: str
+    run: Path, predictor: Predictor, survey: Survey, choice: Conditions, source: str
 ) -> str:
-    """The page; nothing in it asks for another file.
+    """Make the page; nothing in it asks for another file.
 
     Args:
         run: The run folder.
@@ -52,11 +89,10 @@ def report_page(
     scripts = ("details.js", "report.js", *(() if dial is None else ("dial.js",)))
     script = "".join(map(template_text, scripts))
     what = "edges" if survey.removes_edges else "nodes"
-    drawn = [(graph, picture(graph, apart=dial is not None)) for graph in survey.shown]
+    drawn = [(graph, graph_svg(graph, apart=dial is not None)) for graph in survey.shown]
     details = [graph_details(*each) for each in drawn]
     if dial is not None:
         add_settings(details, drawn, dial)
-    charts = training_charts(run, trained.config)
     page = environment(TEMPLATES).get_template("report.html.j2")
     return page.render(
         version=__version__,
@@ -65,7 +101,7 @@ def report_page(
         description=description(trained.config, trained.task),
         metrics=metrics,
         shown_metrics=shown_metrics(metrics),
-        charts=[(chart.title, Markup(chart.svg)) for chart in charts],
+        charts=[_marked_up(chart) for chart in training_charts(run, trained.config)],
         shares=_marked_up(shares_chart(survey.classes, what)),
         survey=survey,
         choice=choice,
@@ -75,15 +111,14 @@ def report_page(
         what=what,
         molecules=survey.chemistry is not None,
         atoms="atoms" if survey.chemistry is not None else "nodes",
-        calibrated=bool(len(trained.calibration)) and trained.task != "regression",
-        several=trained.task == "multilabel",
-        numbers=trained.task == "regression",
-        intervals=bool(len(trained.calibration)) and trained.task == "regression",
+        task=TASKS[trained.task],
+        calibrated=bool(len(trained.calibration)) and TASKS[trained.task].has_sets,
+        intervals=bool(len(trained.calibration)) and not TASKS[trained.task].has_sets,
         labelled=survey.right + survey.wrong,
         truth=any(graph.truth is not None for graph in survey.shown),
         effects=trained.effects is not None,
         cards=[(graph, drawing, Markup(drawing.inline())) for graph, drawing in drawn],
-        details=Markup(html_json([packed_details(each) for each in details])),
+        details=b64encode(gzip.compress(html_json(details).encode(), mtime=0)).decode(),
         follows=["dial" in each for each in details],
         dial=dial,
         dial_charts=[] if dial is None else [_marked_up(chart) for chart in dial_charts(dial)],
@@ -94,8 +129,35 @@ def report_page(
     )
 
 
+def shares_chart(classes: Mapping[str, ClassCounts], what: str) -> Chart:
+    """Draw histograms of the kept share, a row for every predicted class."""
+    from matplotlib.figure import Figure
+
+    rows = [(name, counts) for name, counts in classes.items() if counts.graphs]
+    height = 0.3 + 0.7 * len(rows)
+    axis = Figure(figsize=(PAGE_WIDTH, height)).add_axes(
+        (0.04, 0.3 / height, 0.9, 1 - 0.3 / height)
+    )
+    for row, (name, counts) in enumerate(rows):
+        most = max(counts.shares.values())
+        for place, graphs in sorted(counts.shares.items()):
+            at, tall = (place + 0.5) / BINS, 0.6 * graphs / most
+            axis.bar(at, tall, 0.9 / BINS, bottom=-row, color=COLOURS[0])
+            axis.text(at, tall - row, graphs, ha="center", va="bottom", fontsize=7)
+        short = name if len(name) <= 40 else f"{name[:39]}…"
+        axis.text(0, 0.75 - row, figure_text(f"{short}: {counts.graphs} graphs"), fontsize=9)
+        axis.axhline(-row, color="#b0b0b0", linewidth=0.8)
+    ticks = (0, 0.25, 0.5, 0.75, 1)
+    axis.set(xlim=(0, 1), ylim=(1 - len(rows), 1), xticks=ticks, yticks=())
+    axis.set_xticklabels([f"{100 * tick:.0f} %" for tick in ticks], fontsize=9)
+    axis.tick_params(length=0)
+    axis.spines[:].set_visible(False)
+    title = f"Share of the {what} that is kept"
+    return page_chart(axis.figure, title, f"{title}, by predicted class")
+
+
 def _dial_data(dial: DialView, survey: Survey) -> dict[str, Any]:
-    """What the script must know of the dial, beside what is kept of each graph."""
+    """Collect what the script must know of the dial, beside what is kept of each graph."""
     return {
         "own": dial.own,
         "classes": list(survey.classes),
@@ -110,7 +172,7 @@ def _dial_data(dial: DialView, survey: Survey) -> dict[str, Any]:
     }
 
 
-def _marked_up(chart: Any) -> tuple[str, Any]:
+def _marked_up(chart: Chart) -> tuple[str, Any]:
     from markupsafe import Markup
 
     return chart.title, Markup(chart.svg)
@@ -132,7 +194,7 @@ def write_pictures(graphs: Sequence[ExplainedGraph], folder: Path) -> None:
     try:
         temporary.mkdir()
         for graph in graphs:
-            drawing = picture(graph).standalone()
+            drawing = graph_svg(graph).standalone()
             write_atomically(temporary / picture_name(graph), drawing)
         temporary.replace(folder)
     except OSError as error:

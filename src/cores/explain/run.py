@@ -1,18 +1,24 @@
 """Explanations by the model of a run: of its test graphs, or of any input."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import torch
+
+from cores.data.inputs.labelled import label_text
+from cores.data.inputs.sources import CHUNK, holds_rows
+from cores.data.lists import plain_labels
 from cores.errors import UserError
 from cores.evaluation.effects import element_effects
 from cores.evaluation.predictions import predict
 from cores.explain.explanation import Explanation, explanations
-from cores.explain.inputs import held_out_graphs, input_graphs
 from cores.explain.report import REPORT, json_lines, report_page, write_pictures
-from cores.explain.survey import Choice, Survey
+from cores.explain.survey import Conditions, Survey
 from cores.files import make_folder, write_atomically
 from cores.runs.device import tuned_cpu
-from cores.runs.inputs import PredictOptions
-from cores.runs.predictor import Predictor
+from cores.runs.inputs import PredictOptions, check_kind, input_rows
+from cores.runs.predictor import PredictedGraphs, Predictor
 from cores.runs.run import Run
 
 
@@ -20,7 +26,7 @@ from cores.runs.run import Run
 def explain_test_graphs(
     out: Path, count: int, *, data_root: Path | None = None
 ) -> tuple[list[Explanation], tuple[str, ...]]:
-    """What the model of a finished run kept of its first test graphs, and the class names."""
+    """Explain the first test graphs of a finished run; returns the class names, too."""
     run = Run.open(out, device="cpu")
     trained, config = run.trained, run.config
     trained.need_classes("a picture of test graphs")
@@ -31,7 +37,8 @@ def explain_test_graphs(
         sets = trained.calibration.sets(predictions.probs, config.alpha, config.sets)
     names = trained.schema.class_names
     effects = element_effects(trained.model, graphs)
-    found = explanations(graphs, predictions, names, sets, labelled=True, effects=effects)
+    task = trained.task
+    found = explanations(graphs, predictions, names, sets, task, labelled=True, effects=effects)
     return list(found), names
 
 
@@ -39,7 +46,7 @@ def explain_run(
     run: Path,
     source: str | None,
     out: Path | None,
-    choice: Choice,
+    choice: Conditions,
     options: PredictOptions,
     *,
     device: str = "auto",
@@ -83,3 +90,72 @@ def explain_run(
     make_folder(path.absolute().parent)
     write_atomically(path, content)
     return path, survey
+
+
+def input_graphs(
+    predictor: Predictor,
+    source: str,
+    data_root: Path | None = None,
+) -> Iterator[PredictedGraphs]:
+    """Predict the graphs of an input chunk by chunk, as `cores predict` does."""
+    schema = predictor.trained.schema
+    for rows in predictor.rows(source, data_root):
+        check_kind(rows, schema)
+        parsed = rows.parse(schema.encoding.layout)
+        predictor.failed(parsed.rejected)
+        found = predictor.predicted(parsed)
+        predictor.failed(found.rejected)
+        found.rejected.extend(parsed.rejected)
+        yield found
+
+
+def held_out_graphs(
+    predictor: Predictor, data_root: Path | None = None
+) -> Iterator[PredictedGraphs]:
+    """Predict the test graphs of a run chunk by chunk, counted from 0."""
+    run = predictor.run
+    source, test, dataset = run.identity.source, run.trained.test, run.dataset(data_root)
+    places = {place: number for number, place in enumerate(test.sort().values.tolist())}
+    if holds_rows(Path(source)):  # a dataset does not keep the molecules of its file
+        yield from _test_rows(predictor, source, places)
+        return
+    labels = plain_labels(dataset)
+    for part in torch.tensor(list(places), dtype=torch.int64).split(CHUNK):
+        chosen = part.tolist()
+        yield predictor.predicted_graphs(
+            dataset.graphs.subset(part),
+            [dataset.graph_name(place) for place in chosen],
+            [places[place] for place in chosen],
+            [place + 1 for place in chosen],
+            [labels[place] for place in chosen],
+        )
+
+
+def _test_rows(
+    predictor: Predictor, source: str, places: dict[int, int]
+) -> Iterator[PredictedGraphs]:
+    """The test graphs of a file of rows; its dataset has the usable rows that have a label."""
+    schema = predictor.trained.schema
+    known, task, layout = schema.class_names, schema.task, schema.encoding.layout
+    before = 0
+    for rows in input_rows(source, predictor.run.identity.columns, None, CHUNK):
+        parsed = rows.parse(layout)
+        labelled = [
+            at
+            for at, label in enumerate(parsed.labels)
+            if label_text(label, known, task) is not None
+        ]
+        numbers = dict(enumerate(labelled, before))
+        before += len(labelled)
+        chosen = {at: places[number] for number, at in numbers.items() if number in places}
+        found = predictor.predicted(parsed, chosen)
+        by_position = {parsed.positions[at]: number for at, number in chosen.items()}
+        yield replace(
+            found,
+            positions=[by_position[position] for position in found.positions],
+            rejected=[
+                replace(row, position=by_position[row.position])
+                for row in found.rejected
+                if row.position in by_position
+            ],
+        )

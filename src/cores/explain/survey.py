@@ -1,28 +1,38 @@
-"""All graphs of an input, counted, and those of them that were asked for."""
+"""Count all graphs of an input, and choose those that are shown."""
 
 from bisect import insort
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
+from inspect import signature
+from typing import Any
 
 from torch_geometric.data import Data
 
+from cores.data.molecules import needs_rdkit
 from cores.data.raw import SHOWN
 from cores.errors import UserError, nearest
 from cores.explain.atoms import atom_map
-from cores.explain.explained import NUMBERS, SEVERAL, ExplainedGraph, explained_graphs
-from cores.explain.fragments import KeptChemistry
+from cores.explain.explained import ExplainedGraph, explained_graphs
 from cores.runs.predictor import PredictedGraphs
-from cores.runs.trained import DataSchema, TrainedModel
+from cores.runs.trained import TrainedModel
+from cores.tasks import TASKS
 
+MOST_MOLECULES = 10_000
+"""Molecules that are counted: looking for groups takes about a millisecond each."""
+FEWEST = 3
+"""Molecules that must have a group for its line."""
+MOST_GROUPS = 12
+"""Groups that are listed for a class."""
 BINS = 20
-"""Of the kept shares."""
+"""Bins of the kept shares."""
 MOST_SHOWN = 100
 """Graphs, where no other number is asked for."""
 
 
 @dataclass(frozen=True)
-class Choice:
+class Conditions:
     """Which graphs to show; a graph must meet every condition."""
 
     graphs: frozenset[int] | None = None
@@ -50,12 +60,12 @@ class Choice:
 
     @property
     def most(self) -> int:
-        """How many are shown at most."""
+        """Most graphs that are shown."""
         asked = [number for number in (self.count, self.top, self.largest) if number is not None]
         return min(asked, default=MOST_SHOWN)
 
     def rank(self, kept_share: float) -> float:
-        """Where a graph stands among those that are shown: smaller numbers first."""
+        """Sort key of the graphs that are shown."""
         if self.top is not None:
             return kept_share
         return 0.0 if self.largest is None else -kept_share
@@ -78,20 +88,13 @@ class Choice:
             raise UserError("the model was not calibrated: it has no prediction sets")
 
     def admits(self, graph: ExplainedGraph) -> bool:
-        """Whether a graph meets the conditions."""
+        """Return True if a graph meets the conditions."""
         return (
             (self.graphs is None or graph.position in self.graphs)
             and (self.predicted is None or graph.prediction == self.predicted)
             and not (self.errors and graph.correct is not False)
             and not (self.uncertain and graph.sure is not False)
         )
-
-
-def _groups(schema: DataSchema) -> tuple[str, ...]:
-    """What graphs are counted by: the predicted classes, if there are."""
-    if schema.task == "classification":
-        return schema.class_names
-    return (NUMBERS,) if schema.task == "regression" else (SEVERAL,)
 
 
 @dataclass
@@ -111,20 +114,116 @@ class ClassCounts:
 
 
 @dataclass
+class Part:
+    """An element or a group: how many molecules have it, and how much of it is kept."""
+
+    molecules: int = 0
+    atoms: int = 0
+    kept: int = 0
+
+    def add(self, atoms: int, kept: int) -> None:
+        """Count it in a molecule."""
+        self.molecules += 1
+        self.atoms += atoms
+        self.kept += kept
+
+    @property
+    def share(self) -> float:
+        """Share of its atoms that is kept."""
+        return self.kept / self.atoms if self.atoms else 0.0
+
+
+@dataclass
+class Kept:
+    """Kept elements and groups of the molecules of a class."""
+
+    all: Part = field(default_factory=Part)
+    elements: dict[str, Part] = field(default_factory=lambda: defaultdict(Part))
+    groups: dict[str, Part] = field(default_factory=lambda: defaultdict(Part))
+
+    def lift(self, part: Part) -> float:
+        """Share of a part's atoms that is kept, divided by that of all atoms."""
+        return part.share / self.all.share if self.all.share else 0.0
+
+    @property
+    def frequent_elements(self) -> list[tuple[str, Part]]:
+        """Elements, the frequent ones first."""
+        return sorted(self.elements.items(), key=lambda item: (-item[1].atoms, item[0]))
+
+    @property
+    def kept_groups(self) -> list[tuple[str, Part]]:
+        """Groups that several molecules have, those first that are kept most."""
+        known = [item for item in self.groups.items() if item[1].molecules >= FEWEST]
+        return sorted(known, key=lambda item: (-item[1].share, -item[1].molecules, item[0]))[
+            :MOST_GROUPS
+        ]
+
+
+@dataclass
+class KeptChemistry:
+    """Kept elements and groups by predicted class."""
+
+    classes: dict[str, Kept] = field(default_factory=lambda: defaultdict(Kept))
+    molecules: int = 0
+
+    def add(self, graph: ExplainedGraph) -> None:
+        """Count a molecule, unless there were enough."""
+        if self.molecules >= MOST_MOLECULES:
+            return
+        self.molecules += 1
+        kept, marked = self.classes[graph.group], graph.marked
+        kept.all.add(len(marked), sum(marked))
+        for element in set(graph.nodes):
+            atoms = [node for node, name in enumerate(graph.nodes) if name == element]
+            kept.elements[element].add(len(atoms), sum(marked[atom] for atom in atoms))
+        for name, found in group_atoms(graph.molecule).items():
+            kept.groups[name].add(len(found), sum(marked[atom] for atom in found))
+
+
+def group_atoms(molecule: Any) -> dict[str, set[int]]:
+    """The atoms of every functional group of rdkit's that a molecule has.
+
+    >>> from cores.data.molecules import molecule_from_smiles
+    >>> sorted(group_atoms(molecule_from_smiles("Cc1ccccc1"))["benzene rings"])
+    [1, 2, 3, 4, 5, 6]
+    """
+    found = {}
+    for name, pattern in _patterns():
+        if matches := molecule.GetSubstructMatches(pattern):
+            found[name] = {atom for match in matches for atom in match}
+    return found
+
+
+@cache
+def _patterns() -> tuple[tuple[str, Any], ...]:
+    """Names and patterns of rdkit's fragments."""
+    needs_rdkit()
+    from rdkit.Chem import Fragments
+
+    return tuple(
+        (
+            (function.__doc__ or name).strip().removeprefix("Number of "),
+            signature(function).parameters["pattern"].default,
+        )
+        for name, function in Fragments.fns
+    )
+
+
+@dataclass
 class Survey:
-    """What was found in an input."""
+    """Counts of an input, and the graphs to show."""
 
     removes_edges: bool
-    """Whether the model removes edges alone."""
+    """True for a model that removes edges alone."""
     classes: dict[str, ClassCounts]
-    """By predicted class, in the model's order."""
+    """Counts by predicted class, in the model's order."""
     shown: list[ExplainedGraph] = field(default_factory=list)
-    """What was chosen, as many as asked for."""
+    """Graphs that were chosen, as many as asked for."""
     data: dict[int, Data] = field(default_factory=dict)
     """The same by position, where the model has a dial: it is asked about them again."""
     graphs: int = 0
     chosen: int = 0
-    """How many meet the conditions."""
+    """Graphs that meet the conditions."""
     errors: int = 0
     """Rows that could not be used."""
     first_errors: list[str] = field(default_factory=list)
@@ -134,15 +233,16 @@ class Survey:
 
     @classmethod
     def of(
-        cls, trained: TrainedModel, chunks: Iterable[PredictedGraphs], choice: Choice
+        cls, trained: TrainedModel, chunks: Iterable[PredictedGraphs], choice: Conditions
     ) -> "Survey":
         """Go through the graphs once; only those that are shown are kept."""
         choice.check(trained)
+        group = TASKS[trained.task].group
         schema, atoms = trained.schema, atom_map(trained.config.dataset)
         molecules = schema.encoding.kind == "molecules" or atoms is not None
         found = cls(
             trained.config.spec.removes == "edge",
-            {name: ClassCounts() for name in _groups(schema)},
+            {name: ClassCounts() for name in ((group,) if group else schema.class_names)},
             chemistry=KeptChemistry() if molecules else None,
         )
         for chunk in chunks:
@@ -165,7 +265,7 @@ class Survey:
         """Graphs that are predicted otherwise than labelled."""
         return sum(counts.wrong for counts in self.classes.values())
 
-    def _add(self, graph: ExplainedGraph, choice: Choice) -> None:
+    def _add(self, graph: ExplainedGraph, choice: Conditions) -> None:
         self.graphs += 1
         if self.unknown_label is None and graph.unknown_label is not None:
             known = ", ".join(self.classes)
@@ -199,8 +299,8 @@ class Survey:
         """The share that the model decides on: of the nodes, or of the edges."""
         return float(graph.record["edge_ratio" if self.removes_edges else "node_ratio"])
 
-    def _check(self, choice: Choice) -> None:
-        """Say why there is nothing to show."""
+    def _check(self, choice: Conditions) -> None:
+        """Refuse to go on where there is nothing to show, and say why."""
         if not self.graphs:
             told = f": {'; '.join(self.first_errors)}" if self.errors else ""
             raise UserError(f"the input holds no usable graph{told}")

@@ -7,7 +7,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from cores.config.models import MODELS
-from cores.explain.plotting import COLOURS, MARKERS, pyplot, save_over_kept_share
+from cores.explain.plotting import COLOURS, MARKERS, save_over_kept_share
 from cores.files.escape import figure as figure_text
 from cores.runs.rows import Row, kept_metric, matching, spread
 from cores.tasks import CLASSIFICATION, ShownMetric, Task
@@ -38,12 +38,13 @@ def tradeoff_figure(
     Returns:
         The files, PNG and SVG.
     """
-    plt = pyplot()
+    from matplotlib.figure import Figure
+
     leading = task.leading
     models = {name: _points(name, rows, leading) for name in MODELS}
     models = {name: points for name, points in models.items() if points}
     shifts = _shifts({name: mean(share for share, _ in points) for name, points in models.items()})
-    _, axis = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
+    axis = Figure(figsize=(6.4, 4.4), layout="constrained").subplots()
     named = [
         _draw(axis, MODELS[name].title, points, shifts[name], number)
         for number, (name, points) in enumerate(models.items())
@@ -73,7 +74,7 @@ def _scale(metric: ShownMetric) -> int:
 
 
 def _axis_name(metric: ShownMetric) -> str:
-    """What the axis says.
+    """Label of the axis.
 
     >>> _axis_name(CLASSIFICATION.leading), _axis_name(ShownMetric("mae", "MAE", "target", False))
     ('accuracy, %', 'MAE; lower is better')
@@ -83,7 +84,7 @@ def _axis_name(metric: ShownMetric) -> str:
 
 
 def _points(model: str, rows: Sequence[Row], metric: ShownMetric) -> list[Point]:
-    """Of a model's runs that have measured both."""
+    """Kept share and metric of a model's runs that have measured both."""
     runs = matching(rows, {"model": model})
     found = [(row[kept_metric(model)], row[metric.metric]) for row in runs]
     scale = _scale(metric)
@@ -120,7 +121,7 @@ def _draw(axis: Any, title: str, points: Sequence[Point], shift: float, number: 
 
 
 def _shifts(kept: Mapping[str, float]) -> dict[str, float]:
-    """By how much each model is drawn beside the share that it keeps.
+    """Horizontal shifts of models that keep equally much.
 
     >>> _shifts({"gnn": 100.0, "mlp": 100.0, "cores-node": 30.2})
     {'gnn': -0.75, 'mlp': 0.75, 'cores-node': 0.0}

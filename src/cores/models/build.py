@@ -19,9 +19,7 @@ from cores.models.sparse import SparseClassifier
 
 def network_dims(config: RunConfig, dims: Dims) -> Dims:
     """Return the sizes of a network's inputs and outputs, quantiles included."""
-    if not config.training.quantiles or dims.task != "regression":
-        return dims
-    return replace(dims, quantile_alpha=config.alpha)
+    return replace(dims, quantile_alpha=config.alpha) if config.training.quantiles else dims
 
 
 def build_model(config: RunConfig, dims: Dims) -> GraphModel:

@@ -8,8 +8,8 @@ from cores.config import NetworkConfig
 from cores.config.models import NO_MESSAGES
 from cores.data.dataset import Dims
 from cores.models.encoder import Encoder
-from cores.models.head import Head, build_head
 from cores.models.network import GraphModel, of_roots, pooled
+from cores.tasks import TASKS, Head
 
 
 class Classifier(GraphModel):
@@ -28,7 +28,8 @@ class Classifier(GraphModel):
         self.rooted = dims.rooted
         """Whether graphs are neighbourhoods of nodes: the readout is the node's embedding then."""
         readouts = 1 if dims.rooted else len(config.pooling)
-        self.head: Head = build_head(readouts * config.hidden_dim, dims)
+        width = readouts * config.hidden_dim
+        self.head: Head = TASKS[dims.task].head(width, dims.num_classes, dims.quantile_alpha)
 
     def logits(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
         """Class logits; a graph that lost all its nodes gets the bias alone."""

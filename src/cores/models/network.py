@@ -13,6 +13,7 @@ from cores.data.dataset import Dims
 from cores.graphs.batches import as_batch
 from cores.graphs.subgraphs import Subgraph, roots_of
 from cores.models.scaler import FeatureScaler
+from cores.tasks import TASKS
 
 
 class Network(nn.Module):
@@ -78,7 +79,7 @@ class GraphModel(Network):
         return Prediction(self.outputs(self.logits(batch)), Subgraph.full(batch))
 
     def outputs(self, logits: Float[Tensor, "graphs classes"]) -> Float[Tensor, "graphs classes"]:
-        """Turn logits into class probabilities, or numbers (see :mod:`cores.models.head`)."""
+        """Turn logits into class probabilities, or numbers (see :mod:`cores.tasks`)."""
         return logits.softmax(dim=-1)
 
     def full_logits(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
@@ -88,6 +89,10 @@ class GraphModel(Network):
     def loss(self, batch: Batch, class_weights: Tensor | None = None) -> Float[Tensor, ""]:
         """The cross-entropy, Eq. (6)."""
         return F.cross_entropy(self.logits(batch), batch.y, weight=class_weights)
+
+    def loss_weight(self, y: Tensor, class_weights: Tensor | None) -> float | Tensor:
+        """What the loss divides its sum over graphs by."""
+        return TASKS[self.task].loss_weight(y, class_weights)
 
     def forward(
         self,

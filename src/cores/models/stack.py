@@ -13,6 +13,7 @@ from torch_geometric.nn.dense import Linear as PyGLinear
 
 from cores.models.classifier import BlindClassifier, Classifier
 from cores.models.encoder import NodeNorm
+from cores.tasks import TASKS
 
 LINEAR = nn.Linear, PyGLinear
 SMALLEST_WEIGHT = 1e-6
@@ -155,7 +156,7 @@ def stackable(models: Sequence[nn.Module]) -> TypeGuard[Sequence[Classifier]]:
     # Another class may have a loss of its own.
     if not isinstance(first, Classifier) or type(first) not in (Classifier, BlindClassifier):
         return False
-    if first.task != "classification":  # the loss of a stack is the cross-entropy
+    if not TASKS[first.task].has_classes:  # the loss of a stack is the cross-entropy
         return False
     stacked = {
         id(weights)

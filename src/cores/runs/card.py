@@ -10,6 +10,7 @@ from typing import Any
 from cores import __version__
 from cores.config import RunConfig
 from cores.config.models import conv_spec
+from cores.config.spec import TaskName
 from cores.data.dataset import Dataset
 from cores.data.molecules import ATOM_COLUMNS
 from cores.data.splits import Split
@@ -17,7 +18,8 @@ from cores.files import escape, write_atomically
 from cores.runs.folder import CARD
 from cores.runs.rows import shown_metrics
 from cores.runs.trained import DataSchema
-from cores.runs.verdict import promise_sentence
+from cores.tasks import TASKS
+from cores.verdict import promise_sentence
 
 MARK = "<!-- model card, written by cores -->"
 """First line of a card; a README.md without it is the user's, and stays."""
@@ -38,25 +40,19 @@ class DataFacts:
     """Graphs of each class; of several labels, those of which each is known."""
     parts: Mapping[str, int]
     """Number of graphs by role."""
-    targets: Mapping[str, int | float] | None = None
-    """How many there are and how they are spread, where the labels are numbers."""
+    labels: Mapping[str, str]
+    """How many labels there are, or how they are spread."""
 
     @classmethod
     def of(cls, dataset: Dataset, split: Split) -> "DataFacts":
         """Count a dataset that was divided."""
-        y, counts, targets = dataset.graphs.y, [], None
-        if dataset.task == "regression":
-            y = y.double()
-            spread = {"mean": y.mean(), "deviation": y.std(correction=0), "least": y.min()}
-            spread["greatest"] = y.max()
-            numbers = {name: float(value) for name, value in spread.items()}
-            targets = {"graphs": len(y), **numbers}
-        elif dataset.task == "multilabel":
-            counts = (~y.isnan()).sum(dim=0).tolist()
-        else:
-            counts = y.bincount(minlength=dataset.num_classes).tolist()
-        parts = {part: len(getattr(split, part)) for part in PARTS}
-        return cls(Path(dataset.name).name, counts, parts, targets)
+        task, y, names = TASKS[dataset.task], dataset.graphs.y, dataset.class_names
+        return cls(
+            Path(dataset.name).name,
+            list(task.class_counts(y, names).values()),
+            {part: len(getattr(split, part)) for part in PARTS},
+            task.label_facts(y, names),
+        )
 
     @classmethod
     def read(cls, known: Any) -> "DataFacts | None":
@@ -66,8 +62,7 @@ class DataFacts:
                 str(known["name"]),
                 [int(count) for count in known["class_counts"]],
                 {str(name): int(count) for name, count in known["parts"].items()},
-                known["targets"]
-                and {str(name): float(value) for name, value in known["targets"].items()},
+                {str(name): str(value) for name, value in known["labels"].items()},
             )
         except (AttributeError, LookupError, TypeError, ValueError):
             return None
@@ -109,7 +104,7 @@ def model_card(
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
-    promise, numbers = metrics.get("promise"), schema.task == "regression"
+    promise, task = metrics.get("promise"), TASKS[schema.task]
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=False,
@@ -135,9 +130,9 @@ def model_card(
         molecules=schema.feature_names == ATOM_COLUMNS,
         promise=None if promise is None else Markup(promise_sentence(promise)),
         calibrated=_calibrated(config, metrics, facts),
-        known="interval" if numbers else "set",
-        missed="number" if numbers else "label",
-        judged=metrics.get("judge_accuracy", metrics.get("judge_mae")) is not None,
+        counted=task.counted,
+        set_word=task.set_word,
+        judged=metrics.get(f"judge_{task.plain.metric}") is not None,
         names_data=names_data,
         settings=_settings(config),
         versions=_versions(),
@@ -154,9 +149,9 @@ def escaped(text: object) -> str:
     return escape.markdown(plain if len(plain) <= _LENGTH else plain[: _LENGTH - 1] + "…")
 
 
-def description(config: RunConfig, task: str | None = None) -> str:
+def description(config: RunConfig, task: TaskName = "classification") -> str:
     """Describe a model in a sentence."""
-    kind = "network that predicts a number" if task == "regression" else "graph classifier"
+    kind = TASKS[task].kind
     removes = {"node": "nodes", "edge": "edges", "both": "nodes and edges"}
     layers = f" ({conv_spec(config.conv).title} layers)" if config.spec.uses_conv else ""
     if config.spec.removes is None:

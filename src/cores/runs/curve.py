@@ -6,12 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from cores.config.policy import SETTINGS
 from cores.config.spec import TaskName
 from cores.errors import UserError
-from cores.evaluation.metrics import accuracy, label_accuracy, mean_absolute_error
 from cores.evaluation.predictions import predict
 from cores.graphs.store import GraphStore
 from cores.models.sparse import SparseClassifier
@@ -20,35 +18,12 @@ from cores.runs.fit import measure
 from cores.runs.inputs import PredictOptions
 from cores.runs.run import Run
 from cores.runs.trained import TrainedModel
+from cores.tasks import TASKS
 from cores.training.judge import Judge
 from cores.training.supervised import Report, no_report
 
 POINTS = 11
 """Settings that are measured unless told otherwise."""
-METRICS = (
-    *("accuracy", "balanced_accuracy", "node_ratio", "edge_ratio", "judge_accuracy"),
-    *("judge_balanced_accuracy", "judge_random_accuracy", "judge_random_balanced_accuracy"),
-    *("coverage", "set_size"),
-)
-"""Of every point, beside its setting and kept ratio."""
-VALUE_METRICS = (
-    *("mae", "rmse", "node_ratio", "edge_ratio", "judge_mae", "judge_random_mae"),
-    *("coverage", "interval_width"),
-)
-"""The same where numbers are predicted."""
-LABEL_METRICS = ("roc_auc", *METRICS, "judge_roc_auc", "judge_random_roc_auc")
-"""The same where graphs have several labels."""
-_OF_TASK: dict[TaskName, tuple[str, ...]] = {
-    "classification": METRICS,
-    "regression": VALUE_METRICS,
-    "multilabel": LABEL_METRICS,
-}
-_SCORES: dict[TaskName, Callable[[Tensor, Tensor], float]] = {
-    "classification": accuracy,
-    "regression": mean_absolute_error,
-    "multilabel": label_accuracy,
-}
-"""By what a plain network is compared."""
 Point = dict[str, float | None]
 
 
@@ -117,29 +92,29 @@ def dial_curve(
     for lam in lams:
         measured.append(_measured(trained.at(lam), graphs, judge))
         advance(1)
-    numbers = trained.task == "regression"
-    names = _OF_TASK[trained.task]
-    plain_score = None
+    task = TASKS[trained.task]
+    plain_metrics: dict[str, Any] = {}
     if compared is not None:
         found = predict(compared.model.to(opened.device), graphs).probs
-        plain_score = _SCORES[trained.task](found, graphs.y)
+        name = task.plain.metric
+        plain_metrics[name] = task.quality[name](found, graphs.y)
     return Curve(
         dataset=data.name,
         model=config.model,
         conv=config.conv,
         lam=trained.lam or 0.0,
         points=[
-            {name: found[name] for name in ("lam", "kept_ratio", *names)} for found in measured
+            {name: found[name] for name in ("lam", "kept_ratio", *task.curve)} for found in measured
         ],
         full_accuracy=measured[0].get("full_accuracy"),
         majority_rate=measured[0].get("majority_rate"),
-        plain_accuracy=None if numbers else plain_score,
+        plain_accuracy=plain_metrics.get("accuracy"),
         alpha=config.alpha,
         test_graphs=len(graphs),
         task=trained.task,
         full_mae=measured[0].get("full_mae"),
         constant_mae=measured[0].get("constant_mae"),
-        plain_mae=plain_score if numbers else None,
+        plain_mae=plain_metrics.get("mae"),
     )
 
 
@@ -175,7 +150,6 @@ def _plain(folder: Path, run: Run) -> TrainedModel:
     return plain
 
 
-COLUMNS = ("lambda", "accuracy", "balanced", "kept", "judge", "random", "set size", "coverage")
 LEGEND = (
     "*: the setting that the model uses; kept: share of what the policy decides on",
     "judge: an independent classifier on the kept subgraphs; random: on random ones",
@@ -183,41 +157,21 @@ LEGEND = (
 """What the columns are, in lines for a terminal."""
 
 
-VALUE_COLUMNS = {
-    "mean error": "mae",
-    "kept": "kept_ratio",
-    "judge": "judge_mae",
-    "random": "judge_random_mae",
-    "width": "interval_width",
-    "coverage": "coverage",
-}
-"""Columns where numbers are predicted."""
-_IN_UNIT = ("mae", "judge_mae", "judge_random_mae", "interval_width")
-
-
 def curve_lines(curve: Curve) -> tuple[tuple[str, ...], list[list[str]]]:
     """The points in percent, with the names of their columns; errors and widths are in their unit.
 
     Balanced accuracy has a column where it differs from accuracy.
     """
-    if curve.task == "regression":
-        lines = [_line(point, curve.lam, list(VALUE_COLUMNS.values())) for point in curve.points]
-        return ("lambda", *VALUE_COLUMNS), lines
-    names = (
-        *("accuracy", "balanced_accuracy", "kept_ratio", "judge_accuracy"),
-        *("judge_random_accuracy", "set_size", "coverage"),
-    )
-    columns = dict(zip(COLUMNS[1:], names, strict=True))
-    if curve.task == "multilabel":
-        columns = {"ROC-AUC": "roc_auc", **columns}
+    columns = dict(TASKS[curve.task].curve_columns)
     if not any(_differ(point) for point in curve.points):
-        del columns["balanced"]
+        columns.pop("balanced", None)
     lines = [_line(point, curve.lam, list(columns.values())) for point in curve.points]
     return ("lambda", *columns), lines
 
 
 def _differ(point: Point) -> bool:
-    return _shown(point, "accuracy") != _shown(point, "balanced_accuracy")
+    names = ("accuracy", "balanced_accuracy")
+    return all(name in point for name in names) and len({_shown(point, name) for name in names}) > 1
 
 
 def _line(point: Point, own: float, names: Sequence[str]) -> list[str]:
@@ -225,23 +179,22 @@ def _line(point: Point, own: float, names: Sequence[str]) -> list[str]:
     return [f"{point['lam']:.2f} {mark}", *(_shown(point, name) for name in names)]
 
 
+IN_UNIT = ("mae", "judge_mae", "judge_random_mae", "interval_width")
+"""Metrics in the unit of the targets."""
+
+
 def _shown(point: Point, name: str) -> str:
     value = point[name]
     if value is None:
         return "–"
-    if name in _IN_UNIT:
+    if name in IN_UNIT:
         return f"{value:.4g}"
     return f"{value:.2f}" if name == "set_size" else f"{100 * value:.1f}"
 
 
 def full_line(curve: Curve) -> str:
     """What the model reaches on full graphs, and a plain network, in a line for a terminal."""
-    full, plain = curve.full_mae, curve.plain_mae
-    if curve.task != "regression":
-        full, plain = curve.full_accuracy, curve.plain_accuracy
-
-    def shown(value: float | None) -> str:
-        return f"{value:.4g}" if curve.task == "regression" else f"{100 * (value or 0):.1f}"
-
-    told = "" if plain is None else f"; the plain network: {shown(plain)}"
-    return f"the model's classifier on full graphs: {shown(full)}{told}"
+    shown = TASKS[curve.task].plain
+    full, plain = (getattr(curve, f"{of}_{shown.metric}") for of in ("full", "plain"))
+    told = "" if plain is None else f"; the plain network: {shown.told(plain)}"
+    return f"the model's classifier on full graphs: {shown.told(full or 0)}{told}"

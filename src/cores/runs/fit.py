@@ -11,10 +11,10 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
 from cores import ranks
-from cores.config import RunConfig, SetsConfig, TrainingConfig
+from cores.config import RunConfig, TrainingConfig
 from cores.config.models import preset_spec
 from cores.config.spec import imported
-from cores.data.dataset import PREDICTED, Dataset
+from cores.data.dataset import Dataset
 from cores.data.splits import Split, split_dataset
 from cores.errors import UserError
 from cores.evaluation.effects import effect_metrics
@@ -71,7 +71,7 @@ class PreparedData:
                 f"{config.model} classifies whole graphs, {dataset.name} has nodes to classify; "
                 "take gnn, mlp, cores-node, cores-edge, cores-both or random"
             )
-        _check_task(dataset, config)
+        TASKS[dataset.task].check_settings(config, dataset.name)
         split = split_dataset(dataset, config.split, config.parts, selection)
         graphs = dataset.graphs.placed(device)
         if config.removal not in (None, "node"):
@@ -85,25 +85,6 @@ class PreparedData:
     def names(self, name: str) -> list[str]:
         """What the data call the graphs of a part."""
         return [self.dataset.graph_name(at) for at in getattr(self.split, name).tolist()]
-
-
-def _check_task(dataset: Dataset, config: RunConfig) -> None:
-    """Refuse settings of classes where numbers, or several labels, are predicted; and back."""
-    numbers = dataset.task == "regression"
-    if config.training.quantiles and not numbers:
-        has = PREDICTED[dataset.task]
-        raise UserError(f"{dataset.name} has {has}; training.quantiles is for numbers")
-    if dataset.task == "classification":
-        return
-    for asked, name in (
-        (config.training.class_weights, "training.class_weights"),
-        (config.training.balance == "always", "training.balance"),
-        (numbers and config.sets != SetsConfig(), "sets.score and sets.per_class"),
-        (config.reward.promised, "a promised `max_loss` (reward.promised)"),
-    ):
-        if asked:
-            has = PREDICTED[dataset.task]
-            raise UserError(f"{dataset.name} has {has}; {name} is for classes")
 
 
 @dataclass(frozen=True)
@@ -213,7 +194,8 @@ def bilevel_state(
 def training_settings(config: RunConfig, data: PreparedData) -> TrainingConfig:
     """The settings of training, with "auto" settled by the classes of the training graphs."""
     index = training_graphs(config, data.split)
-    return settle_balance(config.training, data.dataset.graphs.y[index])  # Deviation D15
+    y, task = data.dataset.graphs.y[index], data.dataset.task
+    return settle_balance(config.training, y, task)  # Deviation D15
 
 
 def _shared_warm_up(
@@ -251,8 +233,7 @@ def _learners(
     index = training_graphs(config, split)
     student = Learner(model.classifier, graphs.view(index), graphs.view(split.policy), config)
     dealt = index[torch.randperm(len(index), generator=random.batches)]
-    y = graphs.y.cpu()[dealt]
-    order = y if y.dim() == 1 else y.nansum(dim=1)  # of several labels: by how many are 1
+    order = TASKS[data.dataset.task].order(graphs.y.cpu()[dealt])
     dealt = dealt[order.argsort(stable=True)]  # class by class: each fold has some
     folds = [dealt[first :: config.reward.referees] for first in range(config.reward.referees)]
     referees = [
@@ -301,7 +282,7 @@ def measure(
         "pieces": pieces,
         **task.compared(probs, predict_full(model, graphs, names), labels),
         **(_unjudged(task) if judge is None else judge.metrics(predictions, graphs)),
-        **task.set_metrics(trained.calibration, probs, labels, alpha, sets),
+        **trained.calibration.metrics(probs, labels, alpha, sets),
         "alpha": alpha,
         **({} if trained.tolerance is None else {"tolerance": trained.tolerance}),
         **({} if trained.lam is None else {"lam": trained.lam}),
@@ -314,6 +295,16 @@ def measure(
         name: dict(zip(names_of, value, strict=True)) if isinstance(value, list) else value
         for name, value in metrics.items()
     }
+
+
+def measure_for_preset(
+    trained: TrainedModel, graphs: GraphStore, judge: Judge | None, names: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Measure a model on test graphs as its preset does it; by :func:`measure`, if it is silent."""
+    own = imported(preset_spec(trained.config.preset).measure)
+    if own is None:
+        return measure(trained, graphs, trained.config.alpha, judge, names)
+    return dict(own(trained, graphs, judge, names))
 
 
 def _unjudged(task: Task) -> dict[str, None]:

@@ -1,6 +1,5 @@
 """New graphs for a trained model: any input, with the model's own columns and classes."""
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,13 +14,7 @@ from cores.data.datasets import load_dataset
 from cores.data.encoding import encode
 from cores.data.folders import data_folder, dataset_path
 from cores.data.inputs.columns import ColumnNames
-from cores.data.inputs.labelled import (
-    OnError,
-    class_numbers,
-    label_numbers,
-    parsed_rows,
-    with_targets,
-)
+from cores.data.inputs.labelled import OnError, own_labels, own_numbers, parsed_rows
 from cores.data.inputs.molecules import MoleculeRows
 from cores.data.inputs.sources import CHUNK, Rows, read_rows, saved_by_pyg
 from cores.data.inputs.stored import StoredRows, raw_graphs, saved_graphs, stored_rows
@@ -29,7 +22,6 @@ from cores.data.lists import plain_labels
 from cores.data.molecules import VERSION
 from cores.data.nodes import NodeGraph, labels_nodes, node_labels
 from cores.data.raw import Parsed, Rejected
-from cores.data.targets import as_targets
 from cores.errors import UserError
 from cores.graphs.store import GraphStore
 from cores.runs.trained import DataSchema
@@ -183,20 +175,10 @@ def labelled_graphs(
         unusable.add(encoded.rejected)
         if encoded.rejected and (on_error == "fail" or not encoded.index):
             raise UserError(f"{source}: {encoded.rejected[0]}")
-        graphs, labels = encoded.graphs, [parsed.labels[at] for at in encoded.index]
-        ids = [parsed.ids[at] for at in encoded.index]
-        if schema.task == "regression":
-            usable = {*with_targets(source, parsed, encoded.index, unusable, on_error)}
-            labels = [parsed.labels[at] if at in usable else math.nan for at in encoded.index]
-    if schema.task == "regression":
-        numbers = as_targets(labels)
-        labelled = numbers.isfinite().nonzero().flatten()
-    elif schema.task == "multilabel":
-        numbers = label_numbers(labels, schema.class_names, schema.labels, name)
-        labelled = (~numbers.isnan()).any(dim=1).nonzero().flatten()
-    else:
-        numbers = class_numbers(labels, schema.class_names, name)
-        labelled = (numbers >= 0).nonzero().flatten()
+        graphs, ids = encoded.graphs, [parsed.ids[at] for at in encoded.index]
+        labels = own_labels(source, parsed, encoded.index, unusable, on_error, schema.task)
+    numbers, known = own_numbers(labels, schema.task, schema.class_names, schema.labels, name)
+    labelled = known.nonzero().flatten()
     return Dataset(
         name,
         replace(graphs, y=numbers).subset(labelled),

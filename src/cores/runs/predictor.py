@@ -13,8 +13,6 @@ from cores.data.inputs.columns import ColumnNames
 from cores.data.inputs.sources import Rows
 from cores.data.raw import Parsed, Rejected
 from cores.errors import UserError
-from cores.evaluation.intervals import ValueCalibration
-from cores.evaluation.label_sets import LabelCalibration
 from cores.evaluation.predictions import TOO_LARGE, Predictions, predict_any, unpredicted
 from cores.graphs.store import GraphStore
 from cores.runs.device import tuned_cpu
@@ -24,12 +22,11 @@ from cores.runs.records import (
     RecordFormat,
     add_molecules,
     failed_record,
-    label_records,
     prediction_records,
     record_fields,
-    value_records,
 )
 from cores.runs.run import Run
+from cores.tasks import TASKS
 
 _UNPREDICTED = f"the model gives no probabilities: {TOO_LARGE}"
 
@@ -78,11 +75,15 @@ class Predictor:
         """Of its records."""
         return record_fields(self.reads_molecules, self.trained.lam is not None, self.trained.task)
 
+    @property
+    def promise(self) -> str:
+        """What its sets promise, in words."""
+        return self.trained.calibration.promise(self.alpha, self.sets.per_class)
+
     def format_of(self, path: Path) -> RecordFormat:
         """The format in which its records are written to a file."""
         schema = self.trained.schema
-        names = schema.class_names if schema.task == "multilabel" else ()
-        return RecordFormat.of(path, self.fields, schema.labels, names)
+        return RecordFormat.of(path, self.fields, schema.labels, schema.class_names, schema.task)
 
     def records(self, rows: Rows) -> list[Record]:
         """One record per row, in order; rows that are no graphs have an error."""
@@ -155,19 +156,15 @@ class Predictor:
     def _records(
         self, graphs: GraphStore, predictions: Predictions, ids: Sequence[str], parts: bool
     ) -> list[Record]:
-        calibration, sets, p_values = self.trained.calibration, None, None
+        calibration, schema = self.trained.calibration, self.trained.schema
+        sets, p_values = None, None
         if len(calibration):
             sets = calibration.sets(predictions.probs, self.alpha, self.sets)
-        if isinstance(calibration, ValueCalibration):
-            return value_records(graphs, predictions, ids, sets, parts=parts)
-        schema = self.trained.schema
-        if isinstance(calibration, LabelCalibration):
-            names, pairs = schema.class_names, schema.labels
-            return label_records(graphs, predictions, ids, names, pairs, sets, parts=parts)
-        if len(calibration):
             p_values = calibration.p_values(predictions.probs, self.sets)
-        labels = schema.labels
-        return prediction_records(graphs, predictions, ids, labels, sets, p_values, parts=parts)
+        told = TASKS[schema.task].records(
+            predictions.probs, schema.labels, schema.class_names, sets, p_values
+        )
+        return prediction_records(graphs, predictions, ids, told, parts=parts)
 
 
 @dataclass(frozen=True)

@@ -12,16 +12,15 @@ from typing import IO, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from cores.config.spec import TaskName
 from cores.data.inputs.molecules import needs_pyarrow
-from cores.data.labels import Pair
 from cores.data.molecules import input_indices, kept_smiles
 from cores.errors import UserError
 from cores.evaluation.predictions import Predictions
 from cores.files.escape import json_text
 from cores.graphs.store import GraphStore
+from cores.tasks import TASKS
 
 Record = dict[str, Any]
 FIELDS = (
@@ -31,17 +30,8 @@ FIELDS = (
     *("lam", "kept_smiles", "error"),
 )
 """Of records, in this order."""
-OF_CLASSES = ("probability", "probabilities", "prediction_set", "p_values")
-OF_NUMBERS = ("lower", "upper")
-OF_ONE_LABEL = ("probability", "p_values")
-"""Fields that not all tasks have: of classes, the ends of an interval, of one label per graph."""
-_LEFT_OUT: dict[TaskName, tuple[str, ...]] = {
-    "classification": OF_NUMBERS,
-    "regression": OF_CLASSES,
-    "multilabel": (*OF_NUMBERS, *OF_ONE_LABEL),
-}
 DIGITS = 6
-"""Of probabilities, p-values and ratios."""
+"""Of ratios."""
 
 
 def record_fields(
@@ -49,7 +39,7 @@ def record_fields(
 ) -> tuple[str, ...]:
     """Fields of the records of molecules, or of other graphs, by a model with a dial or without."""
     left_out = {"kept_smiles": not molecules, "lam": not dial}
-    left_out |= dict.fromkeys(_LEFT_OUT[task], True)
+    left_out |= dict.fromkeys(TASKS[task].unset_fields, True)
     return tuple(field for field in FIELDS if not left_out.get(field))
 
 
@@ -62,9 +52,7 @@ def prediction_records(
     graphs: GraphStore,
     predictions: Predictions,
     ids: Sequence[str],
-    labels: Sequence[Any],
-    sets: Tensor | None,
-    p_values: Tensor | None,
+    told: Sequence[Record],
     *,
     parts: bool = True,
 ) -> list[Record]:
@@ -74,121 +62,14 @@ def prediction_records(
         graphs: The graphs, on the CPU like everything else.
         predictions: What the model predicts for them.
         ids: What the input calls them.
-        labels: The labels, as they were given for training.
-        sets: Prediction sets; None where the model was not calibrated.
-        p_values: Of every label; None likewise.
+        told: What the task tells of the predictions.
         parts: Whether kept nodes and edges are listed, which takes longer than all else.
     """
-    probs = np.round(predictions.probs.double().numpy(), DIGITS)
-    chosen = predictions.probs.argmax(dim=-1).tolist()
-    names = [str(label) for label in labels]
-    kept = _kept_records(graphs, predictions, parts)
-    in_sets: list[list[Any] | None] = [None] * len(ids)
-    if sets is not None:
-        in_sets = [
-            [label for label, inside in zip(labels, row, strict=True) if inside]
-            for row in sets.tolist()
-        ]
-    unusual: list[Any] = [None] * len(ids)
-    if p_values is not None:
-        rounded = np.round(p_values.double().numpy(), DIGITS).tolist()
-        unusual = [dict(zip(names, row, strict=True)) for row in rounded]
-    return [
-        {
-            "id": name,
-            "prediction": labels[label],
-            "probability": row[label],
-            "probabilities": dict(zip(names, row, strict=True)),
-            "prediction_set": in_sets[index],
-            "p_values": unusual[index],
-            **kept[index],
-        }
-        for index, (name, label, row) in enumerate(zip(ids, chosen, probs.tolist(), strict=True))
-    ]
-
-
-def value_records(
-    graphs: GraphStore,
-    predictions: Predictions,
-    ids: Sequence[str],
-    intervals: Tensor | None,
-    *,
-    parts: bool = True,
-) -> list[Record]:
-    """The records of a store's graphs where numbers are predicted.
-
-    Args:
-        graphs: The graphs, on the CPU like everything else.
-        predictions: What the model predicts for them.
-        ids: What the input calls them.
-        intervals: Lower and upper ends; None where the model was not calibrated. One without end
-            has None for both.
-        parts: Whether kept nodes and edges are listed.
-    """
-    ends: list[Any] = [(None, None)] * len(ids)
-    if intervals is not None:
-        bounded = intervals.isfinite().all(dim=-1).tolist()
-        pairs = zip(bounded, intervals.tolist(), strict=True)
-        ends = [tuple(map(_significant, pair)) if known else (None, None) for known, pair in pairs]
-    values = [_significant(value) for value in predictions.probs[:, 0].tolist()]
     kept = _kept_records(graphs, predictions, parts)
     return [
-        {"id": name, "prediction": value, "lower": lower, "upper": upper, **rest}
-        for name, value, (lower, upper), rest in zip(ids, values, ends, kept, strict=True)
+        {"id": name, **predicted, **rest}
+        for name, predicted, rest in zip(ids, told, kept, strict=True)
     ]
-
-
-def label_records(
-    graphs: GraphStore,
-    predictions: Predictions,
-    ids: Sequence[str],
-    names: Sequence[str],
-    pairs: Sequence[Pair],
-    sets: Tensor | None,
-    *,
-    parts: bool = True,
-) -> list[Record]:
-    """The records of a store's graphs that have several labels.
-
-    Args:
-        graphs: The graphs, on the CPU like everything else.
-        predictions: What the model predicts for them.
-        ids: What the input calls them.
-        names: What the labels are called.
-        pairs: The two values of each; its probability is that of the second.
-        sets: Of the values of each label; None where the model was not calibrated.
-        parts: Whether kept nodes and edges are listed.
-    """
-    probs = np.round(predictions.probs.double().numpy(), DIGITS).tolist()
-    chosen = (predictions.probs > 0.5).long().tolist()
-    in_sets: list[Record | None] = [None] * len(ids)
-    if sets is not None:
-        in_sets = [
-            {
-                name: [value for value, inside in zip(pair, held, strict=True) if inside]
-                for name, pair, held in zip(names, pairs, row, strict=True)
-            }
-            for row in sets.tolist()
-        ]
-    kept = _kept_records(graphs, predictions, parts)
-    return [
-        {
-            "id": name,
-            "prediction": {
-                label: pair[number]
-                for label, pair, number in zip(names, pairs, chosen[index], strict=True)
-            },
-            "probabilities": dict(zip(names, probs[index], strict=True)),
-            "prediction_set": in_sets[index],
-            **kept[index],
-        }
-        for index, name in enumerate(ids)
-    ]
-
-
-def _significant(value: float) -> float:
-    """A number in the digits that single precision has."""
-    return float(f"{value:.7g}")
 
 
 def _kept_records(graphs: GraphStore, predictions: Predictions, parts: bool) -> list[Record]:
@@ -274,7 +155,8 @@ class RecordFormat:
     labels: tuple[Any, ...]
     """The labels of the model, as they were given for training; none where it predicts numbers."""
     names: tuple[str, ...] = ()
-    """Of several labels, whose ``labels`` are a pair of values each."""
+    """What classes or labels are called."""
+    task: TaskName = "classification"
 
     @classmethod
     def of(
@@ -283,6 +165,7 @@ class RecordFormat:
         fields: tuple[str, ...],
         labels: tuple[Any, ...],
         names: tuple[str, ...] = (),
+        task: TaskName = "classification",
     ) -> "RecordFormat":
         """The format that a file's name asks for, of records with these fields."""
         name = path.name.lower()
@@ -297,7 +180,7 @@ class RecordFormat:
             )
         if kind == "parquet":
             needs_pyarrow()
-        return cls(kind, packed, fields, labels, names)  # type: ignore[arg-type]
+        return cls(kind, packed, fields, labels, names, task)  # type: ignore[arg-type]
 
     def encoded(self, records: Sequence[Record]) -> bytes:
         """Records as a piece of a file; pieces can be joined."""
@@ -334,20 +217,7 @@ class RecordFormat:
     def _schema(self) -> Any:
         import pyarrow as pa
 
-        known = {bool: pa.bool_(), int: pa.int64(), str: pa.string()}
-        label = in_set = pa.float64()
-        names: Sequence[Any] = self.labels
-        if self.names:
-            names = self.names
-            values = [
-                (name, known[type(pair[0])]) for name, pair in zip(names, self.labels, strict=True)
-            ]
-            label = pa.struct(values)
-            in_set = pa.struct([(name, pa.list_(kind)) for name, kind in values])
-        elif self.labels:
-            label = known[type(self.labels[0])]
-            in_set = pa.list_(label)
-        per_label = pa.struct([(str(name), pa.float64()) for name in names])
+        label, in_set, per_label = TASKS[self.task].columns(self.labels, self.names)
         kinds = {
             "id": pa.string(),
             "prediction": label,

@@ -19,11 +19,10 @@ from cores.errors import UserError
 from cores.evaluation.faithfulness import agreement_metrics, faithfulness_metrics
 from cores.evaluation.predictions import predict
 from cores.files import locked, write_json
-from cores.graphs.store import GraphStore
 from cores.models.sparse import SparseClassifier
 from cores.runs.card import DataFacts, model_card, write_card
 from cores.runs.device import choose_device, tuned_cpu
-from cores.runs.fit import PreparedData, fit_model, measure, measure_test
+from cores.runs.fit import PreparedData, fit_model, measure, measure_for_preset
 from cores.runs.folder import (
     CONFIG,
     METRICS,
@@ -36,7 +35,7 @@ from cores.runs.folder import (
 from cores.runs.inputs import PredictOptions, labelled_graphs
 from cores.runs.rows import read_metrics
 from cores.runs.trained import DataSchema, TrainedModel
-from cores.runs.verdict import sentences
+from cores.tasks import TASKS
 from cores.training import judge as judges
 from cores.training.judge import Judge, judge_of
 from cores.training.state import forked_rng
@@ -205,10 +204,10 @@ def train_run(
         metrics = {
             **metric_names(config),
             "dataset": dataset.name,
-            **measure_test(fitted.trained, data.part("test"), judge, data.names("test")),
+            **measure_for_preset(fitted.trained, data.part("test"), judge, data.names("test")),
             **fitted.facts,
         }
-        metrics["verdicts"] = sentences(metrics, config, fitted.trained.calibration.class_counts)
+        metrics["verdicts"] = fitted.trained.sentences(metrics)
         if ranks.leads():
             schema = fitted.trained.schema
             write_card(out, model_card(config, schema, metrics, facts, names_data=True))
@@ -292,7 +291,7 @@ def evaluate_run(
         "dataset": data.name,
         "split": config.split if own else None,
         **metrics,
-        "verdicts": sentences(metrics, config, trained.calibration.class_counts),
+        "verdicts": trained.sentences(metrics),
         **(
             {}
             if unusable is None
@@ -360,6 +359,6 @@ def _check_alike(config: RunConfig, dataset: Dataset) -> None:
 
 def _metrics(out: Path) -> dict[str, Any]:
     metrics = ranks.of_first(lambda: dict(read_metrics(out / METRICS)))
-    if metrics.get("accuracy") is None and metrics.get("mae") is None:
+    if all(metrics.get(task.plain.metric) is None for task in TASKS.values()):
         raise UserError(f"{out / METRICS} is damaged; delete it and go on with resume=True")
     return metrics

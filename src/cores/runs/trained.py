@@ -1,6 +1,6 @@
 """A trained model with all it needs to predict: saved as a run folder, and loaded from one."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
@@ -21,11 +21,11 @@ from cores.evaluation.predictions import predict, predict_full
 from cores.graphs.store import GraphStore
 from cores.models.build import build_effects, build_model, network_dims
 from cores.models.effects import EffectNetwork
-from cores.models.head import ValueHead
 from cores.models.network import GraphModel
 from cores.models.sparse import SparseClassifier
 from cores.runs.folder import CONFIG, MODEL, Identity
-from cores.tasks import TASKS, AnyCalibration
+from cores.tasks import TASKS
+from cores.tasks.calibration import Calibration
 from cores.training.state import check_fits, load_state, save_state
 
 
@@ -93,7 +93,7 @@ class DialCalibration:
     chosen_by: Int[Tensor, " choosing"]
     """Graphs by which the dial was set: they calibrate nothing."""
 
-    def calibration(self, place: int, task: TaskName = "classification") -> AnyCalibration:
+    def calibration(self, place: int, task: TaskName = "classification") -> Calibration:
         """What calibrates prediction sets at a setting."""
         others = torch.ones(len(self.labels), dtype=torch.bool)
         others[self.chosen_by] = False
@@ -107,7 +107,7 @@ class TrainedModel:
     config: RunConfig
     schema: DataSchema
     model: GraphModel
-    calibration: AnyCalibration
+    calibration: Calibration
     """Without graphs where there was no calibration part."""
     test: Tensor
     """Positions of the test graphs in the dataset."""
@@ -134,19 +134,20 @@ class TrainedModel:
         """The error that counted as none in training; None where no policy learnt from it."""
         if not isinstance(self.model, SparseClassifier):
             return None
-        head = self.model.classifier.head
-        return float(head.tolerance) if isinstance(head, ValueHead) else None
+        return self.model.classifier.head.known_tolerance
+
+    def sentences(self, metrics: Mapping[str, Any]) -> list[str]:
+        """What metrics of the model say, as ``metrics.json`` holds it."""
+        counts = self.calibration.class_counts
+        return TASKS[self.task].sentences(metrics, self.config, counts)
 
     def need_classes(self, what: str) -> None:
         """Refuse what is made for classes alone."""
-        if self.task != "classification":
-            predicts = "numbers" if self.task == "regression" else "several labels"
-            raise UserError(f"{what} is for classes, and this model predicts {predicts}")
+        TASKS[self.task].need_classes(what, "this model predicts")
 
     def need_sets(self, what: str) -> None:
         """Refuse what is made for prediction sets alone."""
-        if self.task == "regression":
-            self.need_classes(what)
+        TASKS[self.task].need_sets(what, "this model predicts")
 
     def at(self, lam: Any) -> "TrainedModel":
         """The same model at another setting of its dial, calibrated there; None: as it is."""
@@ -251,7 +252,7 @@ def setting(lam: Any) -> int:
 
 def calibrate(
     model: GraphModel, graphs: GraphStore, names: Sequence[str] = ()
-) -> tuple[AnyCalibration, DialCalibration | None]:
+) -> tuple[Calibration, DialCalibration | None]:
     """Predict the calibration part, whose graphs may have names; at every setting of a dial."""
     dial = _calibrated_dial(model, graphs, names)
     if dial is not None:
@@ -284,36 +285,15 @@ def _calibrated_dial(
     )
 
 
-def uncalibrated(model: GraphModel) -> AnyCalibration:
+def uncalibrated(model: GraphModel) -> Calibration:
     """Where there is no calibration part."""
-    empty = torch.empty(0, model.num_outputs)
-    if model.task == "regression":
-        return TASKS[model.task].calibration(empty, torch.empty(0))
-    if model.task == "multilabel":
-        return TASKS[model.task].calibration(empty, empty)
-    return TASKS[model.task].calibration(empty, torch.empty(0, dtype=torch.int64))
+    return TASKS[model.task].calibration.empty(model.num_outputs)
 
 
-def _calibration(saved: Mapping[str, Any], dims: Dims) -> AnyCalibration:
+def _calibration(saved: Mapping[str, Any], dims: Dims) -> Calibration:
     """The calibration part of a file; raises a ``TypeError`` or ``ValueError`` where it is none."""
-    probs, labels = saved["probs"], saved["labels"]
-    if not (isinstance(probs, Tensor) and isinstance(labels, Tensor)):
-        raise TypeError("the calibration part is not made of tensors")
-    ndim = 2 if dims.task == "multilabel" else 1
-    if labels.ndim != ndim or tuple(probs.shape) != (len(labels), dims.num_outputs):
-        raise ValueError("the calibration part has another shape")
-    if not (probs.is_floating_point() and probs.isfinite().all()):
-        raise ValueError("the calibration part holds no probabilities")
-    if dims.task == "regression":
-        if not (labels.is_floating_point() and labels.isfinite().all()):
-            raise ValueError("the calibration part holds no targets")
-    elif dims.task == "multilabel":
-        known = labels.isnan() | (labels == 0) | (labels == 1)
-        if not (labels.is_floating_point() and labels.shape == probs.shape and known.all()):
-            raise ValueError("the calibration part holds no labels of two values")
-    elif labels.dtype != torch.int64 or not ((labels >= 0) & (labels < dims.num_classes)).all():
-        raise ValueError("the calibration part holds no numbers of classes")
-    return TASKS[dims.task].calibration(probs, labels)
+    kind = TASKS[dims.task].calibration
+    return kind.checked(saved["probs"], saved["labels"], dims.num_outputs)
 
 
 def _dial(saved: Mapping[str, Any], dims: Dims) -> DialCalibration:
@@ -355,7 +335,8 @@ def _check_schema(schema: DataSchema) -> None:
     if not (
         isinstance(labels, tuple)
         and len(labels) == len(schema.class_names)
-        and _LABELS_FIT[schema.task](labels)
+        and (groups := TASKS[schema.task].label_groups(labels)) is not None
+        and all(_are_classes(tuple(group)) for group in groups)
     ):
         raise ValueError("there is not a label for every class")
     counts = (
@@ -373,20 +354,6 @@ def _check_schema(schema: DataSchema) -> None:
 
 def _are_classes(labels: tuple[Any, ...]) -> bool:
     return not any(isinstance(label, tuple | dict) for label in labels) and are_labels(labels)
-
-
-def _are_pairs(labels: tuple[Any, ...]) -> bool:
-    return bool(labels) and all(
-        isinstance(pair, tuple) and len(pair) == 2 and _are_classes(pair) for pair in labels
-    )
-
-
-_LABELS_FIT: dict[TaskName, Callable[[tuple[Any, ...]], bool]] = {
-    "classification": _are_classes,
-    "regression": lambda labels: not labels,
-    "multilabel": _are_pairs,
-}
-"""Whether the labels of a schema are those of its task."""
 
 
 def _tupled(value: Any) -> Any:

@@ -10,14 +10,14 @@ from cores.errors import UserError
 from cores.files import locked, write_json
 from cores.runs.card import DataFacts, model_card, write_card
 from cores.runs.device import tuned_cpu
-from cores.runs.fit import measure_test
+from cores.runs.fit import measure_for_preset
 from cores.runs.folder import METRICS, write_promise
 from cores.runs.promise import Promise, tuned_model
 from cores.runs.rows import read_metrics
 from cores.runs.run import Run
 from cores.runs.trained import TrainedModel
-from cores.runs.verdict import measured_before, sentences
 from cores.training.supervised import Report, no_report
+from cores.verdict import measured_before
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def with_promise(
     if measured is None:
         verdicts = [measured_before(known, promise["lam"])]
     else:
-        verdicts = sentences(metrics, tuned.config, tuned.calibration.class_counts)
+        verdicts = tuned.sentences(metrics)
     return metrics | {"verdicts": verdicts}
 
 
@@ -104,4 +104,4 @@ def _measured(run: Run, data_root: Path | None, report: Report) -> dict[str, Any
     data = run.dataset(data_root)
     judge = run.judge(data, report)
     graphs, names = run.test_graphs(data)
-    return measure_test(run.trained, graphs, judge, names)
+    return measure_for_preset(run.trained, graphs, judge, names)

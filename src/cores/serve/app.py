@@ -42,7 +42,7 @@ Tell = Callable[[str], str]
 
 
 class Desk:
-    """Where requests wait for the one thread in which the model works.
+    """Queue of requests before the one thread in which the model works.
 
     torch computes with one thread, and its settings belong to the process; more would only wait
     for each other.
@@ -226,7 +226,7 @@ def _add_errors(app: FastAPI, tell: Tell) -> None:
 
 
 def _announced(request: Request) -> int:
-    """How long the body says that it is; the server counts itself, too."""
+    """Read the announced length of the body; the server counts itself, too."""
     said = request.headers.get("content-length", "")
     return int(said) if said.isascii() and said.isdigit() else 0
 

@@ -15,7 +15,7 @@ from cores.data.raw import Parsed
 from cores.errors import UserError
 from cores.explain.atoms import AtomMap, atom_map
 from cores.explain.explained import ExplainedGraph, explained_graphs
-from cores.explain.inputs import held_out_graphs
+from cores.explain.run import held_out_graphs
 from cores.files import limits
 from cores.runs.inputs import PredictOptions, check_kind
 from cores.runs.predictor import PredictedGraphs, Predictor
@@ -26,17 +26,17 @@ AT_ONCE, SMALL = 20, 1_000
 """Graphs that are predicted at once, and the nodes of one that is large enough to be alone: some
 models need memory for every pair of nodes."""
 MOST_TEST_GRAPHS = 1_000
-"""Of a run that are kept in memory."""
+"""Test graphs that are kept in memory."""
 STORED = (".npz", ".zip")
 """Files of graphs that are read at once; those of PyG's are pickles, and not taken from a page."""
 
 
 @dataclass
 class Found:
-    """What was found in an input."""
+    """Explained graphs and unusable rows of an input."""
 
     predictor: Predictor
-    """With the error rate and the setting that were asked for."""
+    """The model at the error rate and setting that were asked for."""
     graphs: list[ExplainedGraph] = field(default_factory=list)
     failed: dict[int, Record] = field(default_factory=dict)
     """Records of rows that could not be used, by position."""
@@ -77,7 +77,7 @@ class Explorer:
 
     @property
     def draws_molecules(self) -> bool:
-        """Whether its graphs are drawn as molecules."""
+        """True where its graphs are drawn as molecules."""
         return self.predictor.reads_molecules or self._atoms is not None
 
     def file_name(self, said: str) -> str:
@@ -100,7 +100,7 @@ class Explorer:
     def of_file(
         self, path: Path, alpha: float, deadline: Deadline, lam: float | None = None
     ) -> Found:
-        """What the model makes of the first graphs of a file."""
+        """Explain the first graphs of a file."""
         found = Found(self.predictor.at(alpha, lam))
         with limits.MEMORY.by_default(MEMORY), limits.LINE.by_default(LINE):
             parts = list(self._parsed(_unpacked(path), deadline))
@@ -119,7 +119,7 @@ class Explorer:
         return found
 
     def of_test_part(self, first: int, count: int, alpha: float, lam: float | None = None) -> Found:
-        """What the model makes of some of the run's test graphs."""
+        """Explain some of the run's test graphs."""
         found = Found(self.predictor.at(alpha, lam), first=first, total=0)
         for chunk in self._test_part:
             chosen = [

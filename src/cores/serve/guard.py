@@ -1,4 +1,4 @@
-"""Who may ask the server: pages of its own, by its own name, and nobody else's.
+"""Guard of the server: pages of its own may ask it, by its own name, and nobody else's.
 
 A server on this machine is reached by every page that the user's browser shows. A foreign page
 names its origin; one that has its own name lead here (DNS rebinding) sends that name as the host.
@@ -27,7 +27,7 @@ HEADERS = {
     "X-Frame-Options": "DENY",
     "Cache-Control": "no-store",
 }
-"""Of every answer: scripts and styles are the server's own files, and nothing leaves the page."""
+"""Headers of every answer: scripts and styles are the server's own, and nothing leaves the page."""
 
 
 class Guard:

@@ -1,4 +1,4 @@
-"""How much a request may ask for."""
+"""Limits of a request."""
 
 from threading import Event
 from time import monotonic
@@ -7,15 +7,15 @@ from cores.errors import UserError
 from cores.files.limits import told_size
 
 MOST_BYTES = 8 * 2**20
-"""Of a body, and of what it unpacks to."""
+"""Bytes of a body, and of what it unpacks to."""
 MOST_GRAPHS = 100
-"""That are shown; the others of a file are left out, which is said."""
+"""Graphs that are shown; the others of a file are left out, which is said."""
 MOST_NODES, MOST_EDGES = 6_000, 60_000
-"""Of a graph."""
+"""Size of a graph."""
 SECONDS = 20
-"""For a request, once it is its turn."""
+"""Time for a request, once it is its turn."""
 BODY_SECONDS = 20
-"""For a body to arrive."""
+"""Time for a body to arrive."""
 MOST_WAITING = 32
 """Requests that wait, or are worked on."""
 MEMORY, LINE = "256M", "1M"
@@ -31,7 +31,7 @@ class StoppingError(UserError):
 
 
 class Deadline:
-    """When the work on a request must be over: after some time, or when the server is stopped."""
+    """The end of the work on a request: after some time, or when the server is stopped."""
 
     def __init__(self, stopping: Event, seconds: float = SECONDS) -> None:
         self._stopping = stopping
@@ -40,11 +40,11 @@ class Deadline:
 
     @property
     def passed(self) -> bool:
-        """Whether the time is over."""
+        """True once the time is over."""
         return self._stopping.is_set() or monotonic() > self._end
 
     def check(self) -> None:
-        """Stop where it is."""
+        """Raise once the time is over, or the server is stopping."""
         if self._stopping.is_set():
             raise StoppingError("the server is stopping")
         if self.passed:

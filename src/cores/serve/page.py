@@ -1,20 +1,18 @@
 """The page, and the files that it asks for; all of them are the server's own."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from cores import __version__
 from cores.config.policy import SETTINGS
-from cores.config.spec import TaskName
-from cores.explain.page import TEMPLATES, environment, page_style, template_text
+from cores.explain.report import TEMPLATES, environment, page_style, template_text
 from cores.files.limits import told_size
 from cores.runs.card import description
 from cores.runs.folder import METRICS
 from cores.runs.rows import read_metrics
 from cores.serve.explorer import STORED, Explorer
 from cores.serve.limits import MOST_BYTES, MOST_GRAPHS
-from cores.serve.promise import promise_of
+from cores.tasks import TASKS
 
 OWN = Path(__file__).parent / "templates"
 ICON = (
@@ -22,45 +20,6 @@ ICON = (
     'fill="none" stroke="#0072b2" stroke-width="2"/><circle cx="8" cy="4" r="3" fill="#0072b2"/>'
     "</svg>"
 )
-
-
-@dataclass(frozen=True)
-class Words:
-    """What the page says of one task."""
-
-    sets: str
-    """What tells how sure a prediction is."""
-    smaller: str
-    """What a smaller error rate does to them."""
-    reading: str
-    """How to read one."""
-    predicted: str
-    """What a model predicts."""
-
-
-WORDS: dict[TaskName, Words] = {
-    "classification": Words(
-        "prediction sets",
-        "more labels in the sets",
-        "A prediction set holds the labels whose p-value exceeds the error rate. No label: the "
-        "graph is unlike those that calibrated the sets.",
-        "class",
-    ),
-    "regression": Words(
-        "prediction intervals",
-        "wider intervals",
-        "A prediction interval is the predicted number, plus and minus an error that few "
-        "calibration graphs exceed.",
-        "number",
-    ),
-    "multilabel": Words(
-        "prediction sets",
-        "more values in the sets",
-        "Beside each label stand its predicted value with its probability, and a set of its own: "
-        "the values that are not ruled out. One part is kept for all labels.",
-        "labels",
-    ),
-}
 
 
 def _own(name: str) -> str:
@@ -91,7 +50,7 @@ def explorer_page(explorer: Explorer) -> str:
             version=__version__,
             run=run.absolute().name,
             description=description(config, predictor.trained.task),
-            words=WORDS[predictor.trained.task],
+            words=TASKS[predictor.trained.task].words,
             verdicts=metrics.get("verdicts", []),
             molecules=explorer.draws_molecules,
             smiles=predictor.reads_molecules,
@@ -103,7 +62,7 @@ def explorer_page(explorer: Explorer) -> str:
             lam=None if predictor.trained.lam is None else f"{predictor.trained.lam:g}",
             lam_step=f"{SETTINGS[1]:g}",
             calibrated=bool(len(predictor.trained.calibration)),
-            promise=str(promise_of(predictor)),
+            promise=predictor.promise,
             most=MOST_GRAPHS,
             most_bytes=MOST_BYTES,
             size=told_size(MOST_BYTES),

@@ -13,21 +13,23 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from cores.config import TrainingConfig
-from cores.evaluation.metrics import majority_rate
+from cores.config.spec import TaskName
 from cores.graphs.batches import cut
 from cores.graphs.store import GraphStore
+from cores.tasks import TASKS
 
 MAJORITY = 0.8
 """``auto`` balances where one class has more than this share of the training part."""
 
 
-def settled(config: TrainingConfig, labels: Num[Tensor, "graphs *labels"]) -> TrainingConfig:
+def settled(
+    config: TrainingConfig, labels: Num[Tensor, "graphs *labels"], task: TaskName
+) -> TrainingConfig:
     """The settings with "auto" replaced by what it means for these training graphs."""
     if config.balance != "auto":
         return config
-    if labels.is_floating_point():  # targets of a regression, or several labels
-        return replace(config, balance="never")
-    return replace(config, balance="always" if majority_rate(labels) > MAJORITY else "never")
+    rare = TASKS[task].largest_class(labels) > MAJORITY
+    return replace(config, balance="always" if rare else "never")
 
 
 @torch.no_grad()

@@ -12,19 +12,17 @@ from torch_geometric.data import Batch
 
 from cores.config import PPOConfig, RewardConfig, RunConfig
 from cores.data.dataset import Dims
-from cores.errors import UserError
 from cores.evaluation.dial import at_settings
-from cores.evaluation.metrics import class_mean
 from cores.evaluation.predictions import check_predicted, evaluation_batch
 from cores.graphs.shares import of_graphs
 from cores.graphs.store import GraphStore
 from cores.models.build import build_effects
 from cores.models.effects import EffectNetwork
-from cores.models.head import ValueHead
 from cores.models.policy import Policy
 from cores.models.sparse import Choice, SparseClassifier
 from cores.ppo import RewardedRollout
 from cores.tasks import TASKS, selection_score
+from cores.tasks.metrics import class_mean
 from cores.training.balance import adjust_logits
 from cores.training.dial import SELECTION_SETTINGS, sparsest_setting
 from cores.training.effects import fit_effects, learn_effects
@@ -131,25 +129,16 @@ class BilevelState:
 
     @property
     def reward(self) -> RewardConfig:
-        """The settings of the reward, in a regression with the tolerance as it was settled."""
-        head = self.model.classifier.head
-        if not isinstance(head, ValueHead):
-            return self.config.reward
-        return replace(self.config.reward, tolerance=float(head.tolerance))
+        """The settings of the reward with what was found out in training."""
+        return self.model.classifier.head.reward_config(self.config.reward)
 
     def set_tolerance(self) -> None:
         """Set the tolerance that the model keeps, from the referees' errors unless it is given."""
-        head = self.model.classifier.head
-        if not isinstance(head, ValueHead) or float(head.tolerance) > 0:
-            return
-        found = self.config.reward.tolerance
-        if found == 0:
-            found = SLACK * float(usual_error(self.referees, self.config.reward.alpha))
-        if not 0 < found < math.inf:
-            raise UserError(
-                f"the referees' errors tell no tolerance ({found:g}); set reward.tolerance"
-            )
-        head.tolerance.fill_(found)
+
+        def usual() -> float:
+            return SLACK * float(usual_error(self.referees, self.config.reward.alpha))
+
+        self.model.classifier.head.set_tolerance(self.config.reward, usual)
 
     def balance_classes(self) -> None:
         """Let all classes count alike where one has nearly all the graphs (Deviation D15)."""

@@ -41,18 +41,10 @@ class Step:
         """The gradients of the loss of a batch, of which every process has a share."""
         with own_share(batch, group) as own:
             if own.num_graphs:
-                weight = self._weight(own.y)
+                weight = self.model.loss_weight(own.y, self.class_weights)
                 loss = self.model.loss(own, self.class_weights) * weight
             else:  # the others wait for this process in every batch norm, in both directions
                 weight, loss = 0.0, self.model.logits(own).sum()
             loss.backward()
         (mean,) = group.mean_gradients(self.model.parameters(), weight, loss.detach())
         return mean
-
-    def _weight(self, labels: Tensor) -> float | Tensor:
-        """The number by which torch divides the sum over graphs."""
-        if self.model.task == "multilabel":
-            return (~labels.isnan()).sum()  # those that are known
-        if self.class_weights is None or labels.is_floating_point():
-            return float(len(labels))
-        return self.class_weights[labels].sum()

@@ -16,7 +16,6 @@ from cores.evaluation.predictions import EVALUATION_BATCH, predict_proba
 from cores.graphs.stacked import Chunk
 from cores.graphs.store import GraphStore
 from cores.models.classifier import Classifier
-from cores.models.head import ValueHead
 from cores.models.network import GraphModel, Network
 from cores.models.scaler import FeatureScaler
 from cores.tasks import TASKS
@@ -55,8 +54,8 @@ def fit_scaler(model: Network, graphs: GraphStore, dataset: Dataset) -> None:
 
 
 def fit_head(classifier: GraphModel, targets: Tensor, loss: str) -> None:
-    """Fit the scale of a head that predicts numbers to the targets of its training graphs."""
-    if isinstance(classifier, Classifier) and isinstance(classifier.head, ValueHead):
+    """Fit what a head must know of the labels of its training graphs."""
+    if isinstance(classifier, Classifier):
         classifier.head.fit(targets, loss)
 
 

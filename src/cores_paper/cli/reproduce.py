@@ -273,9 +273,9 @@ def _sparsity_reward(options: Namespace, target: str) -> Result:
 
 def _picture(options: Namespace, target: str) -> Result:
     """Graphs, what is kept of them, and what is predicted from that."""
-    from cores.explain.pictures import draw_pipeline
     from cores.explain.run import explain_test_graphs
     from cores.runs.runner import run_folder
+    from cores_paper.tables.pipeline import draw_pipeline
 
     picture = PICTURES[target]
     models = _models(options, target)

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from cores.explain.plotting import COLOURS, MARKERS, pyplot, save_figure, write_note
+from matplotlib.figure import Figure
+
+from cores.explain.plotting import COLOURS, MARKERS, save_figure
 from cores.runs.rows import Row, Spread, kept_metric, matching, spread
 from cores_paper.tables.style import ordered_models, removal_titles
 from cores_paper.tables.targets import ABLATIONS
@@ -22,8 +24,8 @@ def sparsity_reward_figure(stem: Path) -> list[Path]:
 
     from cores.reward import sparsity_reward
 
-    plt = pyplot()
-    figure, axis = plt.subplots(figsize=(5.2, 3.6), layout="constrained")
+    figure = Figure(figsize=(5.2, 3.6), layout="constrained")
+    axis = figure.subplots()
     ratio = torch.linspace(0, 1, 401)
     for number, desired in enumerate((0.1, 0.3, 0.5, 0.7, 0.9)):
         colour = COLOURS[number]
@@ -47,15 +49,13 @@ def ablation_figure(rows: Sequence[Row], target: str, stem: Path, note: str = ""
     A row of panels per model, a line per dataset. Error bars are one standard deviation over the
     splits; those of different datasets are drawn side by side. A note is written below.
     """
-    plt = pyplot()
     setting, values = ABLATIONS[target].setting, ABLATIONS[target].values
     datasets = sorted({row["dataset"] for row in rows})
     offset = BAR_OFFSET * (max(values) - min(values))
     models = ordered_models(row["model"] for row in rows)
     titles = removal_titles(models)
-    figure, axes = plt.subplots(
-        len(models), 3, figsize=(11, 3.2 * len(models) + 0.5), squeeze=False, layout="constrained"
-    )
+    figure = Figure(figsize=(11, 3.2 * len(models) + 0.5), layout="constrained")
+    axes = figure.subplots(len(models), 3, squeeze=False)
     figure.get_layout_engine().set(w_pad=0.1, h_pad=0.08)
     for model, (left, middle, right) in zip(models, axes, strict=True):
         ratio = kept_metric(model)
@@ -91,7 +91,8 @@ def ablation_figure(rows: Sequence[Row], target: str, stem: Path, note: str = ""
         left.set_title(titles[model], loc="left", fontsize=11)
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False)
-    write_note(figure, note)
+    if note:
+        figure.supxlabel(note, fontsize=9)
     return save_figure(figure, stem)
 
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import torch
 
-from cores.evaluation.metrics import accuracy
 from cores.evaluation.predictions import Predictions, predict
 from cores.graphs.store import GraphStore
 from cores.models.sparse import SparseClassifier
 from cores.runs.fit import measure
 from cores.runs.trained import TrainedModel
+from cores.tasks.metrics import accuracy
 from cores.training.judge import Judge
 from cores.training.state import forked_rng
 

@@ -16,20 +16,20 @@ from torch_geometric.data import Batch
 
 from cores import ppo
 from cores.config import RunConfig
-from cores.conformal import aps_scores, conformal_quantile
+from cores.conformal import aps_scores, conformal_quantile, true_scores
 from cores.errors import UserError
-from cores.evaluation.metrics import accuracy
 from cores.evaluation.predictions import (
     EVALUATION_BATCH,
     check_predicted,
     evaluation_batch,
-    true_scores,
 )
 from cores.graphs.subgraphs import Elements
 from cores.models.policy import Critic
 from cores.models.sparse import Choice, SparseClassifier
 from cores.ppo import RewardedRollout, Rollout
 from cores.runs.fit import PreparedData
+from cores.tasks import TASKS
+from cores.tasks.metrics import accuracy
 from cores.training.bilevel import UNSELECTABLE, annealed_entropy, chosen
 from cores.training.journal import Journal, Stateful
 from cores.training.optimizer import adam
@@ -65,7 +65,7 @@ def train(
     key: str,
 ) -> tuple[Journal, EarlyStopping]:
     """Train classifier and policy in alternation, then restore the selected weights."""
-    if data.dataset.task != "classification":
+    if not TASKS[data.dataset.task].has_classes:
         raise UserError(f'the published presets are for classes; use preset="default" for {key}')
     state = State(model, config, data, random)
     journal = Journal(folder, state.parts, key=key)

@@ -16,7 +16,7 @@ from cores.data.dataset import Dataset, is_writable
 from cores.data.encoding import Encoding, encode
 from cores.data.inputs.columns import ColumnNames
 from cores.data.inputs.sources import GRAPHS, Rows, partitions, read_rows, suffix_of
-from cores.data.labels import Pair, binary_labels, is_missing, label_rows, values_of
+from cores.data.labels import Pair, binary_labels, given_values, is_missing, label_rows, values_of
 from cores.data.lists import continuous_columns, numbered_classes
 from cores.data.raw import BYTES_OF_NODE, Layout, Parsed, Rejected, Unusable
 from cores.data.targets import as_targets, found_task, target_problem
@@ -92,6 +92,22 @@ def with_targets(
         raise UserError(f"{source}: {rejected[0]}{mend}")
     unusable.add(rejected)
     return [at for at, reason in reasons.items() if reason is None]
+
+
+def own_labels(
+    source: str,
+    parsed: Parsed,
+    rows: Sequence[int],
+    unusable: Unusable,
+    on_error: OnError,
+    task: TaskName,
+) -> list[Any]:
+    """The labels of some rows, for a model of a task; NaN for what is no target of a regression."""
+    labels = [parsed.labels[at] for at in rows]
+    if task != "regression":
+        return labels
+    usable = {*with_targets(source, parsed, rows, unusable, on_error)}
+    return [label if at in usable else math.nan for at, label in zip(rows, labels, strict=True)]
 
 
 def parsed_rows(
@@ -183,6 +199,28 @@ def whole_numbers(labels: Sequence[Any]) -> list[Any]:
     return [int(number) for number in numbers]
 
 
+def own_numbers(
+    labels: Sequence[Any], task: TaskName, names: Sequence[str], known: Sequence[Any], source: str
+) -> tuple[Tensor, Tensor]:
+    """Labels as the model's own numbers, and which graphs have one.
+
+    Args:
+        labels: As the input has them.
+        task: Of the model.
+        names: What its classes or labels are called.
+        known: Its labels; where there are several, a pair of values each.
+        source: What to call the input.
+    """
+    if task == "regression":
+        numbers = as_targets(labels)
+        return numbers, numbers.isfinite()
+    if task == "multilabel":
+        numbers = label_numbers(labels, names, known, source)
+        return numbers, (~numbers.isnan()).any(dim=1)
+    numbers = class_numbers(labels, names, source)
+    return numbers, numbers >= 0
+
+
 def class_numbers(labels: Sequence[Any], class_names: Sequence[str], source: str) -> Tensor:
     """The model's own numbers of the labels; -1 where there is none."""
     known = {name: number for number, name in enumerate(class_names)}
@@ -220,6 +258,16 @@ def _label_number(value: Any, name: str, known: dict[str, float], source: str) -
         told = " and ".join(known)
         raise UserError(f"{source} has {found} for the label {name}, the model knows {told}")
     return known[found]
+
+
+def known_values(
+    label: Any, task: TaskName, names: Sequence[str], pairs: Sequence[Pair]
+) -> dict[str, Any]:
+    """The known values of a graph with several labels, as the model's own; none for other tasks."""
+    if task != "multilabel":
+        return {}
+    (values,) = given_values(label_numbers([label], names, pairs, "the input"), names, pairs)
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def label_text(label: Any, class_names: Sequence[str], task: TaskName) -> str | None:

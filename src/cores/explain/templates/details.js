@@ -80,6 +80,8 @@ for (const button of document.querySelectorAll("[data-zoom]")) {
   button.addEventListener("click", () => view.zoom(Number(button.dataset.zoom)));
 }
 
+const shortly = (value, digits) => (value === null ? "–" : Number(value.toPrecision(digits)));
+
 // Shows a graph in the dialog: its drawing with the nodes' numbers, and what each node is.
 function openDetails(title, drawing, found) {
   found.points.forEach((point, at) => {
@@ -88,27 +90,28 @@ function openDetails(title, drawing, found) {
     label.setAttribute("class", "number");
     label.setAttribute("x", point[0] + 5);
     label.setAttribute("y", point[1] - 5);
-    label.textContent = found.nodes[at][0];
+    label.textContent = found.nodes[at].node;
     const hit = document.createElementNS(drawing.namespaceURI, "circle");
     hit.setAttribute("class", "hit");
     hit.setAttribute("cx", point[0]);
     hit.setAttribute("cy", point[1]);
     hit.setAttribute("r", 9);
     hit.addEventListener("pointerenter", () => {
-      const [number, name, probability, kept, effect] = found.nodes[at];
-      told.textContent = `${dialog.dataset.is === "atom" ? "Atom" : "Node"} ${number}: ${name || "–"}; `
-        + `keep-probability ${probability ?? "–"}; `
-        + `${effect === undefined ? "" : `effect ${effect}; `}${kept ? "kept" : "removed"}`;
+      const { node, is, keep_probability: probability, effect, kept } = found.nodes[at];
+      told.textContent = `${dialog.dataset.is === "atom" ? "Atom" : "Node"} ${node}: ${is || "–"}; `
+        + `keep-probability ${shortly(probability, 3)}; `
+        + `${effect === null ? "" : `effect ${shortly(effect, 2)}; `}${kept ? "kept" : "removed"}`;
     });
     drawing.append(label, hit);
   });
   document.getElementById("dialog-title").textContent = title;
-  // Rows end with whether it is kept and, where the model has learnt it, with its effect.
-  const listed = (caption, first, second, rows) => table(
-    caption, [first, second, "keep-probability", ...(rows[0]?.length > 4 ? ["effect"] : []), "kept"],
-    rows.map(([one, other, probability, kept, ...effect]) => [one, other, probability, ...effect, kept ? "yes" : "no"]));
-  const made = [listed("Nodes", "node", dialog.dataset.is, found.nodes)];
-  if (found.edges) made.push(listed("Edges", "from", "to", found.edges));
+  const listed = (caption, first, second, rows, names) => {
+    const effects = rows.length > 0 && rows[0].effect !== null; // where the model has learnt them
+    return table(caption, [first, second, "keep-probability", ...(effects ? ["effect"] : []), "kept"], rows.map((row) => [
+      ...names(row), shortly(row.keep_probability, 3), ...(effects ? [shortly(row.effect, 2)] : []), row.kept ? "yes" : "no"]));
+  };
+  const made = [listed("Nodes", "node", dialog.dataset.is, found.nodes, (row) => [row.node, row.is])];
+  if (found.edges) made.push(listed("Edges", "from", "to", found.edges, (row) => row.ends));
   picture.replaceChildren(drawing);
   view = new View(drawing);
   told.textContent = hint;

@@ -5,6 +5,11 @@ let place = dial.own;
 
 const percent = (share) => `${Math.round(100 * share)} %`;
 
+const bitsOf = (text, length) => {
+  const bytes = bytesOf(text);
+  return Array.from({ length }, (_, at) => Boolean(bytes[at >> 3] >> (at & 7) & 1));
+};
+
 // What is kept of a graph at a setting, and predicted from it; null where no setting is told.
 function keptAt(found, at) {
   if (!found.dial) return null;
@@ -46,7 +51,7 @@ function redrawMolecule(drawing, found, kept) {
     const { e, n } = part.dataset;
     const inside = e === undefined ? kept.nodes[Number(n)] : kept.edges[Number(e)];
     const kind = part.tagName === "text"
-      ? (inside ? found.nodes[Number(n)][1] : "gt")
+      ? (inside ? found.nodes[Number(n)].is : "gt")
       : (inside ? "k" : "g") + part.getAttribute("class")[1];
     part.setAttribute("class", kind);
   }
@@ -80,7 +85,7 @@ function tellCard(card, kept) {
 function refresh(card) {
   if (Number(card.dataset.setting ?? dial.own) === place) return;
   card.dataset.setting = place;
-  const found = detailsAt(Number(card.dataset.at));
+  const found = details[Number(card.dataset.at)];
   const kept = keptAt(found, place);
   if (!kept) return;
   const drawing = card.querySelector("svg");
@@ -103,7 +108,7 @@ addEventListener("beforeprint", () => cards.forEach(refresh));
 
 // Filters ask for what is predicted now, of cards out of sight, too.
 function tellFilters(card) {
-  const { dial: settings } = packed[Number(card.dataset.at)];
+  const { dial: settings } = details[Number(card.dataset.at)];
   if (!settings) return;
   const predicted = settings.parts[settings.part[place]][2];
   const set = settings.sets[place];
@@ -118,15 +123,16 @@ function tellFilters(card) {
 
 detailsOf = (card) => {
   refresh(card);
-  const found = detailsAt(Number(card.dataset.at));
+  const found = details[Number(card.dataset.at)];
   const kept = place === dial.own ? null : keptAt(found, place);
   if (!kept) return found;
-  const nodes = found.nodes.map(([number, name, , , ...effect], at) => (
-    [number, name, null, Number(dial.edgesAlone || kept.nodes[at]), ...effect]));
+  const nodes = found.nodes.map((node, at) => (
+    { ...node, keep_probability: null, kept: dial.edgesAlone || kept.nodes[at] }));
   const ends = kept.edges.map((inside, at) => [found.ends[2 * at], found.ends[2 * at + 1], inside]);
-  const removed = ends.some(([a, b, inside]) => !inside && nodes[a][3] && nodes[b][3]);
-  const byNumber = (a, b) => [found.nodes[a][0], found.nodes[b][0]].sort((one, other) => one - other);
-  const edges = ends.map(([a, b, inside]) => [...byNumber(a, b), null, Number(inside)]);
+  const removed = ends.some(([a, b, inside]) => !inside && nodes[a].kept && nodes[b].kept);
+  const byNumber = (a, b) => [nodes[a].node, nodes[b].node].sort((one, other) => one - other);
+  const edges = ends.map(([a, b, inside]) => (
+    { ends: byNumber(a, b), keep_probability: null, effect: null, kept: inside }));
   return { nodes, points: found.points, ...(removed ? { edges } : {}) };
 };
 

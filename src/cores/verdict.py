@@ -1,0 +1,535 @@
+"""What a run's metrics say, in sentences: the headline first, what to be careful with after it.
+
+Pure functions of metrics and settings, one per task. Needs no torch.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from cores.config import RunConfig
+
+Metrics = Mapping[str, Any]
+Kind = Literal[
+    "one-class",
+    "no-skill",
+    "code",
+    "random",
+    "dense",
+    "sparsity-cost",
+    "fine",
+    "sets",
+    "coverage",
+    "small-test",
+    "promise",
+]
+
+STANDARD_ERRORS = 2.0
+"""A difference of more standard errors than this is no noise: about 95 % confidence."""
+JUDGE_GAP = 0.05
+"""Smallest gap between model and judge that is worth a warning, however many the test graphs: two
+networks trained apart differ by some points on the same graphs. In accuracy, or in mean ROC-AUC."""
+SPARSITY_COST = 0.02
+"""Smallest loss by sparsity that is worth a sentence, however many the test graphs; likewise."""
+MUCH = 0.2
+"""A gap of this size between chosen and random subgraphs is called large."""
+DENSE = 0.9
+"""A policy that keeps more than this share has not chosen anything."""
+ENOUGH_POLICY_EPOCHS = 30
+"""A third of what the policy has by default; with fewer, a dense policy has hardly begun, and
+nothing is wrong with its reward."""
+IMBALANCED = 0.1
+"""Where the largest class is this far above its equal share, accuracy hides what happens to the
+others, and skill is read off the balanced accuracy."""
+SMALL_TEST = 100
+"""Below this, one graph is more than a point."""
+HARDLY_BETTER, LARGER, ERROR_COST = 0.9, 1.25, 1.1
+"""Mean errors: above the first share of the best constant's, they show no skill; by a larger factor
+than the second, they are called different; above the third times that on full graphs, sparsity is
+said to cost."""
+LEAST_RANKING, CHOSEN = 0.55, 0.02
+"""Mean ROC-AUCs: below the first they show no skill (guessing has 0.5); subgraphs that are worth
+less than the second to a judge, against random ones, were not chosen."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A sentence about a run, and what it is about."""
+
+    kind: Kind
+    text: str
+    """Names of arguments in it are in backticks."""
+
+
+def class_sentences(metrics: Metrics, config: RunConfig, calibration: Sequence[int]) -> list[str]:
+    """The texts of :func:`class_findings`, as ``metrics.json`` holds them."""
+    return [finding.text for finding in class_findings(metrics, config, calibration)]
+
+
+def class_findings(
+    metrics: Metrics, config: RunConfig, calibration: Sequence[int]
+) -> list[Finding]:
+    """What the metrics of a classification say.
+
+    Args:
+        metrics: As :func:`cores.runs.fit.measure` gives them, and ``epochs`` where they are known.
+        config: The run's settings.
+        calibration: Number of calibration graphs of every class.
+    """
+    measure = _Measure.of(metrics, len(calibration))
+    found = [
+        *_skill(metrics, measure),
+        *_honesty(metrics, config, measure),
+        *_density(metrics, config),
+        *_sparsity_cost(metrics, config),
+    ]
+    return [
+        *(found or [_fine(metrics, config, measure)]),
+        *_sets(metrics, config, calibration),
+        *_coverage(metrics, calibration),
+        *_small_test(metrics),
+        *_no_promise(metrics),
+    ]
+
+
+def promise_sentence(found: Metrics) -> str:
+    """What is promised of a model at the setting of its dial: how much, of whom, and by whom.
+
+    Args:
+        found: As :func:`cores.runs.promise.tuned_model` gives it.
+    """
+    whom = "Of every class" if found["per_class"] else "Of all graphs"
+    what = {
+        "excess": "are right on the full graph and wrong on the kept part",
+        "disagreement": "get another class than on the full graph",
+        "accuracy": "less are right than on the full graphs",
+    }[found["loss"]]
+    how = "on average over calibration parts"
+    if found["confidence"] is not None:
+        how = f"with a confidence of {100 * found['confidence']:g} %"
+    return (
+        f"{whom}, at most {100 * found['max_loss']:g} % {what}, {how}: promised at lambda "
+        f"{found['lam']:g} by {found['graphs']:,} calibration graphs, for new graphs that are like "
+        "them."
+    )
+
+
+def measured_before(metrics: Metrics, lam: float) -> str:
+    """That metrics are of another setting than the one at which the dial was set since."""
+    return (
+        f"Measured at lambda {metrics.get('lam', '?')}, before the dial was set to {lam:g}: "
+        "`cores evaluate` measures the model there."
+    )
+
+
+def noise(first: float, second: float, graphs: int | float) -> float:
+    """Differences of two accuracies on the same graphs that chance makes.
+
+    Their errors are taken as independent. Networks mostly err on the same graphs, so the truth is
+    rather less.
+
+    >>> round(noise(0.9, 0.9, 100), 3), round(noise(0.9, 0.9, 10_000), 3)
+    (0.089, 0.008)
+    """
+    return STANDARD_ERRORS * math.hypot(_error(first, graphs), _error(second, graphs))
+
+
+def _error(share: float, graphs: int | float) -> float:
+    """Standard error of a share, with two graphs more on either side (Agresti and Coull 1998).
+
+    As counted, the error of 10 right out of 10 would be zero.
+    """
+    count = graphs + 4
+    smoothed = (share * graphs + 2) / count
+    return math.sqrt(smoothed * (1 - smoothed) / count)
+
+
+@dataclass(frozen=True)
+class _Measure:
+    """By what skill is read: the accuracy, or the balanced one where a class is frequent."""
+
+    name: Literal["accuracy", "balanced_accuracy"]
+    guessed: float
+    """What predicting without looking reaches."""
+    graphs: int | float
+    """How many graphs of equal classes would leave it as uncertain."""
+
+    @classmethod
+    def of(cls, metrics: Metrics, num_classes: int) -> "_Measure":
+        graphs, largest = metrics["test_graphs"], metrics["majority_rate"]
+        if not 1 / num_classes + IMBALANCED < largest < 1:
+            return cls("accuracy", largest, graphs)
+        effective = _balanced_graphs(graphs, largest, num_classes)
+        return cls("balanced_accuracy", 1 / num_classes, effective)
+
+    @property
+    def words(self) -> str:
+        """Its name, for people."""
+        return self.name.replace("_", " ")
+
+    @property
+    def guess(self) -> str:
+        """What has the value ``guessed``."""
+        largest = "always predicting the largest class"
+        return largest if self.name == "accuracy" else "guessing"
+
+    def shows_skill(self, reached: float) -> bool:
+        """Whether a value is above guessing, by more than chance."""
+        return reached > self.guessed + STANDARD_ERRORS * _error(reached, self.graphs)
+
+    def differ(self, higher: float, lower: float) -> bool:
+        """Whether one value is above another, by more than chance."""
+        return higher - lower > noise(higher, lower, self.graphs)
+
+
+def _skill(metrics: Metrics, measure: _Measure) -> Iterator[Finding]:
+    """Whether the model has learnt anything."""
+    if metrics["majority_rate"] == 1:  # graphs of one class cannot show it
+        return
+    if metrics["predicted_classes"] == 1:
+        yield Finding(
+            "one-class",
+            "Predicts one class only: train longer (`epochs`), or let rare classes count as much "
+            'as others (training.balance="always").',
+        )
+        return
+    reached = metrics[measure.name]
+    if not measure.shows_skill(reached):
+        yield Finding(
+            "no-skill",
+            f"Not shown to be better than {measure.guess}: {measure.words} {reached:.2f} against "
+            f"{measure.guessed:.2f}.",
+        )
+
+
+def _balanced_graphs(graphs: int, largest: float, num_classes: int) -> float:
+    """How many graphs of equal classes would make the balanced accuracy as uncertain.
+
+    It is a mean over classes, and as uncertain as its smallest class makes it. The other classes
+    are taken as equally large.
+
+    >>> _balanced_graphs(100, 0.5, 2), round(_balanced_graphs(100, 0.9, 2), 3)
+    (100.0, 36.0)
+    """
+    others = num_classes - 1
+    return graphs * num_classes**2 / (1 / largest + others**2 / (1 - largest))
+
+
+def _honesty(metrics: Metrics, config: RunConfig, measure: _Measure) -> Iterator[Finding]:
+    """Whether the subgraph can be read as a reason, by the independent classifier."""
+    if metrics["judge_accuracy"] is None:
+        return
+    judged, on_full, random = _judged(metrics, measure)
+    gap = metrics[measure.name] - judged
+    if gap > JUDGE_GAP and measure.differ(metrics[measure.name], judged):
+        by = "" if measure.name == "accuracy" else f" in {measure.words}"
+        below = f"The judge is {_points(gap)} below the model{by}"
+        if measure.differ(on_full, judged):
+            text = f"{below}: the subgraph may be a code, not a reason."
+        else:  # it does not know the task, so it cannot say
+            text = (
+                f"{below}, and no better on full graphs ({on_full:.2f}): it cannot tell whether "
+                "the subgraph is a reason."
+            )
+        yield Finding("code", text)
+    elif kept_share(metrics, config)[0] <= DENSE and not measure.differ(judged, random):
+        yield _no_choice(metrics, measure)
+
+
+def _no_choice(metrics: Metrics, measure: _Measure) -> Finding:
+    """Why the judge does no better on the chosen part than on a random one."""
+    judged, on_full, random = _judged(metrics, measure)
+    if metrics["majority_rate"] < 1 and not measure.shows_skill(on_full):
+        return Finding(
+            "code",
+            f"The judge is not shown to be better than {measure.guess} on full graphs "
+            f"({measure.words} {on_full:.2f}): it cannot tell whether the subgraph is a reason.",
+        )
+    by = "" if measure.name == "accuracy" else f"{measure.words} "
+    return Finding(
+        "random",
+        f"A random part of the same size is as good, within noise ({by}{random:.2f}, the chosen "
+        f"one {judged:.2f}): do not read the subgraph as a reason.",
+    )
+
+
+def _judged(metrics: Metrics, measure: _Measure) -> tuple[float, float, float]:
+    """The judge on the chosen parts, the full graphs, and random parts."""
+    chosen, full, random = (
+        metrics[f"judge_{seen}{measure.name}"] for seen in ("", "full_", "random_")
+    )
+    return chosen, full, random
+
+
+def _density(metrics: Metrics, config: RunConfig) -> Iterator[Finding]:
+    """Whether the policy removes anything."""
+    kept, what = kept_share(metrics, config)
+    if not _is_dense(metrics, config):
+        return
+    epochs = max(0, metrics.get("epochs", config.training.epochs) - config.warm_up_epochs)
+    if epochs < ENOUGH_POLICY_EPOCHS:
+        reason = f": the policy had {_count(epochs, 'epoch')}; train longer (`epochs`)"
+    elif config.reward.dial:
+        reason = (
+            ": `cores curve` tells what sparser settings of the dial cost, and a `max_loss` above "
+            f"{config.reward.max_loss:g} allows more"
+        )
+    else:
+        reason = f" after {epochs} epochs of the policy: lower `lam` or `desired_ratio`"
+    yield Finding("dense", f"Keeps {_percent(kept)} of the {what}{reason}.")
+
+
+def _sparsity_cost(metrics: Metrics, config: RunConfig) -> Iterator[Finding]:
+    """What accuracy the removed part costs."""
+    if config.spec.removes is None:
+        return
+    kept, full = metrics["accuracy"], metrics["full_accuracy"]
+    if full - kept > max(SPARSITY_COST, noise(full, kept, metrics["test_graphs"])):
+        remedy = "; raise `lam` or `desired_ratio` to keep more" if config.spec.has_policy else ""
+        if config.reward.dial:
+            remedy = "; `cores curve` tells which settings of the dial keep more"
+        yield Finding(
+            "sparsity-cost",
+            f"Sparsity costs {_points(full - kept)}: the classifier has {full:.2f} on full graphs, "
+            f"{kept:.2f} on what is kept{remedy}.",
+        )
+
+
+def _fine(metrics: Metrics, config: RunConfig, measure: _Measure) -> Finding:
+    """The headline of a run with nothing to complain of."""
+    reached = f"{measure.words.capitalize()} {metrics[measure.name]:.2f}"
+    if config.spec.removes is None:
+        return Finding("fine", f"{reached}; {measure.guess} has {measure.guessed:.2f}.")
+    kept, what = kept_share(metrics, config)
+    headline = f"{reached} from {_percent(kept)} of the {what}"
+    if metrics["judge_accuracy"] is None:
+        return Finding("fine", f"{headline}; no judge has checked the subgraphs.")
+    judged, _, random = _judged(metrics, measure)
+    worse = "much worse" if judged - random >= MUCH else "worse"
+    return Finding(
+        "fine",
+        f"{headline}; an independent classifier agrees on the same subgraphs ({judged:.2f}), and "
+        f"does {worse} on random ones ({random:.2f}).",
+    )
+
+
+def _sets(metrics: Metrics, config: RunConfig, calibration: Sequence[int]) -> Iterator[Finding]:
+    """Whether there were enough calibration graphs for sets that leave a label out."""
+    size, alpha = metrics["set_size"], metrics["alpha"]
+    if size is None:
+        return
+    needed = _needed(alpha)
+    counts = list(calibration) if config.sets.per_class else [sum(calibration)] * len(calibration)
+    short = [count for count in counts if count < needed]
+    if short:
+        held = "every label"
+        if len(short) < len(counts):
+            held = f"{len(short)} of the {len(counts)} labels always"
+        few = _count(min(short), "calibration graph")
+        of_a_class = " of a class" if config.sets.per_class else ""
+        verb = "is" if min(short) == 1 else "are"
+        reason = f"{few}{of_a_class} {verb} too few for alpha = {alpha:g} (needs {needed})"
+        yield Finding("sets", f"Prediction sets hold {held}: {reason}.")
+    elif size >= len(counts):
+        yield Finding(
+            "sets",
+            f"Prediction sets hold every label: the model is too unsure for alpha = {alpha:g}.",
+        )
+
+
+def _coverage(metrics: Metrics, calibration: Sequence[int]) -> Iterator[Finding]:
+    """Whether the sets keep their promise on these graphs."""
+    coverage, promised = metrics["coverage"], 1 - metrics["alpha"]
+    if coverage is None:
+        return
+    if coverage < promised - STANDARD_ERRORS * _error(promised, metrics["test_graphs"]):
+        yield Finding(
+            "coverage",
+            f"Prediction sets hold the true label of {_percent(coverage)} of the graphs, not of "
+            f"{_percent(promised)}: these graphs are unlike the calibration part, or that part "
+            f"({_count(sum(calibration), 'graph')}) is too small.",
+        )
+
+
+def _small_test(metrics: Metrics) -> Iterator[Finding]:
+    """How far the numbers can be trusted."""
+    graphs, accuracy = metrics["test_graphs"], metrics["accuracy"]
+    if graphs < SMALL_TEST:
+        chance = _points(noise(accuracy, accuracy, graphs))
+        yield Finding(
+            "small-test",
+            f"Measured on {_count(graphs, 'test graph')}: read differences below {chance} as "
+            "noise.",
+        )
+
+
+def _no_promise(metrics: Metrics) -> Iterator[Finding]:
+    """Why a promise that was asked for could not be given."""
+    reason = metrics.get("no_promise")
+    if reason is not None:
+        stands = (
+            " The dial stands where the training set it; `cores tune` can promise another loss."
+        )
+        yield Finding("promise", f"No promise: {reason}." + (stands if "lam" in metrics else ""))
+
+
+def value_sentences(metrics: Metrics, config: RunConfig, calibration: Sequence[int]) -> list[str]:
+    """What the metrics of a regression say; ``calibration`` is the number of calibration graphs."""
+    error, constant, full = metrics["mae"], metrics["constant_mae"], metrics["full_mae"]
+    judged, random = metrics["judge_mae"], metrics["judge_random_mae"]
+    kept, what = kept_share(metrics, config)
+    coverage, promised = metrics["coverage"], 1 - metrics["alpha"]
+    graphs, (known,) = metrics["test_graphs"], calibration
+
+    part = "" if config.spec.removes is None else f" from {_percent(kept)} of the {what}"
+    headline = f"Mean error {error:.3g}{part}; the best constant has {constant:.3g}"
+    said = [f"{headline}{_by_judge(config, judged, random, '.3g')}."]
+    if error > HARDLY_BETTER * constant:
+        said.append("The model is hardly better than a constant: it has learnt next to nothing.")
+    if judged is not None and judged * LARGER > random:
+        if judged > LARGER * max(error, metrics["judge_full_mae"]):
+            said.append(
+                f"The subgraph is a private code: an independent network errs by {judged:.3g} on "
+                f"it, the model by {error:.3g}."
+            )
+        else:
+            said.append(
+                f"A random part of the same size is about as good (mean error {random:.3g}, the "
+                f"chosen one {judged:.3g}): do not read the subgraph as a reason."
+            )
+    if _is_dense(metrics, config):
+        remedy = f"raise `tolerance` (it was {metrics.get('tolerance', 0):.3g})"
+        said.append(_too_dense(metrics, config, f"{remedy}, or train longer (`epochs`)"))
+    if error > ERROR_COST * full:
+        lower = "reward.max_loss" if config.reward.dial else "`tolerance`"
+        said.append(
+            f"Sparsity costs {100 * (error / full - 1):.0f} % of the mean error: {full:.3g} on "
+            f"full graphs, {error:.3g} on what is kept; lower {lower} to keep more."
+        )
+    if coverage is not None and metrics["interval_width"] is None:
+        said.append(
+            f"Prediction intervals have no ends: {known} calibration graphs are too few for alpha "
+            f"= {metrics['alpha']:g} (needs {_needed(metrics['alpha'])})."
+        )
+    if coverage is not None:
+        # Both parts are samples: chance moves the quantile as well as what is counted.
+        chance = STANDARD_ERRORS * math.sqrt(promised * (1 - promised) * (1 / graphs + 1 / known))
+        if coverage < promised - chance:
+            said.append(
+                f"Prediction intervals hold the true number of {_percent(coverage)} of the graphs, "
+                f"not of {_percent(promised)}: these graphs are unlike the calibration part "
+                f"({known} graphs)."
+            )
+    if graphs < SMALL_TEST:
+        said.append(f"Measured on {graphs} test graphs: a few of them decide the error.")
+    return said
+
+
+def label_sentences(metrics: Metrics, config: RunConfig, calibration: Sequence[int]) -> list[str]:
+    """What the metrics of several labels say; names of labels are not told: they come from data.
+
+    ``calibration`` is the number of calibration graphs of which each label is known.
+    """
+    ranked, full, of_label = metrics["roc_auc"], metrics["full_roc_auc"], metrics["label_roc_auc"]
+    judged, random = metrics["judge_roc_auc"], metrics["judge_random_roc_auc"]
+    kept, what = kept_share(metrics, config)
+    graphs, needed = metrics["test_graphs"], _needed(metrics["alpha"])
+
+    reached = "undefined" if ranked is None else f"{ranked:.3f}"
+    part = "" if config.spec.removes is None else f" from {_percent(kept)} of the {what}"
+    headline = (
+        f"Mean ROC-AUC of {_count(len(of_label), 'label')} {reached}{part}; "
+        f"{_percent(metrics['accuracy'])} of the known values are right, "
+        f"{_percent(metrics['majority_rate'])} if the more frequent value of each label is guessed"
+    )
+    said = [f"{headline}{_by_judge(config, judged, random, '.3f')}."]
+    if missing := sum(value is None for value in of_label.values()):
+        said.append(
+            f"{missing} of {len(of_label)} labels have one value alone among these graphs: their "
+            "ROC-AUC is not defined, and no part of the mean."
+        )
+    if ranked is not None and ranked < LEAST_RANKING:
+        said.append("The model is hardly better than guessing: train longer (`epochs`).")
+    if judged is not None and ranked is not None:
+        if min(ranked, metrics["judge_full_roc_auc"]) - judged > JUDGE_GAP:
+            said.append(
+                "The subgraph may be a code, not a reason: an independent network has a mean "
+                f"ROC-AUC of {judged:.3f} on it, the model {ranked:.3f}."
+            )
+        elif judged - random < CHOSEN and kept <= DENSE:
+            said.append(
+                f"A random part of the same size is about as good (mean ROC-AUC {random:.3f}, the "
+                f"chosen one {judged:.3f}): do not read the subgraph as a reason."
+            )
+    if _is_dense(metrics, config):
+        said.append(_too_dense(metrics, config, "lower `lam`, or train longer (`epochs`)"))
+    if ranked is not None and full - ranked > SPARSITY_COST:
+        remedy = "lower reward.max_loss" if config.reward.dial else "raise `lam`"
+        said.append(
+            f"Sparsity costs {full - ranked:.3f} of the mean ROC-AUC ({full:.3f} on full graphs): "
+            f"{remedy} to keep more."
+        )
+    few = sum(count < needed for count in calibration)
+    if metrics["coverage"] is not None and few:
+        said.append(
+            f"The sets of {few} of {len(calibration)} labels hold both values: fewer than {needed} "
+            f"calibration graphs have a value of them, too few for alpha = {metrics['alpha']:g}."
+        )
+    if graphs < SMALL_TEST:
+        said.append(f"Measured on {graphs} test graphs: a few of them decide the metrics.")
+    return said
+
+
+def _by_judge(config: RunConfig, judged: float | None, random: float | None, digits: str) -> str:
+    """What an independent network makes of the subgraphs, the end of a headline."""
+    if config.spec.removes is None:
+        return ""
+    if judged is None:
+        return "; no judge has checked the subgraphs"
+    return (
+        f"; an independent network has {judged:{digits}} on the same subgraphs, {random:{digits}} "
+        "on random ones"
+    )
+
+
+def _is_dense(metrics: Metrics, config: RunConfig) -> bool:
+    """Whether a policy keeps nearly everything."""
+    return config.spec.has_policy and kept_share(metrics, config)[0] > DENSE
+
+
+def _too_dense(metrics: Metrics, config: RunConfig, remedy: str) -> str:
+    """How much is kept, and what helps; without a dial the remedy."""
+    kept, what = kept_share(metrics, config)
+    if config.reward.dial:
+        remedy = (
+            "`cores curve` tells what sparser settings of the dial cost, and a reward.max_loss "
+            f"above {config.reward.max_loss:g} allows more"
+        )
+    return f"Keeps {_percent(kept)} of the {what}: {remedy}."
+
+
+def kept_share(metrics: Metrics, config: RunConfig) -> tuple[float, str]:
+    """The share of what the model removes that is kept; the smaller one where it removes both."""
+    nodes, edges = (metrics["node_ratio"], "nodes"), (metrics["edge_ratio"], "edges")
+    if config.spec.removes == "both":
+        return min(nodes, edges)
+    return edges if config.spec.removes == "edge" else nodes
+
+
+def _needed(alpha: float) -> int:
+    """The fewest calibration graphs that can rule something out."""
+    return math.ceil(1 / Fraction(str(alpha))) - 1
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _points(share: float) -> str:
+    return _count(round(100 * share), "point")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
