@@ -19,6 +19,7 @@ from cores.errors import UserError
 from cores.evaluation.faithfulness import agreement_metrics, faithfulness_metrics
 from cores.evaluation.predictions import predict
 from cores.files import locked, write_json
+from cores.graphs.store import GraphStore
 from cores.models.sparse import SparseClassifier
 from cores.runs.card import DataFacts, model_card, write_card
 from cores.runs.device import choose_device, tuned_cpu
