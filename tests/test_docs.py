@@ -13,8 +13,8 @@ from typing import Any, get_args
 import pytest
 
 from cores import load_dataset
+from cores.cli.command import parse
 from cores.cli.commands import all_commands
-from cores.cli.parse import parse
 from cores.config.models import CONVS, MODELS
 from cores.data.catalogue import REGISTERED
 from cores.data.inputs import columns

@@ -20,8 +20,9 @@ from cores.data.molecules import ATOM_COLUMNS
 from cores.errors import UserError
 from cores.files import read_json, write_json
 from cores.runs import predict, records
+from cores.runs.inputs import PredictOptions
 from cores.runs.predict import predict_file, predict_records
-from cores.runs.predictor import PredictOptions, Predictor
+from cores.runs.predictor import Predictor
 from cores.runs.run import evaluate_run
 from cores.training.state import load_state, save_state
 

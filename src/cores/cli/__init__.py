@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 def main(arguments: Sequence[str], commands: Sequence["Command"]) -> int:
     """Run one of the commands; returns the exit status."""
+    from cores.cli.command import parse
+    from cores.cli.display import with_flags
     from cores.cli.interrupts import ignore_interrupts
-    from cores.cli.parse import parse
-    from cores.cli.words import with_flags
 
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

@@ -1,8 +1,7 @@
 """`cores datasets`: Table 1, measured."""
 
+from argparse import Namespace
 from typing import Any
-
-from jsonargparse import Namespace
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import

@@ -9,7 +9,7 @@ from cores.config.checks import require
 from cores.config.classifier import NetworkConfig, PartsConfig, SetsConfig, TrainingConfig
 from cores.config.key import run_key, schema
 from cores.config.models import MODELS, PRESETS, conv_spec, model_spec, preset_spec
-from cores.config.names import INTRODUCED_AS, with_current_names
+from cores.config.names import INTRODUCED_AS
 from cores.config.nested import from_dict, to_dict
 from cores.config.policy import (
     ClassifierDataConfig,
@@ -109,11 +109,11 @@ class RunConfig:
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> "RunConfig":
-        """Build it from nested plain data, as in files; names of earlier versions are understood.
+        """Build it from nested plain data, as in files.
 
         The groups of models and presets other than those chosen are checked and left out.
         """
-        values = with_current_names(settings)
+        values = dict(settings)
         chosen = values.get("model", cls.model)
         spec = model_spec(chosen) if isinstance(chosen, str) else model_spec(cls.model)
         named = values.get("preset", cls.preset)

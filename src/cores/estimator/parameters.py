@@ -8,7 +8,6 @@ import numpy as np
 
 from cores.config import RunConfig, merged
 from cores.config.models import MODELS
-from cores.config.names import with_current_names
 from cores.config.presets import own_data_settings, preset_config, with_dial
 from cores.config.run import AskedTask
 from cores.config.spec import TaskName
@@ -98,7 +97,7 @@ class Parameters:
         model = "gnn" if self.removal is None else f"cores-{self.removal}"
         if model not in MODELS:
             raise UserError(f"`removal` is node, edge, both or None, got {self.removal!r}")
-        settings = with_current_names(self.settings or {})
+        settings = dict(self.settings or {})
         for name in ("conv", "seed", "task"):
             if name in settings:
                 raise UserError(f"`settings` names {name}; give it as the argument `{name}`")

@@ -1,7 +1,7 @@
 """New graphs for a trained model: any input, with the model's own columns and classes."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -25,6 +25,25 @@ from cores.runs.trained import DataSchema
 
 OnUnknown = Literal["error", "ignore"]
 """What to do with node or edge labels that no graph of the training had."""
+
+
+@dataclass(frozen=True)
+class PredictOptions:
+    """How graphs are predicted."""
+
+    alpha: float | None = None
+    """Error rate of the prediction sets; None: the run's."""
+    score: str | None = None
+    """Conformal score; None: the run's."""
+    per_class: bool | None = None
+    """Whether every class is covered as often; None: the run's."""
+    lam: float | None = None
+    """Setting of the model's dial, where it has one; None: the run's."""
+    columns: ColumnNames = field(default_factory=ColumnNames)
+    on_error: OnError = "skip"
+    """Rows that are no graphs: ``skip`` gives them a record with an error, ``fail`` stops."""
+    on_unknown: OnUnknown = "error"
+    """Labels of nodes or edges that no graph of the training had."""
 
 
 def input_rows(

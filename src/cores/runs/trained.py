@@ -24,7 +24,7 @@ from cores.models.build import build_effects, build_model, network_dims
 from cores.models.effects import EffectNetwork
 from cores.models.network import GraphModel
 from cores.models.sparse import SparseClassifier
-from cores.runs.folder import CONFIG, MODEL, read_identity
+from cores.runs.folder import CONFIG, MODEL, Identity
 from cores.tasks import TASKS
 from cores.tasks.calibration import Calibration
 from cores.training.state import check_fits, load_state, save_state
@@ -69,13 +69,8 @@ class DataSchema:
         Also ``ValueError`` where names are no names, or no number fits the other.
         """
         values = {name: _tupled(value) for name, value in known.items()}
-        if "encoding" in known:
-            encoding = {name: _tupled(value) for name, value in known["encoding"].items()}
-            values["encoding"] = Encoding(**encoding)
-        else:  # written by version 0.2
-            columns = values["feature_names"], values["edge_feature_names"]
-            values["encoding"] = Encoding.of_names(*columns)
-        schema = cls(**values)
+        encoding = {name: _tupled(value) for name, value in known["encoding"].items()}
+        schema = cls(**values | {"encoding": Encoding(**encoding)})
         _check_schema(schema)
         return schema
 
@@ -115,8 +110,8 @@ class TrainedModel:
     model: GraphModel
     calibration: Calibration
     """Without graphs where there was no calibration part."""
-    test: Tensor | None = None
-    """Positions of the test graphs in the dataset; None in folders of before version 0.3."""
+    test: Tensor
+    """Positions of the test graphs in the dataset."""
     dial: DialCalibration | None = None
     """The calibration part at every setting of the dial; None without one."""
 
@@ -165,10 +160,7 @@ class TrainedModel:
         if SETTINGS[place] == self.lam:
             return self
         if self.dial is None:
-            raise UserError(
-                f"the model is calibrated at `lam` {self.lam:g} alone: an earlier version trained "
-                "it; train it again"
-            )
+            raise UserError("this model has no prediction sets at other settings of its dial")
         calibration = self.dial.calibration(place, self.task)
         return replace(self, model=self.model.at(SETTINGS[place]), calibration=calibration)
 
@@ -176,6 +168,8 @@ class TrainedModel:
         self, alpha: float | None, score: str | None, per_class: bool | None
     ) -> "TrainedModel":
         """The same model with other prediction sets; None: as it is configured."""
+        if score is not None or per_class is not None:
+            self.need_sets("a choice of `score` or `per_class`")
         config = replace(
             self.config,
             alpha=self.config.alpha if alpha is None else alpha,
@@ -194,16 +188,17 @@ class TrainedModel:
                     "labels": self.calibration.labels,
                 },
                 **({} if self.dial is None else {"dial": vars(self.dial)}),
-                **({} if self.test is None else {"parts": {"test": self.test}}),
+                "parts": {"test": self.test},
             },
         )
 
     @classmethod
     def load(cls, out: Path) -> "TrainedModel":
         """The model of a finished run."""
-        config, known = read_identity(out)
+        identity = Identity.read(out)
+        config = identity.config
         try:
-            schema = DataSchema.of_settings(known)
+            schema = DataSchema.of_settings(identity.schema)
         except (TypeError, AttributeError, KeyError, ValueError):
             raise UserError(f"{out / CONFIG} does not name its data as it should") from None
         if not (out / MODEL).exists():
@@ -212,13 +207,14 @@ class TrainedModel:
         try:
             dims = network_dims(config, schema.dims)
             model = build_model(config, dims)
-            if isinstance(model, SparseClassifier) and _has_effects(state["model"]):
+            has_effects = any(name.startswith("effects.") for name in state["model"])
+            if isinstance(model, SparseClassifier) and has_effects:
                 model.effects = build_effects(config, dims, model.scaler)
             check_fits(state["model"], model.state_dict())
             model.load_state_dict(state["model"])
             calibration = _calibration(state["calibration"], dims)
-            dial = _dial(state["dial"], dims) if "dial" in state else None
-            test = _positions(state["parts"]["test"]) if "parts" in state else None
+            dial = None if dial_setting(model) is None else _dial(state["dial"], dims)
+            test = _positions(state["parts"]["test"])
         except UserError:
             raise
         except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
@@ -293,11 +289,6 @@ def _calibrated_dial(
 def uncalibrated(model: GraphModel) -> Calibration:
     """Where there is no calibration part."""
     return TASKS[model.task].calibration.empty(model.num_outputs)
-
-
-def _has_effects(weights: Mapping[str, Any]) -> bool:
-    """Whether a file holds the effects of removing elements; those of earlier versions do not."""
-    return any(name.startswith("effects.") for name in weights)
 
 
 def _calibration(saved: Mapping[str, Any], dims: Dims) -> Calibration:

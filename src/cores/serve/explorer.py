@@ -17,8 +17,8 @@ from cores.explain.atoms import AtomMap, atom_map
 from cores.explain.explained import ExplainedGraph, explained_graphs
 from cores.explain.run import held_out_graphs
 from cores.files import limits
-from cores.runs.inputs import check_kind
-from cores.runs.predictor import PredictedGraphs, PredictOptions, Predictor, run_columns
+from cores.runs.inputs import PredictOptions, check_kind
+from cores.runs.predictor import PredictedGraphs, Predictor
 from cores.runs.records import Record
 from cores.serve.limits import LINE, MEMORY, MOST_GRAPHS, Deadline, check_bytes, check_graph
 
@@ -69,7 +69,6 @@ class Explorer:
     ) -> None:
         self.run = run
         self.predictor = Predictor(run, options, device)
-        self._columns = run_columns(run, options)
         self._data_root = data_root
         self._atoms = atom_map(self.predictor.trained.config.dataset)
 
@@ -143,7 +142,7 @@ class Explorer:
     def _test_part(self) -> list[PredictedGraphs]:
         """Read once: the whole dataset must be."""
         chunks, graphs = [], 0
-        for chunk in held_out_graphs(self.predictor, self.run, self._data_root):
+        for chunk in held_out_graphs(self.predictor, self._data_root):
             if len(chunk.positions):
                 chunks.append(chunk)
             graphs += len(chunk.positions)
@@ -154,7 +153,7 @@ class Explorer:
     def _parsed(self, path: Path, deadline: Deadline) -> Iterator[Parsed]:
         """Rows one by one, up to one more than are shown: reading a row may take seconds."""
         schema = self.predictor.trained.schema
-        for number, rows in enumerate(read_rows(path, self._columns, 1)):
+        for number, rows in enumerate(read_rows(path, self.predictor.columns, 1)):
             deadline.check()
             check_kind(rows, schema)
             parsed = rows.parse(schema.encoding.layout)

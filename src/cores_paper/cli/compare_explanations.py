@@ -1,8 +1,7 @@
 """`cores compare-explanations`: methods of explaining on one dataset."""
 
+from argparse import Namespace
 from typing import Any
-
-from jsonargparse import Namespace
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser

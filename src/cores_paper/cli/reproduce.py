@@ -1,11 +1,10 @@
 """`cores reproduce`: every target's runs, tables and figures."""
 
+from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from jsonargparse import Namespace
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
@@ -87,7 +86,6 @@ def _parser() -> CommandParser:
     )
     parser.add_argument(
         "--preset",
-        type=str,
         metavar="NAME",
         default="default",
         help="Settings of the runs: one for all datasets, without edge features, the published "

@@ -1,10 +1,13 @@
 """`cores search`: good settings for a model on a dataset."""
 
+from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from jsonargparse import Namespace
+from rich.console import Console
+from rich.table import Table
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
@@ -12,6 +15,9 @@ from cores.cli.inputs import add_columns, own_file
 from cores.cli.settings import add_settings, run_config
 from cores.cli.values import check_workers, named_path, path_or_none
 from cores.errors import UserError
+
+if TYPE_CHECKING:
+    from cores_paper.search import Tried
 
 
 def _parser() -> CommandParser:
@@ -36,7 +42,7 @@ def _parser() -> CommandParser:
     )
     parser.add_argument(
         "--sampler",
-        type=Literal["tpe", "random"],
+        choices=("tpe", "random"),
         default="tpe",
         help="tpe learns from earlier trials; random is the paper's (default: tpe).",
     )
@@ -76,8 +82,31 @@ def _search(options: Namespace) -> dict[str, Any]:
         )
     settings = str(folder / searching.SETTINGS)
     if not options.json:
-        display.print_trials(tried, settings)
+        _print_trials(tried, settings)
     return {"settings": settings, "trials": [asdict(trial) for trial in tried]}
+
+
+def _print_trials(trials: Sequence["Tried"], settings: str) -> None:
+    """The best trials of a search, and where its settings are."""
+    table = Table()
+    table.add_column("trial", justify="right")
+    table.add_column("score", justify="right")
+    table.add_column("settings")
+    for trial in trials[:_BEST]:
+        changed = [
+            f"{group}.{name} {value:.3g}" if isinstance(value, float) else f"{group}.{name} {value}"
+            for group, values in trial.settings.items()
+            for name, value in values.items()
+        ]
+        score = "failed" if trial.score is None else f"{trial.score:.4f}"
+        table.add_row(str(trial.number), score, display.plain_text(", ".join(changed)))
+    console = Console()
+    console.print(table)
+    console.print(display.plain_text(f"Best settings: {settings}"), soft_wrap=True)
+
+
+_BEST = 5
+"""Trials of a search that are shown."""
 
 
 SEARCH = Command(
