@@ -88,6 +88,17 @@ class PaperConfig:
         )
 
 
+UNREAD: dict[str, dict[str, Any]] = {
+    "training": {"class_weights": False, "logit_adjustment": 0.0},
+    "classifier_data": {"warm_up": 0.0, "distillation": 0.0},
+    "reward": {"dial": False, "referees": 0, "max_loss": 0.0, "promised": False, "tolerance": 0.0}
+    | {"pieces_penalty": 0.0, "max_pieces": 0},
+    "ppo": {"effect_steps": 0, "max_grad_norm": 0.0, "max_kl": 0.0, "ema_decay": 0.0},
+    "effects": {"steps": 0},
+}
+"""Settings of the tool's own training that the published one does without."""
+
+
 def _file(name: str) -> dict[str, Any]:
     text = resources.files("cores_paper").joinpath("published", name).read_text(encoding="utf-8")
     return tomllib.loads(text)

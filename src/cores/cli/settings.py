@@ -176,7 +176,7 @@ def _shown(default: Any) -> str:
 def run_config(options: Namespace, defaults: Mapping[str, Any] | None = None) -> RunConfig:
     """The preset, changed by the settings file, by files of groups, and by options, in turn.
 
-    ``defaults`` take the place of the preset's own.
+    ``defaults`` take the place of the default preset's own.
     """
     from_files: dict[str, Any] = {}
     if options.settings is not None:
@@ -185,8 +185,10 @@ def run_config(options: Namespace, defaults: Mapping[str, Any] | None = None) ->
         from_files = merged(from_files, settings_file(Path(path), group))
     given = _given(options)
     _note_old_names(given, prefix="--")
-    changes = merged(merged(dict(defaults or {}), from_files), with_current_names(given))
+    changes = merged(from_files, with_current_names(given))
     choice = _choice(changes)
+    if defaults is not None and choice.preset == "default":
+        changes = merged(defaults, changes)
     changes["dataset"] = canonical_name(choice.dataset)
     chosen = changes["dataset"], choice.model, choice.conv, choice.preset
     _choice(from_files)  # what is wrong in a file is told even where an option overrides it
