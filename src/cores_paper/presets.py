@@ -11,10 +11,10 @@ from functools import cache
 from importlib import resources
 from typing import Any, Literal
 
+from cores import UserError
 from cores.config import RunConfig, merged
 from cores.config.checks import require
 from cores.config.models import conv_spec, model_spec
-from cores.errors import UserError
 
 FILES = {
     "gnn": "gnn.toml",

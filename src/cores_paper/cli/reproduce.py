@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jsonargparse import Namespace
 
+from cores import UserError
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
 from cores.cli.scheduler import add_scheduler, certificates
@@ -15,7 +16,7 @@ from cores.config import RunConfig
 from cores.config.models import MODELS, model_spec
 from cores.data.catalogue import PAPER_DATASETS, canonical_name
 from cores.data.folders import data_folder
-from cores.errors import ProgramError, UserError, failed, nearest
+from cores.errors import ProgramError, failed, nearest
 from cores.files import make_folder
 from cores.runs.rows import Row, as_measured, merge_rows, run_row, with_keys
 from cores_paper.tables.targets import (
@@ -252,7 +253,7 @@ def _run_all(
 
 def _statistics(options: Namespace, target: str) -> Result:
     """Table 1, measured from the data."""
-    from cores.data.datasets import load_dataset
+    from cores import load_dataset
     from cores.data.statistics import statistics
     from cores_paper.tables.report import write_tables
     from cores_paper.tables.tables import statistics_table

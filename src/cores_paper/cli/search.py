@@ -6,12 +6,12 @@ from typing import Any, Literal
 
 from jsonargparse import Namespace
 
+from cores import UserError
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
 from cores.cli.inputs import add_columns, own_file
 from cores.cli.settings import add_settings, run_config
 from cores.cli.values import check_workers, named_path, path_or_none
-from cores.errors import UserError
 
 
 def _parser() -> CommandParser:
