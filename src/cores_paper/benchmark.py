@@ -20,13 +20,11 @@ from torch_geometric.data import Batch
 from torch_geometric.loader import DataLoader
 from torch_geometric.nn import GINConv, global_add_pool, global_mean_pool
 
-from cores import ppo
+from cores import GraphStore, UserError, ppo
 from cores.config import NetworkConfig, PPOConfig, Removal
 from cores.data.dataset import Dims
-from cores.errors import UserError
 from cores.files import read_json
 from cores.graphs.segments import owners, place_within, pointers
-from cores.graphs.store import GraphStore
 from cores.models.classifier import Classifier
 from cores.models.policy import Critic, Policy
 from cores.models.sparse import SparseClassifier

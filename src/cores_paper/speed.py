@@ -10,12 +10,10 @@ from typing import cast
 
 import torch
 
+from cores import Dataset, GraphModel, UserError
 from cores.config import RunConfig
-from cores.data.dataset import Dataset
-from cores.errors import UserError
 from cores.graphs.stacked import Chunk
 from cores.models.build import build_model
-from cores.models.network import GraphModel
 from cores.models.sparse import SparseClassifier
 from cores.ppo import RewardedRollout
 from cores.runs.device import tuned_cpu

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cores import UserError
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
 from cores.cli.scheduler import add_scheduler, certificates
@@ -13,7 +14,7 @@ from cores.cli.values import check_workers, named_path, names, numbers, path_or_
 from cores.config import RunConfig
 from cores.config.models import MODELS, model_spec
 from cores.data.catalogue import PAPER_DATASETS, canonical_name, data_folder
-from cores.errors import ProgramError, UserError, failed, nearest
+from cores.errors import ProgramError, failed, nearest
 from cores.files import make_folder
 from cores.runs.rows import Row, as_measured, merge_rows, run_row, with_keys
 from cores_paper.tables.targets import (
@@ -249,7 +250,7 @@ def _run_all(
 
 def _statistics(options: Namespace, target: str) -> Result:
     """Table 1, measured from the data."""
-    from cores.data.datasets import load_dataset
+    from cores import load_dataset
     from cores.data.statistics import statistics
     from cores_paper.tables.report import write_tables
     from cores_paper.tables.tables import statistics_table
