@@ -54,7 +54,7 @@ def curve(epochs: Sequence[Mapping[str, Any]], name: str) -> Points:
     >>> curve([{"loss": 0.5}, {}, {"loss": 0.25}], "loss")
     [(1, 0.5), (3, 0.25)]
     """
-    found = ((number, epoch.get(name)) for number, epoch in enumerate(epochs, 1))
+    found: list[tuple[int, Any]] = [(at, epoch.get(name)) for at, epoch in enumerate(epochs, 1)]
     return [
         (number, float(value))
         for number, value in found
