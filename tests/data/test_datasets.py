@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cores import load_dataset
 from cores.data.catalogue import PAPER_DATASETS, canonical_name
-from cores.data.statistics import statistics
+from cores.data.dataset import statistics
 from cores.errors import UserError
 from cores.files import cache_folder
 

@@ -27,8 +27,8 @@ def _parser() -> CommandParser:
 
 
 def _datasets(options: Namespace) -> dict[str, Any]:
+    from cores.data.dataset import statistics
     from cores.data.datasets import load_dataset
-    from cores.data.statistics import statistics
 
     missing: dict[str, str] = {}
     others: list[str] = []

@@ -67,16 +67,6 @@ class Encoding:
         )
 
     @classmethod
-    def of_names(cls, names: Sequence[str], edge_names: Sequence[str]) -> "Encoding":
-        """Of columns that are known by name alone."""
-        return cls(
-            node_numbers=sum(_NUMBER.fullmatch(name) is not None for name in names),
-            edge_numbers=sum(_NUMBER.fullmatch(name) is not None for name in edge_names),
-            node_values=_named_values(names),
-            edge_values=_named_values(edge_names),
-        )
-
-    @classmethod
     def of(cls, raw: RawGraphs) -> "Encoding":
         """That knows the values of these graphs."""
         return cls(
@@ -209,15 +199,6 @@ def _one_hot_names(word: str, values: tuple[tuple[Value, ...], ...]) -> tuple[st
             COLUMNS.check(len(shown), told)
         names += [f"{word} label {kind} = {value}" for value in shown]
     return tuple(names)
-
-
-def _named_values(names: Sequence[str]) -> tuple[tuple[Value, ...], ...]:
-    """The values of every kind of label that have a column."""
-    found: dict[int, list[Value]] = {}
-    for name in names:
-        if one_hot := _ONE_HOT.fullmatch(name):
-            found.setdefault(int(one_hot[1]), []).append(one_hot[2])
-    return tuple(tuple(found[kind]) for kind in sorted(found))
 
 
 def _known(values: NDArray[Any]) -> tuple[tuple[Value, ...], ...]:

@@ -251,7 +251,7 @@ def _run_all(
 def _statistics(options: Namespace, target: str) -> Result:
     """Table 1, measured from the data."""
     from cores import load_dataset
-    from cores.data.statistics import statistics
+    from cores.data.dataset import statistics
     from cores_paper.tables.report import write_tables
     from cores_paper.tables.tables import statistics_table
 
