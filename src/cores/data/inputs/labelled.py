@@ -261,12 +261,12 @@ def _label_number(value: Any, name: str, known: dict[str, float], source: str) -
 
 
 def known_values(
-    label: Any, task: TaskName, names: Sequence[str], pairs: Sequence[Pair]
+    label: Any, task: TaskName, names: Sequence[str], known: Sequence[Any]
 ) -> dict[str, Any]:
     """The known values of a graph with several labels, as the model's own; none for other tasks."""
     if task != "multilabel":
         return {}
-    (values,) = given_values(label_numbers([label], names, pairs, "the input"), names, pairs)
+    (values,) = given_values(label_numbers([label], names, known, "the input"), names, known)
     return {name: value for name, value in values.items() if value is not None}
 
 
