@@ -274,7 +274,8 @@ def test_it_learns_to_remove_what_tells_nothing(
     train_graphs, val_graphs = (listed(graphs, part) for part in torch.randperm(96).split(48))
     algorithm1.train(train_graphs, val_graphs, classifier, policy, critic, config)
     epochs = [
-        map(float, re.findall(r" (\d\.\d+)", line)) for line in capsys.readouterr().out.splitlines()
+        map(float, re.findall(r" (-?\d\.\d+)", line))
+        for line in capsys.readouterr().out.splitlines()
     ]
     losses, rewards, kept, _, accuracies = zip(*epochs, strict=True)
     assert losses[-1] < losses[0] / 2

@@ -56,13 +56,12 @@ def test_a_file_of_the_users_has_the_defaults_of_a_named_dataset() -> None:
     assert large.reward == config().reward
 
 
-def test_one_lambda_or_no_referees_mean_no_dial(tmp_path: Path) -> None:
+def test_one_lambda_means_no_dial(tmp_path: Path) -> None:
     """With a dial, a lambda of the training would be ignored without a word."""
     assert config().reward.dial
     (tmp_path / "one.toml").write_text("[reward]\nlam = 0.3\n")
     for asked in (("--lam", "0.3"), ("--settings", tmp_path / "one.toml")):
         assert (config(*asked).reward.lam, config(*asked).reward.dial) == (0.3, False)
-    assert not config("--reward.referees", "0").reward.dial
     assert config("--lam", "0.3", "--reward.dial", "true").reward.dial
     assert not Cores(lam=0.3)._config(80).reward.dial
     assert Cores()._config(80).reward.dial

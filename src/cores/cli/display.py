@@ -1,4 +1,4 @@
-"""What a person sees: tables on standard output, progress on standard error."""
+"""Tables on standard output, progress on standard error."""
 
 import math
 import re
@@ -30,7 +30,7 @@ _OF_TRAIN = " of `cores train`"
 def with_flags(
     message: str, flags: Mapping[str, str], of_train: Mapping[str, str] | None = None
 ) -> str:
-    """A message that speaks of a function's arguments, with the command's options instead.
+    """Put the command's options in place of a function's arguments in a message.
 
     Names that are no option of the command are those of ``cores train``, where they are given,
     and else stay as they are.
@@ -156,7 +156,7 @@ def print_note(line: str) -> None:
 def print_failure(
     name: str, reason: str, flags: Mapping[str, str], console: Console | None = None
 ) -> None:
-    """What failed while the rest continues, on standard error, with the command's options."""
+    """Print what failed while the rest continues, on standard error, with the command's options."""
     line = Text(brief(f"failed: {name}: {with_flags(reason, flags)}"))
     (console or Console(stderr=True)).print(line, soft_wrap=True)
 

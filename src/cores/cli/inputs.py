@@ -86,7 +86,7 @@ def add_predict_options(parser: CommandParser) -> None:
 
 
 def predict_options(options: Namespace) -> "PredictOptions":
-    """How the graphs of an input are predicted."""
+    """Collect the options of predictions."""
     from cores.runs.inputs import PredictOptions
 
     return PredictOptions(
@@ -163,7 +163,7 @@ class OwnFile:
 
 
 def is_named(dataset: str) -> bool:
-    """Whether a dataset is known by name; otherwise it is a file of the user's."""
+    """Tell whether a dataset is known by name; otherwise it is a file of the user's."""
     return dataset in (*DATASETS, *REGISTERED)
 
 

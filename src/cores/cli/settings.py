@@ -35,13 +35,13 @@ class Short:
     name: str
     path: str
     text: str
-    """What ``--help`` says; ``--help-all`` has the dataclass's own text."""
+    """Text in ``--help``; ``--help-all`` has the dataclass's own."""
     default: str = "{}"
-    """What holds where the option is not given."""
+    """Default as the help shows it."""
     implies: Mapping[str, Any] = field(default_factory=dict)
     """Settings that giving the option decides beside its own, unless other options say so."""
     alone: int | None = None
-    """What the option stands for without a value, where it needs none."""
+    """Value of the option when it stands alone, where it needs none."""
 
 
 SHORT = {
@@ -77,7 +77,7 @@ SHORT = {
     )
 }
 BRIEF = {name: row.text for name, row in SHORT.items()}
-"""What ``--help`` says of the settings it shows."""
+"""Texts in ``--help`` of the settings it shows."""
 
 
 def add_settings(parser: CommandParser) -> None:
@@ -135,7 +135,7 @@ def settings_groups() -> dict[str, Any]:
 
 
 def _fields(kind: Any) -> dict[str, tuple[dict[str, Any], str, str]]:
-    """Of every field of a dataclass: how argparse takes it, its meaning, and its default."""
+    """Describe every field of a dataclass: for argparse, its meaning, and its default."""
     hints, texts = get_type_hints(kind), _field_texts(kind)
     return {
         each.name: (
@@ -148,7 +148,7 @@ def _fields(kind: Any) -> dict[str, tuple[dict[str, Any], str, str]]:
 
 
 def _option(hint: Any) -> dict[str, Any]:
-    """How argparse turns text into a value of a type, which ``config`` then checks."""
+    """Tell argparse how to turn text into a value of a type, which ``config`` then checks."""
     if isinstance(hint, UnionType):
         (inner,) = [_option(kind) for kind in get_args(hint) if kind is not NoneType][:1]
         return inner | {"type": lambda text: None if text == "none" else inner["type"](text)}
@@ -238,7 +238,7 @@ def _given(options: Namespace) -> dict[str, Any]:
 
 
 def _choice(settings: Mapping[str, Any]) -> RunConfig:
-    """What decides which preset the other settings change."""
+    """Read the settings that decide which preset the others change."""
     return RunConfig.from_settings({name: settings[name] for name in CHOICE if name in settings})
 
 

@@ -107,7 +107,7 @@ def _train(options: Namespace) -> dict[str, Any]:
 
 
 def _data(options: Namespace, own: OwnFile | None) -> dict[str, Any]:
-    """Where the data are and where to compute, as the library takes it."""
+    """Collect the data and the device, as the library takes them."""
     return {
         "data_root": options.data_root,
         "columns": None if own is None else own.columns,
@@ -117,7 +117,7 @@ def _data(options: Namespace, own: OwnFile | None) -> dict[str, Any]:
 
 
 def _writes() -> bool:
-    """Whether this process is alone, or the first of those that torchrun started."""
+    """Tell whether this process is alone, or the first of those that torchrun started."""
     here = ranks.launch()
     return here is None or here.rank == 0
 

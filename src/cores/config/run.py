@@ -7,9 +7,8 @@ from typing import Any, Literal
 
 from cores.config.checks import require
 from cores.config.classifier import NetworkConfig, PartsConfig, SetsConfig, TrainingConfig
-from cores.config.key import run_key, schema
+from cores.config.key import added_settings, run_key
 from cores.config.models import MODELS, PRESETS, conv_spec, model_spec, preset_spec
-from cores.config.names import INTRODUCED_AS
 from cores.config.nested import from_dict, to_dict
 from cores.config.policy import (
     ClassifierDataConfig,
@@ -217,7 +216,7 @@ class RunConfig:
     @property
     def key(self) -> str:
         """Twelve hexadecimal digits that name this configuration, now and in later versions."""
-        return run_key(self.settings, INTRODUCED_AS, schema())
+        return run_key(self.settings, added_settings())
 
 
 def own_groups() -> dict[str, type]:

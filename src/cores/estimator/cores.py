@@ -268,7 +268,7 @@ class Cores(Parameters):
     def explain(
         self, graphs: Graphs, alpha: float = 0.1, lam: Setting | None = None
     ) -> list[Explanation]:
-        """What the model kept of every graph, as PyG explanations, with prediction and set."""
+        """Explain graphs by what the model kept, as PyG explanations, with prediction and set."""
         trained = self._trained.at(lam)
         store, predictions = self._predictions(trained, graphs)
         sets = _sets(trained, predictions, alpha, None, None)

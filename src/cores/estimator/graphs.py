@@ -81,7 +81,7 @@ def _with_labels(graphs: Graphs, y: Labels, name: str) -> tuple[list[Any], list[
 
 
 def is_one_way(graphs: GraphStore) -> bool:
-    """Whether there are edges, and none of them has its opposite."""
+    """Tell whether there are edges, and none of them has its opposite."""
     ends = graphs.edge_index
     between = int((ends[0] != ends[1]).sum())
     pairs = graphs.pairs.ends
@@ -93,7 +93,7 @@ def _is_graph(item: Any) -> bool:
 
 
 def is_node_graph(graphs: Graphs) -> bool:
-    """Whether it is a single graph: its nodes are classified."""
+    """Tell whether it is a single graph: its nodes are classified."""
     return isinstance(graphs, Data) and not isinstance(graphs, Batch)
 
 

@@ -17,7 +17,7 @@ from cores.tasks import CLASSIFICATION, TASKS, Task
 Whole = int | np.integer[Any]
 Real = float | np.floating[Any]
 Setting = Whole | Real
-"""Of a dial: from 0, which keeps least, to 1, in steps of 0.05."""
+"""Setting of a dial: from 0, which keeps least, to 1, in steps of 0.05."""
 Own = TypeVar("Own", bound="Parameters")
 
 
@@ -75,11 +75,11 @@ class Parameters:
 
     @property
     def _kind(self) -> Task:
-        """What it was fitted for, or is to be."""
+        """Task it was fitted for, or is to be."""
         return TASKS.get(cast(TaskName, self.task), CLASSIFICATION)
 
     def __sklearn_tags__(self) -> Any:
-        """What scikit-learn must know of this estimator; only scikit-learn asks."""
+        """Tell scikit-learn about this estimator; only scikit-learn asks."""
         from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags
 
         task = self._kind

@@ -1,4 +1,4 @@
-"""How many of a user's labels are predicted: the estimator's score, by task."""
+"""The estimator's score on a user's labels, by task."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -65,7 +65,7 @@ _READ: dict[TaskName, Callable[[Sequence[Any], DataSchema], Tensor]] = {
     "regression": _targets,
     "multilabel": _values,
 }
-"""How labels that a user gives are read."""
+"""Readers of labels that a user gives, by task."""
 
 
 def node_score(predicted: NDArray[Any], graph: Data, y: Any) -> float:

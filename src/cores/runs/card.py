@@ -35,13 +35,13 @@ class DataFacts:
     """Facts of the data that the schema of a model does not have; ``config.json`` keeps them."""
 
     name: str
-    """Of the dataset, or of the file it was read from, without directories."""
+    """Name of the dataset, or of the file it was read from, without directories."""
     class_counts: Sequence[int]
     """Graphs of each class; of several labels, those of which each is known."""
     parts: Mapping[str, int]
     """Number of graphs by role."""
     labels: Mapping[str, str]
-    """How many labels there are, or how they are spread."""
+    """Number of labels, or their spread."""
 
     @classmethod
     def of(cls, dataset: Dataset, split: Split) -> "DataFacts":
@@ -175,7 +175,7 @@ def _listed(names: Sequence[str], used: str = "") -> Any:
 
 
 def _calibrated(config: RunConfig, metrics: Mapping[str, Any], facts: DataFacts | None) -> bool:
-    """Whether there was a calibration part: a split column may give one, whatever the settings."""
+    """Tell whether there was a calibration part: a split column may give one, too."""
     if facts is not None:
         return facts.parts.get("calibration", 0) > 0
     if "coverage" in metrics:

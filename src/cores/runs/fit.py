@@ -83,7 +83,7 @@ class PreparedData:
         return self.graphs.subset(getattr(self.split, name))
 
     def names(self, name: str) -> list[str]:
-        """What the data call the graphs of a part."""
+        """Names of the graphs of a part, as the data have them."""
         return [self.dataset.graph_name(at) for at in getattr(self.split, name).tolist()]
 
 
@@ -179,7 +179,7 @@ def check_shareable(model: GraphModel, config: RunConfig) -> None:
 def bilevel_state(
     model: SparseClassifier, config: RunConfig, data: PreparedData, random: RandomState
 ) -> BilevelState:
-    """What Algorithm 1 begins with."""
+    """Build the state with which Algorithm 1 begins."""
     student, referees = _learners(model, config, data, random)
     return BilevelState(
         model,

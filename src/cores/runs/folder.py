@@ -24,12 +24,12 @@ CARD = "README.md"
 PROMISE = "promise.json"
 """What was promised when the dial of a model was set."""
 FORMAT = 2
-"""Of run folders; other formats are refused."""
+"""Format of run folders; others are refused."""
 
 
 @dataclass(frozen=True)
 class Identity:
-    """What ``config.json`` says of a run: what was run, and on which data."""
+    """The content of ``config.json``: what was run, and on which data."""
 
     folder: Path
     config: RunConfig
@@ -38,11 +38,11 @@ class Identity:
     place: str | None
     """Path of the data, if they are not known by name."""
     columns: ColumnNames
-    """Which columns of the data hold what."""
+    """The columns of the data that were read."""
     division: str | None
     """Stands for the parts that the data give."""
     data: Any = None
-    """What the model card says of the data beside the schema."""
+    """Facts of the data for the model card, beside the schema."""
 
     @classmethod
     def read(cls, folder: Path) -> "Identity":
@@ -135,7 +135,7 @@ def machine_of(device: torch.device) -> str:
 
 @cache
 def commit() -> str | None:
-    """The commit this code stands at, where it is a checkout; CORES_COMMIT names it elsewhere."""
+    """Find the commit of this code in a checkout; CORES_COMMIT names it elsewhere."""
     here = Path(__file__).resolve().parents[3]
     if (here / ".git").exists() and shutil.which("git"):
         head = _git(here, "rev-parse", "--short=12", "HEAD")
@@ -147,7 +147,7 @@ def commit() -> str | None:
 
 
 def _git(repository: Path, *arguments: str) -> str:
-    """What git prints; nothing where it fails."""
+    """Run git; returns what it prints, nothing where it fails."""
     asked = subprocess.run(
         ["git", "-C", str(repository), *arguments], capture_output=True, text=True, check=False
     )
@@ -209,7 +209,7 @@ def _read(out: Path) -> dict[str, Any]:
 
 
 def _difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
-    """The first setting in which two configurations differ."""
+    """Name the first setting in which two configurations differ."""
     for name in here:
         old, new = there.get(name), here[name]
         if old != new:

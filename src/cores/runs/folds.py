@@ -118,7 +118,7 @@ def train_folds(
 
 
 def fold_folder(out: Path, fold: RunConfig) -> Path:
-    """Where the run of a fold is."""
+    """Return the folder of a fold's run."""
     return unlinked(out / f"fold{fold.split}")
 
 

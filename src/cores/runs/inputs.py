@@ -24,12 +24,12 @@ from cores.graphs.store import GraphStore
 from cores.runs.trained import DataSchema
 
 OnUnknown = Literal["error", "ignore"]
-"""What to do with node or edge labels that no graph of the training had."""
+"""Policy for node or edge labels that no graph of the training had."""
 
 
 @dataclass(frozen=True)
 class PredictOptions:
-    """How graphs are predicted."""
+    """Options of predictions: prediction sets, the dial, and how an input is read."""
 
     alpha: float | None = None
     """Error rate of the prediction sets; None: the run's."""
@@ -116,7 +116,7 @@ class EncodedGraphs:
 
     graphs: GraphStore
     index: list[int]
-    """Of each graph, its number among those that were parsed."""
+    """Number of each graph among those that were parsed."""
     rejected: list[Rejected]
 
     @classmethod

@@ -47,7 +47,7 @@ _PIECE = re.compile(r"(\d{8})\.(\d+)\.(\d+)\.piece")
 
 @dataclass(frozen=True)
 class PredictSummary:
-    """What was predicted."""
+    """Counts of what was predicted."""
 
     records: int
     errors: int
@@ -63,7 +63,7 @@ def predict_records(
     device: str = "auto",
     data_root: Path | None = None,
 ) -> Iterator[tuple[list[Record], tuple[str, ...]]]:
-    """The records of an input, chunk by chunk, and the fields of each."""
+    """Predict an input chunk by chunk; yields records and their fields."""
     predictor = Predictor(run, options, device)
     for rows in predictor.rows(source, data_root):
         yield predictor.records(rows), predictor.fields
@@ -157,7 +157,7 @@ def _predictor(run: Path, options: PredictOptions, device: str, changed: int | N
 
 
 def _changed(path: Path) -> int | None:
-    """When a file was written last; None where there is none."""
+    """Modification time of a file; None where there is none."""
     return path.stat().st_mtime_ns if path.exists() else None
 
 
@@ -186,7 +186,7 @@ def _predict_piece(
 def _job(
     run: Path, source: str, options: PredictOptions, kind: RecordFormat, *, folder: bool = False
 ) -> dict[str, Any]:
-    """What decides the content of the pieces.
+    """Describe everything that decides the content of the pieces.
 
     Of a folder whose files are predicted one by one, each keeps the state of its own.
     """
@@ -267,7 +267,7 @@ def _outputs(source: Path, out: Path) -> dict[Path, Path]:
 
 
 def _output_name(file: Path) -> str:
-    """Of what is predicted for a file: a table for molecules in files that hold no tables."""
+    """Name the output of a file: a table for molecules in files that hold no tables."""
     known = {".sdf": ".csv", ".smi": ".csv", ".tsv": ".csv", ".ndjson": ".jsonl"}
     kind = suffix_of(file)
     return file.name[: file.name.lower().rindex(kind)] + known.get(kind, kind)
@@ -313,7 +313,7 @@ def _predict_partition(
 
 
 def pieces_folder(out: Path) -> Path:
-    """Where the pieces of an output lie."""
+    """Return the folder of an output's pieces."""
     return unlinked(out.with_name(f"{out.name}.pieces"))
 
 
@@ -335,7 +335,7 @@ def finished_pieces(pieces: Path) -> list[Piece]:
 
 
 def pieces_summary(pieces: Path) -> PredictSummary:
-    """What the pieces hold that are there."""
+    """Count the rows and errors of the pieces that are there."""
     done = finished_pieces(pieces)
     first: list[str] = []
     for path in sorted(pieces.glob("*.errors")):

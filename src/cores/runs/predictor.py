@@ -45,7 +45,7 @@ class Predictor:
 
     @property
     def sets(self) -> SetsConfig:
-        """How prediction sets are made."""
+        """Score and grouping of the prediction sets."""
         return self.trained.config.sets
 
     def at(self, alpha: float, lam: float | None = None) -> "Predictor":
@@ -71,7 +71,7 @@ class Predictor:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """Of its records."""
+        """Fields of its records."""
         return record_fields(self.reads_molecules, self.trained.lam is not None, self.trained.task)
 
     @property
@@ -85,7 +85,7 @@ class Predictor:
         return RecordFormat.of(path, self.fields, schema.labels, schema.class_names, schema.task)
 
     def records(self, rows: Rows) -> list[Record]:
-        """One record per row, in order; rows that are no graphs have an error."""
+        """Predict rows, one record each, in order; rows that are no graphs have an error."""
         schema = self.trained.schema
         check_kind(rows, schema)
         parsed = rows.parse(schema.encoding.layout)
@@ -106,7 +106,7 @@ class Predictor:
         }
 
     def predicted(self, parsed: Parsed, chosen: Collection[int] | None = None) -> "PredictedGraphs":
-        """What the model predicts for parsed graphs, or for some of them."""
+        """Predict parsed graphs, or some of them."""
         encoded = EncodedGraphs.of(parsed, self.trained.schema, self.options.on_unknown)
         self.failed(encoded.rejected)  # refuses them, if that was asked for
         graphs, index = encoded.graphs, encoded.index
@@ -134,7 +134,7 @@ class Predictor:
         *,
         parts: bool = True,
     ) -> "PredictedGraphs":
-        """What the model predicts for graphs that have its columns.
+        """Predict graphs that have the model's columns.
 
         Without ``parts`` records do not list what is kept; those of molecules always do.
         """
@@ -175,10 +175,10 @@ class PredictedGraphs:
     """None where there are no graphs."""
     records: list[Record]
     positions: list[int]
-    """Of each graph's row in the input, from 0."""
+    """Position of each graph's row in the input, from 0."""
     labels: list[Any]
     """As the input has them, None where it has none."""
     molecules: list[Any]
-    """Of rdkit; empty for other graphs."""
+    """Molecules of rdkit; empty for other graphs."""
     rejected: list[Rejected]
     """Rows that cannot be used; among them graphs that the model has no prediction for."""

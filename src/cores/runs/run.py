@@ -302,7 +302,7 @@ def evaluate_run(
 
 
 def metric_names(config: RunConfig) -> dict[str, Any]:
-    """What ``metrics.json`` says of a run beside its metrics."""
+    """Name a run as ``metrics.json`` does."""
     names = ("dataset", "model", "conv", "preset", "split", "seed")
     return {name: getattr(config, name) for name in names}
 

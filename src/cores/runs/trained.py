@@ -32,7 +32,7 @@ from cores.training.state import check_fits, load_state, save_state
 
 @dataclass(frozen=True)
 class DataSchema:
-    """What a model must know of its dataset to be built again, and to name its predictions."""
+    """Names and columns of a dataset: enough to build its model again and to name predictions."""
 
     feature_names: tuple[str, ...]
     edge_feature_names: tuple[str, ...]
@@ -40,11 +40,11 @@ class DataSchema:
     labels: tuple[Any, ...]
     """The labels as they were given."""
     fingerprint: str
-    """Of the dataset the model was trained on."""
+    """Fingerprint of the dataset the model was trained on."""
     encoding: Encoding
-    """What the columns are made of."""
+    """Meaning of the columns."""
     task: TaskName = "classification"
-    """What is predicted; numbers have no class names, several labels a pair of values each."""
+    """Task; numbers have no class names, several labels a pair of values each."""
 
     @classmethod
     def of(cls, dataset: Dataset) -> "DataSchema":
@@ -76,7 +76,7 @@ class DataSchema:
 
     @property
     def dims(self) -> Dims:
-        """What a network must know of the graphs."""
+        """Sizes that a network must know of the graphs."""
         classes, edges = len(self.class_names), len(self.edge_feature_names)
         rooted = self.encoding.reach is not None
         return Dims(len(self.feature_names), classes, edges, self.task, rooted=rooted)
@@ -95,7 +95,7 @@ class DialCalibration:
     """Graphs by which the dial was set: they calibrate nothing."""
 
     def calibration(self, place: int, task: TaskName = "classification") -> Calibration:
-        """What calibrates prediction sets at a setting."""
+        """Return the calibration of prediction sets at a setting."""
         others = torch.ones(len(self.labels), dtype=torch.bool)
         others[self.chosen_by] = False
         return TASKS[task].calibration(self.probs[place][others], self.labels[others])
@@ -117,7 +117,7 @@ class TrainedModel:
 
     @property
     def lam(self) -> float | None:
-        """Where the dial stands; None without one."""
+        """Setting of the dial; None without one."""
         return dial_setting(self.model)
 
     @property
@@ -127,7 +127,7 @@ class TrainedModel:
 
     @property
     def task(self) -> TaskName:
-        """What it predicts."""
+        """Task of the model."""
         return self.schema.task
 
     @property
@@ -138,7 +138,7 @@ class TrainedModel:
         return self.model.classifier.head.known_tolerance
 
     def sentences(self, metrics: Mapping[str, Any]) -> list[str]:
-        """What metrics of the model say, as ``metrics.json`` holds it."""
+        """Say in sentences what metrics mean, as ``metrics.json`` holds them."""
         counts = self.calibration.class_counts
         return TASKS[self.task].sentences(metrics, self.config, counts)
 
@@ -151,7 +151,7 @@ class TrainedModel:
         TASKS[self.task].need_sets(what, "this model predicts")
 
     def at(self, lam: Any) -> "TrainedModel":
-        """The same model at another setting of its dial, calibrated there; None: as it is."""
+        """Return the model at another setting of its dial, calibrated there; None: as it is."""
         if lam is None:
             return self
         if self.lam is None or not isinstance(self.model, SparseClassifier):
@@ -167,7 +167,7 @@ class TrainedModel:
     def with_sets(
         self, alpha: float | None, score: str | None, per_class: bool | None
     ) -> "TrainedModel":
-        """The same model with other prediction sets; None: as it is configured."""
+        """Return the model with other prediction sets; None: as it is configured."""
         if score is not None or per_class is not None:
             self.need_sets("a choice of `score` or `per_class`")
         config = replace(
@@ -228,16 +228,16 @@ class TrainedModel:
         return trained
 
     def without_calibration(self) -> "TrainedModel":
-        """The same model without prediction sets."""
+        """Return the model without prediction sets."""
         return replace(self, calibration=uncalibrated(self.model), dial=None)
 
 
 _DIGITS = 6
-"""Of a setting; the network has half as many again, and not all of them are right."""
+"""Decimals of a setting; the network has half as many again, and not all of them are right."""
 
 
 def dial_setting(model: GraphModel) -> float | None:
-    """Where the dial of a model stands; None without one."""
+    """Read the setting of a model's dial; None without one."""
     if not isinstance(model, SparseClassifier) or model.policy.lam is None:
         return None
     return round(float(model.policy.lam), _DIGITS)
@@ -287,7 +287,7 @@ def _calibrated_dial(
 
 
 def uncalibrated(model: GraphModel) -> Calibration:
-    """Where there is no calibration part."""
+    """Return a calibration without graphs."""
     return TASKS[model.task].calibration.empty(model.num_outputs)
 
 
