@@ -186,10 +186,10 @@ def test_validation_graphs_select_the_weights(graphs: list[Data]) -> None:
 
 
 def test_settings_reach_the_run_and_arguments_come_last(graphs: list[Data]) -> None:
-    settings = {"training": {"epochs": 2, "batch_size": 16}, "diet": {"mix": 0.5}}
+    settings = {"training": {"epochs": 2, "batch_size": 16}, "classifier_data": {"warm_up": 0.5}}
     config = Cores(settings=settings, seed=3)._config(80)
     assert (config.training.epochs, config.training.batch_size) == (2, 16)
-    assert (config.classifier_data.mix, config.seed, config.split) == (0.5, 3, 4)
+    assert (config.classifier_data.warm_up, config.seed, config.split) == (0.5, 3, 4)
     assert Cores(epochs=5, settings=settings)._config(80).training.epochs == 5
     assert Cores()._config(80).training.epochs == Cores()._config(10).training.epochs == 330
 

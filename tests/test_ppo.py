@@ -12,7 +12,7 @@ from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
 from cores.graphs.store import GraphStore
 from cores.graphs.subgraphs import Elements
-from cores.models.policy import Critic, Policy
+from cores.models.policy import Policy
 from cores.ppo import (
     RewardedRollout,
     Updates,
@@ -150,8 +150,7 @@ def two_graphs_of_one_and_three_nodes() -> GraphStore:
     )
 
 
-@pytest.mark.parametrize("ratio", ["element", "joint"])
-def test_the_loss_averages_within_a_graph_first_and_then_over_graphs(ratio: str) -> None:
+def test_the_loss_averages_within_a_graph_first_and_then_over_graphs() -> None:
     policy = fresh("node")
     batch = two_graphs_of_one_and_three_nodes().batch(torch.arange(2))
     elements = Elements.of(batch, "node")
@@ -160,12 +159,9 @@ def test_the_loss_averages_within_a_graph_first_and_then_over_graphs(ratio: str)
     shift = torch.tensor([[0.1, 0.05, -0.02, 0.03]])
     advantage = torch.tensor([[2.0, -1.0]])
     past = RewardedRollout(elements, removed, log_probs - shift, advantage, advantage)
-    loss, divergence = ppo_loss(policy, None, past, PPOConfig(ratio=ratio, entropy_coef=0.0))
+    loss, divergence = ppo_loss(policy, past, PPOConfig(entropy_coef=0.0))
     ratios = shift.exp()[0]
-    if ratio == "element":
-        expected = (2 * ratios[0] - ratios[1:].mean()) / 2
-    else:
-        expected = (2 * ratios[0] - shift[0, 1:].sum().exp()) / 2
+    expected = (2 * ratios[0] - ratios[1:].mean()) / 2
     assert float(loss.detach()) == pytest.approx(-float(expected), rel=1e-4)
     estimate = shift.exp() - 1 - shift
     assert float(divergence) == pytest.approx(
@@ -178,8 +174,8 @@ def test_the_entropy_bonus_is_taken_off_the_loss_a_mean_within_graphs_first() ->
     torch.nn.init.normal_(policy.node_head.weight)  # else all probabilities are alike
     batch = two_graphs_of_one_and_three_nodes().batch(torch.arange(2))
     batch.x = torch.tensor([[0.0], [1.0], [2.0], [3.0]])
-    past = collect(policy, batch, samples=2).rewarded(torch.ones(2, 2), None)
-    loss, _ = ppo_loss(policy, None, past, PPOConfig(entropy_coef=0.5))
+    past = collect(policy, batch, samples=2).rewarded(torch.ones(2, 2))
+    loss, _ = ppo_loss(policy, past, PPOConfig(entropy_coef=0.5))
     p = policy.probabilities(policy(batch)).detach().double()
     entropy = -(p * p.log() + (1 - p) * (1 - p).log())
     expected = (entropy[0] + entropy[1:].mean()) / 2
@@ -189,37 +185,22 @@ def test_the_entropy_bonus_is_taken_off_the_loss_a_mean_within_graphs_first() ->
 def test_the_entropy_bonus_makes_a_policy_less_sure() -> None:
     """Where no sample is better than another, it is all that moves the policy."""
     policy, batch = fresh("node"), marked_graphs(8, seed=0).batch(torch.arange(8))
-    past = collect(policy, batch, 2).rewarded(torch.ones(2, 8), None)
+    past = collect(policy, batch, 2).rewarded(torch.ones(2, 8))
     before = policy.entropy(policy(batch)).mean().item()
     optimizer = torch.optim.SGD(policy.parameters(), lr=1.0)
-    Updates(policy, None, optimizer).run([past], PPOConfig(entropy_coef=0.1))
+    Updates(policy, optimizer).run([past], PPOConfig(entropy_coef=0.1))
     assert policy.entropy(policy(batch)).mean().item() > before
 
 
-@pytest.mark.parametrize("baseline", ["samples", "critic"])
-def test_what_was_rewarded_more_becomes_more_likely(baseline: str) -> None:
+def test_what_was_rewarded_more_becomes_more_likely() -> None:
     """One small step; only the order of the two samples' rewards is known to it."""
     policy, batch = fresh("node"), marked_graphs(2, seed=0).batch(torch.arange(1))
-    critic = Critic(DIMS, ROUGH, "gin") if baseline == "critic" else None
     rollout = collect(policy, batch, 2)
-    rewards = torch.tensor([[5.0], [-5.0]])  # more and less than any value of a fresh critic
     optimizer = torch.optim.SGD(policy.parameters(), lr=0.01)
     config = PPOConfig(entropy_coef=0.0, ppo_epochs=1)
-    Updates(policy, critic, optimizer).run([rollout.rewarded(rewards, critic)], config)
+    Updates(policy, optimizer).run([rollout.rewarded(torch.tensor([[5.0], [-5.0]]))], config)
     change = rollout.of_actions(policy.log_probs(policy(batch)) - rollout.log_probs).sum(dim=1)
     assert change[0] > change[1]
-
-
-def test_the_critic_learns_the_mean_reward() -> None:
-    graphs = marked_graphs(8, seed=0)
-    policy, batch = fresh("node"), graphs.batch(torch.arange(8))
-    critic = Critic(DIMS, ROUGH, "gin")
-    optimizer = torch.optim.Adam([*critic.parameters()], lr=0.01)
-    config = PPOConfig(baseline="critic", value_coef=1.0, ppo_epochs=100, max_kl=0.0)
-    rewards = torch.full((2, 8), 0.7)
-    past = collect(policy, batch, 2).rewarded(rewards, critic)
-    Updates(policy, critic, optimizer).run([past], config)
-    assert past.rewarded(rewards, critic).advantage.abs().max() < 0.1
 
 
 @pytest.mark.parametrize("removal", REMOVALS)
@@ -227,7 +208,7 @@ def test_the_objective_per_element_is_the_mean_of_eq_1_over_every_sample(removal
     """Sample by sample, as the equation is written; the program adds advantages up first."""
     policy, batch = fresh(removal), marked_graphs(4, seed=0).batch(torch.arange(4))
     torch.manual_seed(1)
-    past = collect(policy, batch, samples=5).rewarded(torch.randn(5, 4), None)
+    past = collect(policy, batch, samples=5).rewarded(torch.randn(5, 4))
     elements = past.elements
     logits = policy(batch).detach() + torch.randn(len(elements.owner))  # beyond the clip, often
     logits.requires_grad_()
@@ -254,7 +235,7 @@ def test_a_rollout_is_cut_into_mini_batches_of_its_graphs(removal: str) -> None:
     policy, graphs = fresh(removal), marked_graphs(7, seed=0)
     graphs = graphs if removal == "node" else graphs.with_pairs()
     past = collect(policy, graphs.batch(torch.arange(7)), samples=3)
-    past = past.rewarded(torch.randn(3, 7), None)
+    past = past.rewarded(torch.randn(3, 7))
     assert list(past.cut(7)) == [past]
     pieces = list(past.cut(3))
     assert [piece.elements.batch.num_graphs for piece in pieces] == [3, 3, 1]
@@ -273,11 +254,11 @@ def test_updates_stop_when_the_policy_has_moved_too_far() -> None:
     policy, batch = fresh("node"), marked_graphs(8, seed=0).batch(torch.arange(8))
     rollout = collect(policy, batch, 4)
     rewards = rollout.elements.kept_ratio(rollout.removed)
-    past = rollout.rewarded(rewards, None)
+    past = rollout.rewarded(rewards)
     optimizer = torch.optim.Adam(policy.parameters(), lr=0.05)
-    steps = Updates(policy, None, optimizer).run([past] * 4, PPOConfig(ppo_epochs=50, max_kl=0.01))
+    steps = Updates(policy, optimizer).run([past] * 4, PPOConfig(ppo_epochs=50, max_kl=0.01))
     assert 1 <= steps < 100
-    unlimited = Updates(fresh("node"), None, optimizer).run([past] * 2, PPOConfig(max_kl=0.0))
+    unlimited = Updates(fresh("node"), optimizer).run([past] * 2, PPOConfig(max_kl=0.0))
     assert unlimited == 2 * PPOConfig().ppo_epochs
 
 
@@ -291,12 +272,12 @@ def test_an_update_is_a_gradient_step_per_pass_and_mini_batch(max_grad_norm: flo
     buffer = []
     for index in torch.arange(8).split(4):
         rollout = collect(policy, graphs.batch(index), 4)
-        buffer.append(rollout.rewarded(rollout.elements.kept_ratio(rollout.removed), None))
+        buffer.append(rollout.rewarded(rollout.elements.kept_ratio(rollout.removed)))
     optimizer = torch.optim.SGD(policy.parameters(), lr=0.5)
-    assert Updates(policy, None, optimizer).run(buffer, config) == 4
+    assert Updates(policy, optimizer).run(buffer, config) == 4
     for past in [*buffer, *buffer]:
         weights = list(other.parameters())
-        loss, _ = ppo_loss(other, None, past, config)
+        loss, _ = ppo_loss(other, past, config)
         gradients = torch.autograd.grad(loss, weights, allow_unused=True)
         known = [gradient for gradient in gradients if gradient is not None]
         norm = torch.cat([gradient.flatten() for gradient in known]).norm()
@@ -312,29 +293,26 @@ def test_an_update_is_a_gradient_step_per_pass_and_mini_batch(max_grad_norm: flo
 
 def test_no_advantage_moves_nothing() -> None:
     policy, batch = fresh("node"), marked_graphs(4, seed=0).batch(torch.arange(4))
-    past = collect(policy, batch, 2).rewarded(torch.ones(2, 4), None)
+    past = collect(policy, batch, 2).rewarded(torch.ones(2, 4))
     before = [each.clone() for each in policy.parameters()]
     optimizer = torch.optim.SGD(policy.parameters(), lr=1.0)
-    Updates(policy, None, optimizer).run([past], PPOConfig(entropy_coef=0.0))
+    Updates(policy, optimizer).run([past], PPOConfig(entropy_coef=0.0))
     assert all(torch.equal(a, b) for a, b in zip(before, policy.parameters(), strict=True))
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize("baseline", ["samples", "critic"])
-def test_the_policy_finds_a_planted_reward(baseline: str) -> None:
+def test_the_policy_finds_a_planted_reward() -> None:
     """Keep exactly the nodes with feature 1: known answer, a few seconds."""
     policy, graphs = fresh("node"), marked_graphs(32, seed=0)
-    critic = Critic(DIMS, ROUGH, "gin") if baseline == "critic" else None
-    config = PPOConfig(baseline=baseline, entropy_coef=0.0, batch_size=32)
-    parameters = [*policy.parameters(), *(critic.parameters() if critic else ())]
-    optimizer = torch.optim.Adam(parameters, lr=0.01)
+    config = PPOConfig(entropy_coef=0.0, batch_size=32)
+    optimizer = torch.optim.Adam(policy.parameters(), lr=0.01)
     batch = graphs.batch(torch.arange(32))
     for _ in range(120):
         rollout = collect(policy, batch, config.samples)
         agrees = rollout.removed == (batch.x[:, 0] == 0)  # [S, N]
         rewards = rollout.elements.mean(agrees.float())
-        Updates(policy, critic, optimizer).run([rollout.rewarded(rewards, critic)], config)
+        Updates(policy, optimizer).run([rollout.rewarded(rewards)], config)
     unseen = marked_graphs(16, seed=9).batch(torch.arange(16))
     right = (policy(unseen) > 0) == (unseen.x[:, 0] == 0)
     assert right.double().mean() > 0.97

@@ -182,11 +182,7 @@ def assert_same(one: dict[str, Any], other: dict[str, Any], tolerance: float = 1
         assert torch.allclose(weights, other["weights"][name], atol=tolerance, rtol=0), name
 
 
-PAPER = {
-    "classifier_data": {"mix": 0.5, "warm_up": 0.5},
-    "reward": {"referees": 0, "dial": False, "score": "aps"},
-    "ppo": {"ratio": "joint", "baseline": "critic", "min_probability": 0.0, "max_kl": 0.001},
-}
+STOPPING = {"ppo": {"min_probability": 0.0, "max_kl": 0.001}}
 
 
 @pytest.mark.parametrize(
@@ -198,7 +194,7 @@ PAPER = {
         ("gnn", {"conv": "gat", "network": {"gat_heads": 2}}),
         ("mlp", {"network": {"batch_norm": False}}),
         ("cores-node", {"network": {"dropout": 0.1}}),
-        ("cores-node", PAPER),
+        ("cores-node", STOPPING),
         ("cores-edge", {}),
         ("cores-both", {}),
     ],

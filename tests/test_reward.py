@@ -10,7 +10,6 @@ from cores.reward import (
     performance_reward,
     pieces_penalty,
     sparsity_reward,
-    squared_sparsity_reward,
 )
 
 shares = st.floats(0, 1, width=32)
@@ -69,28 +68,6 @@ def test_lambda_weighs_performance_against_sparsity_where_one_label_is_left() ->
     parts = torch.tensor([0.9, 0.6, 0.6]), torch.tensor([0.5, 0.5, 0.5])
     reward = conformal_reward(*parts, sets, torch.tensor([0, 0, 0]), lam=0.2)
     assert reward.tolist() == pytest.approx([0.2 * 0.9 + 0.8 * 0.5, 0.3, 0.2])
-
-
-def test_the_scale_is_a_factor_on_the_first_case_alone() -> None:
-    sets = torch.tensor([[True, False], [True, True], [False, True]])
-    parts = torch.tensor([0.9, 0.6, 0.2]), torch.tensor([0.5, 0.5, 0.5])
-    reward = conformal_reward(*parts, sets, torch.tensor([0, 0, 0]), lam=0.2, scale=5.0)
-    assert reward.tolist() == pytest.approx([5 * (0.2 * 0.9 + 0.8 * 0.5), 0.3, -0.5])
-
-
-@given(shares, shares, st.floats(0, 1))
-def test_a_scale_of_1_changes_no_bit(performance: float, sparsity: float, lam: float) -> None:
-    parts = torch.tensor([performance]), torch.tensor([sparsity])
-    sure = torch.tensor([[True, False]]), torch.tensor([0])
-    expected = lam * parts[0] + (1 - lam) * parts[1]
-    assert torch.equal(conformal_reward(*parts, *sure, lam), expected)
-
-
-def test_the_square_of_the_sparsity_reward_is_less_where_much_is_kept() -> None:
-    kept = torch.tensor([0.0, 0.5, 0.9, 1.0])
-    exponent = torch.log(torch.tensor(0.05)) / torch.log(torch.tensor(0.5))
-    expected = [1.0, 0.95**2, float(1 - 0.9**exponent) ** 2, 0.0]
-    assert squared_sparsity_reward(kept, 0.5).tolist() == pytest.approx(expected, abs=1e-6)
 
 
 @given(st.lists(st.integers(0, 9), min_size=1), st.integers(1, 4))

@@ -172,7 +172,7 @@ def broken(write_files: Callable[..., Path], tu_files: dict[str, str], tmp_path:
         ),
         (["--dataset", "TMP/corrupt.zip"], "TMP/corrupt.zip is not a readable zip file"),
         (["--dataset", "TMP/nothing.zip"], "dataset path TMP/nothing.zip does not exist"),
-        (["--dataset", "TMP/missing"], "toy_graph_labels.txt is missing"),
+        (["--dataset", "TMP/missing"], "has no labels; NAME_graph_labels.txt is missing"),
         (["--dataset", "TMP/uneven"], "toy_node_labels.txt has 2 lines"),
         (["--dataset", "TMP/nan"], "has NaN, infinite or too large node features"),
         (["--dataset", "TMP/single"], "every graph has the label 1"),

@@ -25,7 +25,7 @@ from cores.training import bilevel
 from cores.training.balance import adjust_logits, balanced_order, settled, shuffled_batches
 from cores.training.bilevel import chosen, selection_metrics
 from cores.training.journal import Journal
-from cores.training.learner import training_batches
+from cores.training.learner import masked_batches
 from cores.training.rollouts import roll_out
 from cores.training.state import RandomState
 
@@ -141,7 +141,7 @@ def rolled_out(balance: str) -> torch.Tensor:
     random = RandomState(0, CPU)
     model = build_model(config, data.dataset.dims)
     student, referees = _learners(model, config, data, random)
-    seen = training_batches(model, student, config, True, random)
+    seen = masked_batches(student, 32, "node", random)
     trained_on = torch.cat([batch.y for batch in seen]).double().mean()
     assert trained_on == pytest.approx(0.05, abs=0.01)  # as they come
     outcomes = roll_out(model, referees, config.ppo, random, config.training.balanced)
@@ -218,10 +218,9 @@ def test_classifiers_are_adjusted_so_that_all_classes_count_alike() -> None:
     [
         {"training": {"balance": "never"}},
         {"training": {"logit_adjustment": 0.0}},
-        {"classifier_data": {"mix": 0.5}},
     ],
 )
-def test_nothing_is_adjusted_where_classes_are_not_balanced_or_classifiers_go_on(
+def test_nothing_is_adjusted_where_classes_are_not_balanced(
     changes: dict[str, dict[str, object]],
 ) -> None:
     assert not torch.stack(adjusted(**changes)).any()

@@ -7,26 +7,21 @@ from typing import Any
 import pytest
 import torch
 
-from cores.config import ClassifierDataConfig, PPOConfig, RunConfig, merged
+from cores.config import PPOConfig, RunConfig, merged
 from cores.conformal import conformal_quantile, lac_scores
 from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
 from cores.errors import UserError
 from cores.graphs.store import GraphStore
 from cores.models.classifier import Classifier
-from cores.models.policy import Critic, Policy
+from cores.models.policy import Policy
 from cores.models.sparse import Choice, SparseClassifier
 from cores.ppo import Updates, collect
 from cores.training import bilevel
 from cores.training.bilevel import BilevelState
 from cores.training.journal import Journal
-from cores.training.learner import Learner, Teachers, training_batches
-from cores.training.rollouts import (
-    reward_quantile,
-    rewarded,
-    roll_out,
-    selection_reward,
-)
+from cores.training.learner import Learner, Teachers, masked_batches
+from cores.training.rollouts import reward_quantile, roll_out, selection_reward
 from cores.training.state import RandomState
 from cores.training.supervised import Report, no_report
 
@@ -36,7 +31,7 @@ DIMS = Dims(num_features=10, num_classes=2)
 
 ONE_LAMBDA = {
     "classifier_data": {"warm_up": 0.5, "distillation": 0.8},
-    "reward": {"dial": False, "target": "label", "desired_ratio": 0.3},
+    "reward": {"dial": False, "desired_ratio": 0.3},
     "ppo": {"effect_steps": 0},
 }
 
@@ -65,53 +60,20 @@ def learner_of(model: SparseClassifier, settings: RunConfig, count: int = 24) ->
 
 def train(
     model: SparseClassifier,
-    student: Learner,
-    referees: list[Learner],
     settings: RunConfig,
     *,
-    critic: Critic | None = None,
+    student: Learner | None = None,
+    referee: Learner | None = None,
     selection: GraphStore | None = None,
     report: Report = no_report,
 ) -> BilevelState:
     """Algorithm 1 without a folder; twelve graphs select, unless others are given."""
+    student = student or learner_of(model, settings)
+    referee = referee or learner_of(model_of(settings), settings)
     graphs = ba_motifs(num_graphs=12, seed=2) if selection is None else selection
-    random = RandomState(0, CPU)
-    state = BilevelState(model, critic, student, referees, graphs, settings, random)
+    state = BilevelState(model, student, [referee], graphs, settings, RandomState(0, CPU))
     bilevel.train(state, Journal(None, state.parts), report)
     return state
-
-
-def test_a_critic_begins_with_the_mean_of_the_first_rewards_whatever_the_graph() -> None:
-    settings = config(ppo={"samples": 1, "baseline": "critic"}, reward={"referees": 0})
-    model = model_of(settings)
-    critic = Critic(DIMS, settings.network, "gin")
-    student = learner_of(model, settings)
-    outcomes = roll_out(model, [student], settings.ppo, RandomState(0, CPU))
-    rollouts = rewarded(outcomes, torch.tensor(0.5), settings.reward, critic)
-    rewards = torch.cat([each.rewards.flatten() for each in rollouts])
-    for each in rollouts:
-        values = critic(each.elements.batch)
-        assert values.tolist() == pytest.approx([float(rewards.mean())] * len(values), abs=1e-6)
-        assert torch.allclose(each.advantage, each.rewards - rewards.mean(), atol=1e-6)
-    critic.begin_at(torch.tensor(7.0))
-    assert critic.head.bias.item() == pytest.approx(float(rewards.mean()), abs=1e-6), "once"
-
-
-@pytest.mark.parametrize(("own_referee", "selected"), [(True, 7), (False, 5)])
-def test_where_rewards_tie_the_more_accurate_epoch_is_selected_if_the_classifier_moves(
-    own_referee: bool, selected: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = config(classifier_data={"mix": 0.0, "warm_up": 0.0})
-    accuracies = iter([0.9] * 4 + [0.5, 0.6, 0.7, 0.7])
-
-    def told(*_: object) -> dict[str, float]:
-        return {"selection_accuracy": next(accuracies), "selection_reward": 0.0}
-
-    monkeypatch.setattr(bilevel, "selection_metrics", told)
-    model = model_of(settings)
-    student, other = learner_of(model, settings), learner_of(model_of(settings), settings)
-    state = train(model, student, [student if own_referee else other], settings)
-    assert state.stopping.best_epoch == selected
 
 
 def test_the_selection_part_may_be_measured_by_a_sample() -> None:
@@ -127,43 +89,15 @@ def test_the_selection_part_may_be_measured_by_a_sample() -> None:
     assert by_sample["selection_ratio"] == pytest.approx(0.73, abs=0.05)
 
 
-def test_the_papers_quantile_comes_from_the_training_part() -> None:
-    settings = config(reward={"referees": 0, "score": "lac"}, ppo={"min_probability": 0.0})
-    torch.manual_seed(0)
-    model = model_of(settings)
-    torch.nn.init.constant_(model.policy.node_head.bias, -50.0)  # removes nothing
-    torch.nn.init.zeros_(model.policy.node_head.weight)
-    student = learner_of(model, settings)
-    outcomes = roll_out(model, [student], settings.ppo, RandomState(0, CPU))
-    q_hat = reward_quantile(model, student, [student], outcomes, settings.reward)
-    batch = student.train_graphs.batch(torch.arange(24))
-    scores = lac_scores(model(batch).softmax(-1)).gather(-1, batch.y[:, None])[:, 0]
-    assert torch.allclose(q_hat, conformal_quantile(scores, settings.reward.alpha))
-
-
-def test_the_papers_quantile_is_of_subgraphs_that_the_policy_samples() -> None:
-    settings = config(reward={"referees": 0, "score": "lac"})
-    torch.manual_seed(0)
-    model = model_of(settings)
-    torch.nn.init.zeros_(model.policy.node_head.bias)  # whose mode keeps everything
-    torch.nn.init.zeros_(model.policy.node_head.weight)
-    student = learner_of(model, settings)
-    q_hat = reward_quantile(model, student, [student], [], settings.reward)
-    batch = student.train_graphs.batch(torch.arange(24))
-    scores = lac_scores(model(batch).softmax(-1)).gather(-1, batch.y[:, None])[:, 0]
-    assert not torch.allclose(q_hat, conformal_quantile(scores, settings.reward.alpha))
-
-
-def test_with_referees_the_quantile_comes_from_the_graphs_they_reward() -> None:
+def test_the_quantile_comes_from_the_graphs_that_referees_reward() -> None:
     settings = config()
     torch.manual_seed(0)
-    model, other = model_of(settings), model_of(settings)
-    student, referee = learner_of(model, settings), learner_of(other, settings)
+    model, referee = model_of(settings), learner_of(model_of(settings), settings)
     outcomes = roll_out(model, [referee], settings.ppo, RandomState(0, CPU))
-    q_hat = reward_quantile(model, student, [referee], outcomes, settings.reward)
+    q_hat = reward_quantile(outcomes, settings.reward.alpha)
     scores = torch.cat(
         [
-            lac_scores(probs).gather(-1, each.rollout.elements.batch.y[:, None])[:, 0]
+            lac_scores(probs).gather(-1, each.labels[:, None])[:, 0]
             for each in outcomes
             for probs in each.probs
         ]
@@ -172,49 +106,13 @@ def test_with_referees_the_quantile_comes_from_the_graphs_they_reward() -> None:
     assert torch.equal(q_hat, conformal_quantile(scores, settings.reward.alpha))
 
 
-def test_at_mix_1_the_classifier_never_sees_what_the_policy_chose() -> None:
-    """Its training batches are the same whatever the policy is."""
+def test_an_epoch_of_a_classifier_has_every_graph_once() -> None:
     settings = config()
-    sizes = []
-    for bias in (-50.0, 50.0):
-        random = RandomState(0, CPU)
-        torch.manual_seed(0)
-        model = model_of(settings)
-        torch.nn.init.constant_(model.policy.node_head.bias, bias)
-        learner = learner_of(model, settings)
-        torch.manual_seed(1)
-        batches = training_batches(model, learner, settings, False, random)
-        sizes.append([batch.x.size(0) for batch in batches])
-    assert sizes[0] == sizes[1]
-
-
-@pytest.mark.parametrize("mix", [0.0, 0.5, 1.0])
-def test_an_epoch_of_a_classifier_has_every_graph_once(mix: float) -> None:
-    settings = config(classifier_data={"mix": mix})
-    model = model_of(settings)
-    learner = learner_of(model, settings)
-    batches = list(training_batches(model, learner, settings, False, RandomState(0, CPU)))
+    learner = learner_of(model_of(settings), settings)
+    batches = list(masked_batches(learner, 16, "node", RandomState(0, CPU)))
     assert [batch.num_graphs for batch in batches] == [16, 8]
     labels = torch.cat([batch.y for batch in batches])
     assert torch.equal(torch.bincount(labels), torch.bincount(learner.train_graphs.y))
-
-
-def test_at_mix_0_the_classifier_sees_only_what_the_policy_chose() -> None:
-    data = ClassifierDataConfig(mix=0.0)
-    settings = replace(config(ppo={"min_probability": 0.0}), classifier_data=data)
-    model = model_of(settings)
-    torch.nn.init.zeros_(model.policy.node_head.weight)
-    learner, random = learner_of(model, settings), RandomState(0, CPU)
-    full = sum(batch.x.size(0) for batch in learner.train_graphs.batches(16))
-
-    def seen(bias: float, warm_up: bool) -> int:
-        torch.nn.init.constant_(model.policy.node_head.bias, bias)
-        batches = training_batches(model, learner, settings, warm_up, random)
-        return sum(batch.x.size(0) for batch in batches)
-
-    assert seen(-50.0, warm_up=False) == full
-    assert seen(0.0, warm_up=False) < 0.6 * full
-    assert seen(0.0, warm_up=True) == full  # no policy yet: full graphs
 
 
 def test_the_student_learns_from_labels_and_from_what_its_teachers_say_of_the_same_graphs() -> None:
@@ -226,23 +124,21 @@ def test_the_student_learns_from_labels_and_from_what_its_teachers_say_of_the_sa
     said = [each(batch).softmax(dim=-1) for each in teachers]
     generator = torch.Generator().manual_seed(0)
     asked = []
-    for learnt in Teachers(teachers, 0.8).teach([batch.clone() for _ in range(40)], generator):
-        assert not learnt.y.requires_grad
-        asked.append([torch.allclose(learnt.y, 0.8 * each + 0.2 * labels) for each in said])
+    for _ in range(40):
+        learnt = Teachers(teachers, 0.8).targets(batch, generator)
+        assert not learnt.requires_grad
+        asked.append([torch.allclose(learnt, 0.8 * each + 0.2 * labels) for each in said])
     assert all(sum(who) == 1 for who in asked)  # one of them per batch
     assert 10 < sum(first for first, _ in asked) < 30  # both as often
 
 
-@pytest.mark.parametrize(("mix", "calls"), [(1.0, 3), (0.5, 5)])
 def test_every_graph_gets_a_target_that_a_teacher_made_in_few_calls(
-    monkeypatch: pytest.MonkeyPatch, mix: float, calls: int
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Five batches and three teachers: two batches at a time, unless a policy takes part."""
-    settings = config(training={"batch_size": 4, "epochs": 3})
-    settings = replace(settings, classifier_data=ClassifierDataConfig(mix=mix))
-    model = model_of(settings)
+    """Five batches and three teachers: two batches at a time."""
+    settings = config()
     graphs = ba_motifs(num_graphs=18, seed=0)
-    learner = Learner(model.classifier, graphs.view(), graphs.view(), settings)
+    learner = Learner(model_of(settings).classifier, graphs.view(), graphs.view(), settings)
     asked = []
     teachers = [model_of(settings).classifier for _ in range(3)]
     for teacher in teachers:
@@ -250,15 +146,12 @@ def test_every_graph_gets_a_target_that_a_teacher_made_in_few_calls(
         monkeypatch.setattr(
             teacher, "forward", lambda batch, told=forward: asked.append(1) or told(batch)
         )
-    batches = list(
-        training_batches(
-            model, learner, settings, True, RandomState(0, CPU), Teachers(teachers, 0.8)
-        )
-    )
+    taught = Teachers(teachers, 0.8)
+    batches = list(masked_batches(learner, 4, "node", RandomState(0, CPU), taught))
     assert [batch.num_graphs for batch in batches] == [4, 4, 4, 4, 2]
     assert all(batch.y.shape == (batch.num_graphs, 2) for batch in batches)
     assert torch.allclose(torch.cat([batch.y for batch in batches]).sum(dim=-1), torch.ones(18))
-    assert len(asked) == calls
+    assert len(asked) == 3
 
 
 def test_the_runs_own_random_numbers_choose_the_teachers() -> None:
@@ -269,89 +162,50 @@ def test_the_runs_own_random_numbers_choose_the_teachers() -> None:
     for seed in (0, 1):
         torch.manual_seed(seed)
         generator = torch.Generator().manual_seed(5)
-        copies = Teachers(teachers, 0.8).teach([batch.clone() for _ in range(20)], generator)
-        learnt.append(torch.stack([each.y for each in copies]))
+        taught = Teachers(teachers, 0.8)
+        learnt.append(torch.stack([taught.targets(batch, generator) for _ in range(20)]))
     assert torch.equal(learnt[0], learnt[1])
 
 
-def test_without_referees_of_its_own_a_classifier_learns_the_labels_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    settings = config(training={"epochs": 2, "batch_size": 16})
-    model = model_of(settings)
-    student = learner_of(model, settings)
-
-    def refuse(*_: object) -> None:
-        raise AssertionError("nobody to learn from")
-
-    monkeypatch.setattr(bilevel, "Teachers", refuse)
-    train(model, student, [student], settings)
-    other = learner_of(model_of(settings), settings)
-    with pytest.raises(AssertionError, match="nobody"):
-        train(model, student, [other], settings)
-
-
-def test_the_returned_classifier_rests_after_the_warm_up_and_no_referee_meets_its_own_graphs() -> (
-    None
-):
+def test_the_returned_classifier_rests_after_the_warm_up() -> None:
     settings = config()
     torch.manual_seed(0)
-    model, other = model_of(settings), model_of(settings)
-    student, referee = learner_of(model, settings), learner_of(other, settings)
+    model = model_of(settings)
     weights: list[torch.Tensor] = []
 
     def remember(epoch: int, metrics: dict[str, float]) -> None:
         weights.append(model.classifier.head.weight.detach().clone())
 
-    train(model, student, [referee], settings, report=remember)
+    train(model, settings, report=remember)
     assert not torch.equal(weights[2], weights[3])
     assert all(torch.equal(weights[3], later) for later in weights[4:])
 
 
-@pytest.mark.parametrize(("mix", "after"), [(0.0, True), (0.5, True), (1.0, False)])
-def test_only_classifiers_of_random_masks_alone_rest_after_the_warm_up(
-    mix: float, after: bool
-) -> None:
-    """The policy's subgraphs change with it."""
-    settings = config(classifier_data={"mix": mix, "warm_up": 0.5})
-    student = learner_of(model_of(settings), settings)
-    state = state_of(settings, student, [student])
-    trained = [state.trains_classifiers(epoch) for epoch in range(1, 9)]
-    assert trained == [True] * 4 + [after] * 4
-
-
-@pytest.mark.parametrize("removal", ["cores-node", "cores-edge", "cores-both"])
-@pytest.mark.parametrize("critic", [False, True])
-def test_every_kind_of_removal_trains_with_and_without_a_critic(removal: str, critic: bool) -> None:
-    changes = {"ratio": "joint", "baseline": "critic", "samples": 1} if critic else {}
-    settings = config(model=removal, ppo={"batch_size": 16, **changes}, training={"epochs": 2})
+@pytest.mark.parametrize("removal", ["node", "edge", "both"])
+def test_every_kind_of_removal_trains(removal: str) -> None:
+    ppo = {"batch_size": 16, "samples": 4}
+    settings = config(model=f"cores-{removal}", ppo=ppo, training={"epochs": 2})
     torch.manual_seed(0)
     model = model_of(settings)
-    student = learner_of(model, settings)
-    value = Critic(DIMS, settings.network, "gin") if critic else None
     before = [each.clone() for each in model.policy.parameters()]
-    settings = replace(settings, classifier_data=ClassifierDataConfig(mix=0.0, warm_up=0.0))
-    train(model, student, [student], settings, critic=value)
+    train(model, settings)
     after = list(model.policy.parameters())
     assert any(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
 
 
 @pytest.mark.parametrize("ema_decay", [0.0, 0.8])
 def test_the_returned_policy_is_a_running_mean_of_the_one_that_acts(ema_decay: float) -> None:
-    settings = config(
-        training={"epochs": 8, "batch_size": 16, "weights": "last"},
-        ppo={"batch_size": 16, "samples": 4, "ema_decay": ema_decay},
-    )
+    """In the epoch that was selected; afterwards it is the model's."""
+    settings = config(ppo={"batch_size": 16, "samples": 4, "ema_decay": ema_decay})
     torch.manual_seed(0)
     model = model_of(settings)
-    student = learner_of(model, settings)
     acting: list[torch.Tensor] = []
 
     def remember(epoch: int, metrics: dict[str, float]) -> None:
         acting.append(model.policy.node_head.weight.detach().clone())
 
-    train(model, student, [student], settings, report=remember)
-    mean, *later = acting[settings.warm_up_epochs :]
+    state = train(model, settings, report=remember)
+    mean, *later = acting[settings.warm_up_epochs : state.stopping.best_epoch]
     for each in later:
         mean = ema_decay * mean + (1 - ema_decay) * each
     assert not torch.equal(acting[-2], acting[-1])
@@ -362,10 +216,9 @@ def test_a_policy_that_is_no_longer_a_number_is_told() -> None:
     settings = config()
     model = model_of(settings)
     torch.nn.init.constant_(model.policy.encoder.input.bias, float("nan"))
-    student = learner_of(model, settings)
     message = r"the size of the policy's weights is nan in epoch \d; lower ppo\.learning_rate"
     with pytest.raises(UserError, match=message):
-        train(model, student, [student], settings)
+        train(model, settings)
 
 
 def test_a_reward_that_is_no_number_is_blamed_on_the_classifiers(
@@ -374,12 +227,11 @@ def test_a_reward_that_is_no_number_is_blamed_on_the_classifiers(
     """Before the policy is updated by it."""
     settings = config(training={"epochs": 2, "batch_size": 16})
     model = model_of(settings)
-    student = learner_of(model, settings)
     before = model.policy.node_head.weight.detach().clone()
     monkeypatch.setattr(bilevel, "rollout_metrics", lambda *_: {"reward": float("nan")})
     message = r"^the reward is nan in epoch 2; lower training\.learning_rate$"
     with pytest.raises(UserError, match=message):
-        train(model, student, [student], settings)
+        train(model, settings)
     assert torch.equal(model.policy.node_head.weight, before)
 
 
@@ -387,9 +239,8 @@ def test_a_classifier_that_goes_astray_is_not_blamed_on_the_policy() -> None:
     """After the warm-up's one step, the loss is that of before it."""
     settings = config(training={"epochs": 2, "batch_size": 64, "learning_rate": 2e9})
     model = model_of(settings)
-    student = learner_of(model, settings)
     with pytest.raises(UserError, match=r"lower training\.learning_rate"):
-        train(model, student, [student], settings)
+        train(model, settings)
 
 
 @pytest.mark.parametrize(
@@ -402,13 +253,14 @@ def test_features_that_are_too_large_are_not_blamed_on_a_rate(where: str, said: 
     large = ba_motifs(num_graphs=24, seed=1)
     large = replace(large, x=large.x.clone())
     large.x[: large.node_ptr[4]] = 3e38
-    student = learner_of(model, settings)
+    student, referee = learner_of(model, settings), learner_of(model_of(settings), settings)
     if where == "train":
         student.train_graphs = large.view()
     elif where == "policy":
-        student.policy_graphs = large.view()
+        referee.policy_graphs = large.view()
+    selection = large if where == "selection" else None
     with pytest.raises(UserError, match="features") as told:
-        train(model, student, [student], settings, selection=large if where[0] == "s" else None)
+        train(model, settings, student=student, referee=referee, selection=selection)
     assert "learning_rate" not in str(told.value)
     assert str(told.value).startswith(said)
 
@@ -417,83 +269,35 @@ def test_a_classifier_that_is_no_longer_a_number_is_told() -> None:
     settings = config()
     model = model_of(settings)
     torch.nn.init.constant_(model.classifier.head.bias, float("nan"))
-    student = learner_of(model, settings)
     with pytest.raises(UserError, match=r"the loss is nan in epoch 1; lower training.learning_r"):
-        train(model, student, [student], settings)
+        train(model, settings)
 
 
 def test_all_rates_fall_along_their_cosines() -> None:
-    """The classifier's over the warm-up, the policy's and the critic's over what follows."""
+    """The classifier's over the warm-up, the policy's over what follows."""
     settings = config(
         training={"epochs": 2, "batch_size": 16, "learning_rate": 0.01},
-        ppo={"learning_rate": 0.02, "critic_learning_rate": 0.04, "batch_size": 16}
-        | {"samples": 2, "baseline": "critic"},
+        ppo={"learning_rate": 0.02, "batch_size": 16, "samples": 2},
     )
     model = model_of(settings)
     student = learner_of(model, settings)
-    critic = Critic(DIMS, settings.network, "gin")
     assert [group["lr"] for group in student.optimizer.param_groups] == [0.01]
     assert student.optimizer.param_groups[0]["weight_decay"] == settings.training.weight_decay
-    state = train(model, student, [student], settings, critic=critic)
+    state = train(model, settings, student=student)
     assert [group["lr"] for group in student.optimizer.param_groups] == pytest.approx([0.0005])
-    assert [group["lr"] for group in state.optimizer.param_groups] == pytest.approx([0.002, 0.004])
+    assert [group["lr"] for group in state.optimizer.param_groups] == pytest.approx([0.002])
 
 
-def test_a_policy_with_a_plateau_learns_more_slowly_once_its_reward_stalls(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def told(*_: object) -> dict[str, float]:
-        return {"selection_accuracy": 0.5, "selection_reward": 0.5}
-
-    monkeypatch.setattr(bilevel, "selection_metrics", told)
-    training = {"epochs": 4, "batch_size": 16, "schedule_patience": 1, "min_learning_rate": 0.0}
-    settings = config(
-        training=training | {"learning_rate": 0.01, "schedule_factor": 0.5},
-        classifier_data={"mix": 0.0, "warm_up": 0.0},
-        ppo={"learning_rate": 0.02, "schedule_factor": 0.1, "batch_size": 16, "samples": 2},
-    )
-    model = model_of(settings)
-    student = learner_of(model, settings)
-    state = train(model, student, [student], settings)
-    assert state.optimizer.param_groups[0]["lr"] == pytest.approx(0.002)  # after the third epoch
-    assert student.optimizer.param_groups[0]["lr"] == pytest.approx(0.005)
-
-
-@pytest.mark.parametrize(
-    ("mix", "weights", "referees", "stacked"),
-    [
-        (1.0, False, 2, True),
-        (1.0, False, 0, True),
-        (0.5, False, 2, False),
-        (1.0, True, 2, False),
-        (1.0, True, 0, True),
-        (0.5, True, 2, False),
-    ],
-)
-def test_classifiers_are_stacked_where_all_learn_from_masks_alone(
-    mix: float, weights: bool, referees: int, stacked: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("weights", [False, True])
+def test_classifiers_are_stacked_unless_classes_are_weighed(
+    weights: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a GPU. Weights of classes and a teacher's targets are more than a stack's loss knows."""
-    settings = config(
-        classifier_data={"mix": mix},
-        training={"epochs": 8, "batch_size": 16, "class_weights": weights},
-        reward={"referees": referees},
-    )
-    model = model_of(settings)
-    student = learner_of(model, settings)
-    others = [learner_of(model_of(settings), settings) for _ in range(referees)]
+    settings = config(training={"epochs": 8, "batch_size": 16, "class_weights": weights})
+    learners = [learner_of(model_of(settings), settings) for _ in range(3)]
     monkeypatch.setattr(bilevel, "stacked_fit", list)
-    state = BilevelState(
-        model,
-        None,
-        student,
-        others or [student],
-        student.train_graphs.store,
-        settings,
-        RandomState(0, CPU),
-    )
-    expected = [learner.step for learner in (student, *others)] if stacked else None
-    assert state.stacked == expected
+    state = state_of(settings, *learners)
+    assert state.stacked == (None if weights else [learner.step for learner in learners])
 
 
 def test_the_entropy_bonus_of_an_update_follows_the_policys_progress(
@@ -511,17 +315,15 @@ def test_the_entropy_bonus_of_an_update_follows_the_policys_progress(
 
     monkeypatch.setattr(Updates, "run", note)
     model = model_of(settings)
-    student = learner_of(model, settings)
-    train(model, student, [student], settings)
+    train(model, settings)
     assert used == pytest.approx([0.08, 0.04, 0.02, 0.01])  # halved in each of four epochs
 
 
 def test_the_history_tells_of_a_policy_once_there_is_one() -> None:
     settings = config(training={"epochs": 2, "batch_size": 16})
     model = model_of(settings)
-    student = learner_of(model, settings)
     told: list[set[str]] = []
-    train(model, student, [student], settings, report=lambda _, metrics: told.append(set(metrics)))
+    train(model, settings, report=lambda _, metrics: told.append(set(metrics)))
     selection = {"selection_accuracy", "selection_ratio"}
     of_policy = {"reward", "sampled_ratio", "selection_reward"}
     assert told[0] == {"loss"} | selection
@@ -558,7 +360,7 @@ def test_the_entropy_bonus_fades_to_its_last_value(
     first: float, last: float, middle: float
 ) -> None:
     settings = PPOConfig(entropy_coef=first, final_entropy_coef=last)
-    faded = [bilevel._entropy_annealed(settings, each).entropy_coef for each in (0.0, 0.5, 1.0)]
+    faded = [bilevel.annealed_entropy(settings, each) for each in (0.0, 0.5, 1.0)]
     assert faded == pytest.approx([first, middle, last])
 
 
@@ -589,20 +391,6 @@ def test_the_runs_own_random_numbers_choose_the_graphs_of_a_rollout(balanced: bo
             seen.append(outcome.rollout.elements.batch)
         assert seen[0].num_graphs == expected
         assert torch.equal(seen[0].x, seen[1].x)
-
-
-def test_the_runs_own_random_numbers_decide_which_batches_are_masked() -> None:
-    settings = config(classifier_data={"mix": 0.5}, training={"epochs": 8, "batch_size": 2})
-    model = model_of(settings)
-    learner = learner_of(model, settings)
-    full = []
-    for seed in (0, 1):
-        random = RandomState(5, CPU)
-        torch.manual_seed(seed)
-        batches = training_batches(model, learner, settings, True, random)
-        full.append([batch.x.size(0) == 50 for batch in batches])
-    assert full[0] == full[1]
-    assert 2 < sum(full[0]) < 10
 
 
 def test_classes_are_weighed_where_that_is_asked_for() -> None:
@@ -638,19 +426,15 @@ def test_weights_from_the_first_half_of_the_policys_epochs_are_not_returned(
 
     monkeypatch.setattr(bilevel, "selection_metrics", told)
     model = model_of(settings)
-    student = learner_of(model, settings)
-    state = train(model, student, [student], settings, selection=student.policy_graphs.store)
+    state = train(model, settings)
     assert state.stopping.best_epoch == 10  # epochs 5 to 8 are the first half of the policy's eight
 
 
-@pytest.mark.parametrize(("weights", "returned"), [("best", 6), ("last", 8)])
-def test_the_weights_of_the_selected_epoch_are_returned_or_the_last_ones(
-    weights: str, returned: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_weights_of_the_selected_epoch_are_returned(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = config(
-        training={"epochs": 8, "batch_size": 32, "weights": weights},
-        classifier_data={"mix": 0.0, "warm_up": 0.0},
+        training={"epochs": 8, "batch_size": 32},
         ppo={"batch_size": 32, "samples": 2, "ema_decay": 0.0},
+        classifier_data={"warm_up": 0.25},
     )
     rewards = iter([0.0, 0.0, 0.0, 0.0, 0.1, 0.3, 0.2, 0.1])
 
@@ -660,42 +444,35 @@ def test_the_weights_of_the_selected_epoch_are_returned_or_the_last_ones(
     monkeypatch.setattr(bilevel, "selection_metrics", told)
     torch.manual_seed(0)
     model = model_of(settings)
-    student = learner_of(model, settings)
     seen: list[dict[str, torch.Tensor]] = []
 
     def remember(epoch: int, metrics: dict[str, float]) -> None:
         seen.append(deepcopy(model.state_dict()))
 
-    train(model, student, [student], settings, report=remember)
+    train(model, settings, report=remember)
     same = [
         epoch
         for epoch, then in enumerate(seen, start=1)
         if all(torch.allclose(value, then[name]) for name, value in model.state_dict().items())
     ]
-    assert same == [returned]
+    assert same == [6]
 
 
-def state_of(settings: RunConfig, student: Learner, referees: list[Learner]) -> BilevelState:
+def state_of(settings: RunConfig, student: Learner, *referees: Learner) -> BilevelState:
     model = model_of(settings)
     selection, random = ba_motifs(num_graphs=4, seed=2), RandomState(0, CPU)
-    return BilevelState(model, None, student, referees, selection, settings, random)
+    return BilevelState(model, student, referees, selection, settings, random)
 
 
 def test_a_checkpoint_holds_all_that_training_changes() -> None:
     settings = config()
-    model = model_of(settings)
-    student, referee = learner_of(model, settings), learner_of(model_of(settings), settings)
-    critic, selection = Critic(DIMS, settings.network, "gin"), ba_motifs(num_graphs=4, seed=2)
-    random = RandomState(0, CPU)
-    state = BilevelState(model, critic, student, [referee], selection, settings, random)
+    state = state_of(settings, *(learner_of(model_of(settings), settings) for _ in range(2)))
     others = {"averaged", "optimizer", "schedule", "stopping", "random"}
-    assert state.parts.keys() == {"policy", "critic", "learner_0", "learner_1"} | others
-    assert "critic" not in state_of(settings, student, [referee]).parts
+    assert state.parts.keys() == {"policy", "learner_0", "learner_1"} | others
 
 
-@pytest.mark.parametrize("mix", [0.0, 1.0])
-def test_a_learner_goes_on_where_another_one_was(mix: float) -> None:
-    settings = config(classifier_data={"mix": mix})
+def test_a_learner_goes_on_where_another_one_was() -> None:
+    settings = config()
     first, second = (learner_of(model_of(settings), settings) for _ in range(2))
     (batch,) = first.train_graphs.batches(24)
     first.fit([batch])
@@ -719,7 +496,7 @@ def test_a_referee_predicts_without_dropout_before_and_after_it_is_trained() -> 
     assert not learner.classifier.training
 
 
-def test_the_loss_of_an_epoch_is_the_students_and_full_graphs_are_for_the_warm_up(
+def test_the_loss_of_an_epoch_is_the_students_who_alone_has_teachers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     settings = config()
@@ -727,17 +504,14 @@ def test_the_loss_of_an_epoch_is_the_students_and_full_graphs_are_for_the_warm_u
     losses, asked = {student: 1.0, referee: 2.0}, []
     monkeypatch.setattr(Learner, "fit", lambda learner, batches: losses[learner])
 
-    def note(_: object, learner: Learner, __: object, warm_up: bool, *others: object) -> list:
-        asked.append(warm_up)
-        assert (others[-1] is not None) == (learner is student), "only the student has teachers"
+    def note(learner: Learner, *others: object) -> list:
+        asked.append(learner)
+        assert (others[-1] is not None) == (learner is student)
         return []
 
-    monkeypatch.setattr(bilevel, "training_batches", note)
-    state = state_of(settings, student, [referee])
-    for epoch, warm_up in ((1, True), (8, False)):
-        assert bilevel.fit_classifiers(state, epoch) == {"loss": 1.0}
-        assert asked == [warm_up, warm_up]
-        asked.clear()
+    monkeypatch.setattr(bilevel, "masked_batches", note)
+    assert bilevel.fit_classifiers(state_of(settings, student, referee), 1) == {"loss": 1.0}
+    assert asked == [student, referee]
 
 
 def test_training_ends_when_patience_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -749,9 +523,8 @@ def test_training_ends_when_patience_runs_out(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(bilevel, "selection_metrics", told)
     settings = config(training={"epochs": 16, "batch_size": 32, "patience": 2})
     model = model_of(settings)
-    student = learner_of(model, settings)
     epochs: list[int] = []
-    state = train(model, student, [student], settings, report=lambda epoch, _: epochs.append(epoch))
+    state = train(model, settings, report=lambda epoch, _: epochs.append(epoch))
     assert state.stopping.exhausted
     assert epochs[-1] == state.stopping.best_epoch + 2 < 16
 
@@ -763,7 +536,7 @@ def test_classifiers_slow_down_by_the_balanced_accuracy_where_there_is_one(
     monkeypatch.setattr(bilevel, "selection_metrics", lambda *_: dict(told))
     settings = config()
     student, referee = (learner_of(model_of(settings), settings) for _ in range(2))
-    state = state_of(settings, student, [referee])
+    state = state_of(settings, student, referee)
     heard: list[float] = []
     for learner in (student, referee):
         monkeypatch.setattr(learner.schedule, "step", heard.append)
@@ -776,7 +549,7 @@ def test_classifiers_slow_down_by_the_balanced_accuracy_where_there_is_one(
 def test_a_new_policy_chooses_once_for_all_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = config(classifier_data={"warm_up": 0.5})
     student, referee = (learner_of(model_of(settings), settings) for _ in range(2))
-    state = state_of(settings, student, [referee])
+    state = state_of(settings, student, referee)
     asked: list[SparseClassifier] = []
     choose = SparseClassifier.choose
 

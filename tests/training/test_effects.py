@@ -197,9 +197,7 @@ def test_a_policy_is_new_until_ppo_has_changed_it() -> None:
     model, referee = policy_and_referee(**changes)
     config = preset_config("motifs", "cores-node", "gin", "default", changes)
     student = Learner(model.classifier, GRAPHS.view(), GRAPHS.view(), config)
-    state = BilevelState(
-        model, None, student, [referee, referee], GRAPHS, config, RandomState(0, CPU)
-    )
+    state = BilevelState(model, student, [referee, referee], GRAPHS, config, RandomState(0, CPU))
     assert state.policy_is_new
     start_policy(state)
     state.averaged.update_parameters(model.policy)

@@ -1,7 +1,6 @@
 """The reward of a rollout, Eq. (7): by hand, in its parts, over samples; the selection reward."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import torch
@@ -50,69 +49,6 @@ def test_a_rollout_is_rewarded_by_eq_7_less_the_penalty_for_removing_everything(
     assert reward.tolist() == pytest.approx(expected, abs=1e-5)
 
 
-def test_the_authors_reward_by_hand() -> None:
-    """First case times five, R_s squared, singletons, and a penalty at both ends."""
-    probs = [[0.9, 0.1], [0.55, 0.45], [0.1, 0.9], [0.9, 0.1], [0.9, 0.1]]
-    given = outcome_of(probs, kept=[0.3, 0.3, 0.3, 1.0, 1.0], labels=[0, 0, 0, 0, 0])
-    settings = RewardConfig(
-        lam=0.4,
-        desired_ratio=0.3,
-        penalty_size=1.5,
-        penalise_full=True,
-        scale=5.0,
-        square_sparsity=True,
-        score="aps",
-        sets="below-or-predicted",
-    )
-    reward = rollout_reward(given, torch.tensor(1.0), settings)[0]
-    sure, unsure, full = (
-        5 * (0.4 * 0.9 + 0.6 * 0.95**2),
-        5 * (0.4 * 0.55 + 0.6 * 0.95**2),
-        5 * 0.4 * 0.9 - 1.5,
-    )
-    expected = [sure, unsure, -(0.95**2), full, full]
-    assert reward.tolist() == pytest.approx(expected, abs=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({}, [0.8, -0.95, 0.35, 0.35 - 1]),
-        ({"scale": 5.0}, [5 * 0.8, -0.95, 5 * 0.35, 5 * 0.35 - 1]),
-        ({"square_sparsity": True}, [(0.65 + 0.95**2) / 2, -(0.95**2), 0.35, 0.35 - 1]),
-        ({"penalise_full": True}, [0.8, -0.95, 0.35 - 1, 0.35 - 1]),
-    ],
-    ids=str,
-)
-def test_each_part_of_the_authors_reward_by_itself(
-    changes: dict[str, Any], expected: list[float]
-) -> None:
-    """Right, wrong, right with nothing removed, right with everything removed and restored."""
-    probs = [[0.35, 0.65], [0.3, 0.7], [0.7, 0.3], [0.7, 0.3]]
-    given = outcome_of(probs, kept=[0.3, 0.3, 1.0, 1.0], labels=[1, 0, 0, 0])
-    settings = RewardConfig(lam=0.5, desired_ratio=0.3, **changes)
-    reward = rollout_reward(given, torch.tensor(0.36), settings)[0]
-    assert reward.tolist() == pytest.approx(expected, abs=1e-5)
-
-
-def test_a_graph_without_elements_is_not_punished_for_keeping_them_all() -> None:
-    given = outcome_of([[0.9, 0.1]] * 2, kept=[1.0, 1.0], labels=[0, 0])
-    edges = Elements.of(given.rollout.elements.batch, "edge")  # of which there are none
-    bare = replace(given, rollout=replace(given.rollout, elements=edges))
-    assert given.all_or_nothing.tolist() == [[True, True]]
-    assert bare.all_or_nothing.tolist() == [[False, False]]
-
-
-def test_the_authors_sets_hold_the_predicted_label_and_what_is_below_the_quantile() -> None:
-    probs = torch.tensor([[0.9, 0.1], [0.5, 0.5]])
-    settings = RewardConfig(score="aps", sets="below-or-predicted", empty_set="wrong")
-    singletons = [[True, False], [True, False]]
-    for q_hat in (0.0, 0.95, 1.0):  # 1: where Eq. (3) has both labels in every set
-        assert reward_sets(probs, torch.tensor(q_hat), settings).tolist() == singletons
-    wide = replace(settings, sets="at-most")
-    assert reward_sets(probs, torch.tensor(1.0), wide).all()
-
-
 def test_every_sample_of_a_graph_is_rewarded_by_the_label_of_that_graph() -> None:
     """Two samples of three graphs; the classifier always says 0."""
     one = outcome_of([[0.9, 0.1]] * 3, kept=[0.3, 0.3, 1.0], labels=[0, 1, 0])
@@ -129,15 +65,9 @@ def test_every_sample_of_a_graph_is_rewarded_by_the_label_of_that_graph() -> Non
     assert second == pytest.approx([full, -0.95, sure - 1], abs=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("empty_set", "expected"),
-    [("wrong", [False, False]), ("unsure", [True, True]), ("predicted", [True, False])],
-)
-def test_what_stands_in_for_a_set_without_labels(empty_set: str, expected: list[bool]) -> None:
-    settings = RewardConfig(empty_set=empty_set)
+def test_the_predicted_label_stands_in_for_a_set_without_labels() -> None:
     probs = torch.tensor([[0.6, 0.4], [0.99, 0.01]])
-    sets = reward_sets(probs, torch.tensor(0.1), settings)
-    assert sets.tolist() == [expected, [True, False]]
+    assert reward_sets(probs, torch.tensor(0.1)).tolist() == [[True, False], [True, False]]
 
 
 def test_the_selection_criterion_rewards_being_right_and_sparse_together() -> None:
@@ -161,7 +91,7 @@ def test_an_epochs_rewards_and_ratios_are_means_over_its_samples() -> None:
         outcome_of([[0.9, 0.1]], kept=[1.0], labels=[0]),
     ]
     rollouts = [
-        outcome.rollout.rewarded(torch.tensor([rewards]), None)
+        outcome.rollout.rewarded(torch.tensor([rewards]))
         for outcome, rewards in zip(outcomes, ([0.5, -0.5], [0.6]), strict=True)
     ]
     metrics = bilevel.rollout_metrics(rollouts, outcomes, torch.tensor(0.25))

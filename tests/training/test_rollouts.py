@@ -1,7 +1,6 @@
 """Rollouts on the graphs of several referees at once, as on a GPU."""
 
 from dataclasses import replace
-from typing import Literal
 
 import pytest
 import torch
@@ -51,7 +50,7 @@ def test_each_referee_predicts_from_the_samples_of_its_own_graphs(
         (Learner(build_classifier(config, dims), graphs.view(), graphs.view(index), config), index)
         for index in own
     ]
-    outcome = _outcome(model, parts, samples=3, target="label")
+    outcome = _outcome(model, parts, samples=3)
     elements = outcome.rollout.elements
     removed, restored = elements.restored(outcome.rollout.removed)
     assert torch.equal(outcome.restored, restored)
@@ -69,29 +68,21 @@ def test_each_referee_predicts_from_the_samples_of_its_own_graphs(
             assert torch.allclose(outcome.probs[number, columns], expected[columns], atol=1e-5)
 
 
-@pytest.mark.parametrize("target", ["label", "prediction"])
-def test_a_subgraph_is_right_as_the_label_says_or_the_referee_of_the_full_graph(
-    target: Literal["label", "prediction"],
-) -> None:
+def test_a_subgraph_is_right_where_it_is_predicted_like_the_full_graph() -> None:
     model, referee, _ = model_and_referee()
-    graphs = referee.policy_graphs
     with torch.no_grad():
         referee.classifier.head.bias[:] = torch.tensor([0.0, 50.0])
-    outcome = _outcome(model, [(referee, torch.arange(9))], samples=2, target=target)
-    expected = graphs.y if target == "label" else torch.ones_like(graphs.y)
-    assert torch.equal(outcome.labels, expected)
-    settings = RewardConfig(dial=False, lam=1.0, referees=3)
+    outcome = _outcome(model, [(referee, torch.arange(9))], samples=2)
+    assert outcome.labels.tolist() == [1] * 9, "whatever the label"
+    settings = RewardConfig(dial=False, lam=1.0)
     reward = rollout_reward(outcome, torch.tensor(0.5), settings)
-    kept = ~outcome.restored
-    right = (expected == 1).expand_as(reward)
-    assert (reward[right & kept] > 0).all()
-    assert (reward[~right & kept] <= 0).all()
+    assert (reward[~outcome.restored] > 0).all()
 
 
 @pytest.mark.parametrize("max_pieces", [0, 2])
 def test_pieces_of_the_sampled_part_cost_as_much_as_nodes(max_pieces: int) -> None:
     model, referee, config = model_and_referee(max_pieces=max_pieces)
-    outcome = _outcome(model, [(referee, torch.arange(9))], samples=4, target="label")
+    outcome = _outcome(model, [(referee, torch.arange(9))], samples=4)
     free, costly = (
         rollout_reward(outcome, torch.tensor(0.5), replace(config.reward, pieces_penalty=weight))
         for weight in (0.0, 0.7)

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import replace
 
 import pytest
 import torch
 
-from cores.config import ClassifierDataConfig, NetworkConfig, RunConfig
+from cores.config import NetworkConfig, RunConfig
 from cores.config.presets import preset_config
 from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
@@ -190,16 +189,12 @@ def test_on_a_gpu_they_are_stacked_where_that_is_the_same() -> None:
 
 @needs_gpu
 def test_a_run_on_a_gpu_stacks_its_classifiers_where_that_is_the_same() -> None:
-    config = run_config()
-    for stacked, settings in (
-        (True, config),
-        (False, run_config(class_weights=True)),
-        (False, replace(config, classifier_data=ClassifierDataConfig(mix=0.5))),
-    ):
+    for stacked in (True, False):
+        settings = run_config(class_weights=not stacked)
         (student, *referees) = learners(settings, GPU)
         policy = Policy(Dims(10, 2), settings.network, "gin", "node", 0.3, 0.02).to(GPU)
         model = SparseClassifier(policy, student.classifier)
         random = RandomState(0, GPU)
         graphs = student.train_graphs.store
-        state = BilevelState(model, None, student, referees, graphs, settings, random)
+        state = BilevelState(model, student, referees, graphs, settings, random)
         assert (state.stacked is not None) == stacked

@@ -10,7 +10,7 @@ from cores.config import NetworkConfig, PPOConfig, Removal
 from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
 from cores.graphs.store import GraphStore
-from cores.models.policy import Critic, Policy
+from cores.models.policy import Policy
 from cores.ppo import RewardedRollout, Updates, collect
 from cores.training.optimizer import adam
 from cores.training.updates import RecordedUpdates, policy_updates, recordable
@@ -38,9 +38,7 @@ def rollouts_of(policy: Policy, store: GraphStore) -> list[RewardedRollout]:
     past = [collect(policy, batch, samples=3) for batch in store.batches(10)]
     rewards = [torch.randn(3, each.elements.batch.num_graphs) for each in past]
     device = store.x.device
-    return [
-        each.rewarded(given.to(device), None) for each, given in zip(past, rewards, strict=True)
-    ]
+    return [each.rewarded(given.to(device)) for each, given in zip(past, rewards, strict=True)]
 
 
 def both_ways(
@@ -51,7 +49,7 @@ def both_ways(
     Three times on the same rollouts, with less and less entropy bonus.
     """
     other = deepcopy(policy)
-    plain = Updates(policy, None, adam(policy.parameters(), rate))
+    plain = Updates(policy, adam(policy.parameters(), rate))
     recorded = RecordedUpdates(other, adam(other.parameters(), rate), config)
     rollouts = rollouts_of(policy, store)
     for entropy_coef in (0.2, 0.01, 0.001):
@@ -117,7 +115,7 @@ def test_larger_rollouts_than_ever_get_room() -> None:
 def test_on_a_gpu_recorded_updates_are_plain_updates(removal: Removal) -> None:
     gpu = torch.device("cuda")
     policy, config = fresh(removal).to(gpu), PPOConfig(batch_size=4)
-    made = policy_updates(policy, None, adam(policy.parameters(), RATE), config)
+    made = policy_updates(policy, adam(policy.parameters(), RATE), config)
     assert isinstance(made, RecordedUpdates)
     other, _ = both_ways(policy, graphs(removal).to(gpu), config)
     for one, two in zip(policy.parameters(), other.parameters(), strict=True):
@@ -126,22 +124,15 @@ def test_on_a_gpu_recorded_updates_are_plain_updates(removal: Removal) -> None:
 
 def test_on_a_cpu_nothing_is_recorded() -> None:
     policy = fresh("node")
-    critic = Critic(DIMS, SMALL, "gin")
     optimizer = adam(policy.parameters(), RATE)
-    made = policy_updates(policy, critic, optimizer, PPOConfig())
+    made = policy_updates(policy, optimizer, PPOConfig())
     assert type(made) is Updates
-    assert (made.policy, made.critic, made.optimizer) == (policy, critic, optimizer)
-    assert type(policy_updates(policy, None, optimizer, PPOConfig())) is Updates
+    assert (made.policy, made.optimizer) == (policy, optimizer)
 
 
 def test_what_cannot_be_recorded() -> None:
-    config = PPOConfig()
-    assert recordable(fresh("node"), None, config)
-    assert recordable(fresh("edge"), None, config)
-    assert not recordable(fresh("both"), None, config)
-    assert not recordable(fresh("node"), None, replace(config, ratio="joint"))
-    assert not recordable(fresh("node", min_probability=0.0), None, config), (
-        "a ratio may be infinite"
-    )
-    assert not recordable(fresh("node", conv="gcn"), None, config)
-    assert not recordable(fresh("node"), Critic(DIMS, SMALL, "gin"), config)
+    assert recordable(fresh("node"))
+    assert recordable(fresh("edge"))
+    assert not recordable(fresh("both"))
+    assert not recordable(fresh("node", min_probability=0.0)), "a ratio may be infinite"
+    assert not recordable(fresh("node", conv="gcn"))

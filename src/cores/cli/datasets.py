@@ -5,8 +5,14 @@ from typing import Any
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
-from cores.data.catalogue import DATASETS, PAPER_DATASETS, REGISTERED, canonical_name
-from cores.data.folders import data_folder, how_to_get
+from cores.data.catalogue import (
+    DATASETS,
+    PAPER_DATASETS,
+    REGISTERED,
+    canonical_name,
+    data_folder,
+    how_to_get,
+)
 
 
 def _parser() -> CommandParser:

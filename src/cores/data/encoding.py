@@ -152,10 +152,16 @@ def encode(
         y=torch.zeros(len(raw), dtype=torch.int64),
         node_ptr=torch.from_numpy(raw.node_ptr),
         edge_ptr=torch.from_numpy(raw.edge_ptr),
-        edge_attr=torch.from_numpy(np.ascontiguousarray(edge_attr)) if edge_names else None,
-        node_id=None if raw.node_ids is None else torch.from_numpy(raw.node_ids),
+        edge_attr=_tensor(np.ascontiguousarray(edge_attr) if edge_names else None),
+        node_truth=_tensor(raw.node_truth),
+        edge_truth=_tensor(raw.edge_truth),
+        node_id=_tensor(raw.node_ids),
     )
     return store, [first[graph] for graph in sorted(first)]
+
+
+def _tensor(values: NDArray[Any] | None) -> torch.Tensor | None:
+    return None if values is None else torch.from_numpy(values)
 
 
 def check_layout(found: Layout, encoding: Encoding) -> None:
@@ -229,13 +235,16 @@ def _matrix(
     MEMORY.check(size, f"{len(names)} columns of {len(numbers)} rows need {told_size(size)}")
     columns = np.zeros((len(numbers), len(names)), dtype=np.float32)
     by_kind: dict[int, dict[str, int]] = {}
+    copied: dict[int, int] = {}
     for column, name in enumerate(names):
         if one_hot := _ONE_HOT.fullmatch(name):
             by_kind.setdefault(int(one_hot[1]), {})[one_hot[2]] = column
         elif number := _NUMBER.fullmatch(name):
-            columns[:, column] = numbers[:, int(number[1])] if len(columns) else 0
+            copied[column] = int(number[1])
         elif name != ROOT:
             columns[:, column] = 1  # the constant
+    if len(columns):
+        columns[:, [*copied]] = numbers[:, [*copied.values()]]
     for kind, places in by_kind.items() if len(columns) else ():
         distinct, which = _distinct(values[:, kind])
         trained = {str(value): places.get(str(value), -1) for value in known[kind]}
@@ -266,8 +275,11 @@ def _unknown(
 def _distinct(column: NDArray[Any]) -> tuple[list[Value], NDArray[np.int64]]:
     """The different values of a column, and which of them each row has.
 
-    By hashing: texts are objects to numpy, and sorting them is slow.
+    By hashing where they are texts, which are objects to numpy: sorting them is slow.
     """
+    if column.dtype != object:
+        distinct, inverse = np.unique(column, return_inverse=True)
+        return distinct.tolist(), inverse
     numbers: dict[Value, int] = {}
     rows = (numbers.setdefault(value, len(numbers)) for value in column.tolist())
     which = np.fromiter(rows, np.int64, len(column))

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from cores.data.dataset import Dataset
 from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ColumnNames
-from cores.data.lists import given_labels, listed, plain_labels
+from cores.data.labels import given_labels, plain_labels
+from cores.data.lists import listed
 from cores.data.nodes import from_nodes
 from cores.errors import UserError
 from cores.estimator.graphs import (

@@ -11,14 +11,8 @@ from cores.config.run import AskedTask
 from cores.data.dataset import Dataset, checked, numbered
 from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ColumnNames
-from cores.data.lists import (
-    are_smiles,
-    from_graphs,
-    given_labels,
-    listed,
-    plain_labels,
-    read_graphs,
-)
+from cores.data.labels import given_labels, plain_labels
+from cores.data.lists import are_smiles, from_graphs, listed, read_graphs
 from cores.data.nodes import NodeGraph
 from cores.data.raw import Parsed
 from cores.errors import UserError

@@ -11,9 +11,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from cores.config.spec import TaskName
-from cores.data.inputs.labelled import label_numbers
+from cores.data.labels import as_targets, label_numbers, target_problem
 from cores.data.nodes import NodeGraph, given_parts, node_labels
-from cores.data.targets import as_targets, target_problem
 from cores.errors import UserError, nearest
 from cores.runs.trained import DataSchema
 from cores.tasks import TASKS

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import torch
 
-from cores.data.inputs.labelled import label_text
 from cores.data.inputs.sources import CHUNK, holds_rows
-from cores.data.lists import plain_labels
+from cores.data.labels import label_text, plain_labels
 from cores.errors import UserError
 from cores.evaluation.effects import element_effects
 from cores.evaluation.predictions import predict

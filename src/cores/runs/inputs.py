@@ -8,20 +8,17 @@ from typing import Literal
 import torch
 
 from cores.config import Reach
-from cores.data.catalogue import DATASETS, REGISTERED, canonical_name
+from cores.data.catalogue import DATASETS, REGISTERED, canonical_name, data_folder, dataset_path
 from cores.data.dataset import Dataset, unusable_graphs
-from cores.data.datasets import load_dataset
+from cores.data.datasets import OnError, load_dataset, own_labels, parsed_rows
 from cores.data.encoding import encode
-from cores.data.folders import data_folder, dataset_path
 from cores.data.inputs.columns import ColumnNames
-from cores.data.inputs.labelled import OnError, own_labels, own_numbers, parsed_rows
-from cores.data.inputs.molecules import MoleculeRows
-from cores.data.inputs.sources import CHUNK, Rows, read_rows, saved_by_pyg
-from cores.data.inputs.stored import StoredRows, raw_graphs, saved_graphs, stored_rows
-from cores.data.lists import plain_labels
+from cores.data.inputs.saved import saved_by_pyg, saved_graphs
+from cores.data.inputs.sources import CHUNK, read_rows
+from cores.data.labels import own_numbers, plain_labels
 from cores.data.molecules import VERSION
 from cores.data.nodes import NodeGraph, labels_nodes, node_labels
-from cores.data.raw import Parsed, Rejected
+from cores.data.raw import Parsed, RawGraphs, Rejected, Rows, stored_rows
 from cores.errors import UserError
 from cores.graphs.store import GraphStore
 from cores.runs.trained import DataSchema
@@ -63,7 +60,7 @@ def input_rows(
     name = canonical_name(source)
     if name in REGISTERED or (name in DATASETS and DATASETS[name].is_made):
         dataset = load_dataset(name, data_root, reach=reach)
-        return stored_rows(raw_graphs(dataset.graphs), plain_labels(dataset), size)
+        return stored_rows(RawGraphs.of_store(dataset.graphs), plain_labels(dataset), size)
     path = Path(name)
     if reach is not None and name not in DATASETS:
         return node_rows(path, reach, size)
@@ -99,11 +96,10 @@ def model_rows(
 def check_kind(rows: Rows, schema: DataSchema) -> None:
     """Refuse molecules for a model of other graphs, and the other way round."""
     encoding = schema.encoding
-    found = "molecules" if isinstance(rows, MoleculeRows) else "graphs"
+    found = "molecules" if rows.kind == "molecules" else "graphs"
     if found != encoding.kind:
         raise UserError(f"the model was trained on {encoding.kind}, these are {found}")
-    nodes = isinstance(rows, StoredRows) and rows.graphs.node_ids is not None
-    if nodes != (encoding.reach is not None):
+    if (rows.kind == "nodes") != (encoding.reach is not None):
         kinds = ("nodes of one graph", "whole graphs")
         mine, theirs = kinds if encoding.reach is not None else reversed(kinds)
         raise UserError(f"the model classifies {mine}, these are {theirs}")
@@ -141,10 +137,7 @@ class EncodedGraphs:
                 'on_unknown="ignore" takes it without'
                 for value in unknown
             }
-        rejected = [
-            Rejected(parsed.positions[at], parsed.lines[at], parsed.ids[at], reasons[at])
-            for at in sorted(reasons)
-        ]
+        rejected = parsed.rejections(reasons)
         index = [at for at in range(len(graphs)) if at not in reasons]
         if rejected:
             graphs = graphs.subset(torch.tensor(index, dtype=torch.int64))

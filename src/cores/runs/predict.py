@@ -16,8 +16,8 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from cores.data.inputs.sources import CHUNK, Rows, holds_rows, partitions, suffix_of
-from cores.data.raw import SHOWN
+from cores.data.inputs.sources import CHUNK, holds_rows, partitions, suffix_of
+from cores.data.raw import SHOWN, Rows
 from cores.errors import UserError
 from cores.files import (
     LOCK,

@@ -10,8 +10,7 @@ import torch
 
 from cores.config import SetsConfig
 from cores.data.inputs.columns import ColumnNames
-from cores.data.inputs.sources import Rows
-from cores.data.raw import Parsed, Rejected
+from cores.data.raw import Parsed, Rejected, Rows
 from cores.errors import UserError
 from cores.evaluation.predictions import TOO_LARGE, Predictions, predict_any, unpredicted
 from cores.graphs.store import GraphStore

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from cores.config import RunConfig
-from cores.data.folders import data_folder
+from cores.data.catalogue import data_folder
 from cores.data.inputs.columns import ColumnNames
 from cores.errors import UserError, out_of_memory
 from cores.files import HeldError, is_held, make_folder, unlinked, write_atomically

@@ -13,8 +13,9 @@ from torch import Tensor
 from cores.config import RunConfig
 from cores.config.policy import SETTINGS
 from cores.config.spec import TaskName
-from cores.data.dataset import Dataset, Dims, are_labels
+from cores.data.dataset import Dataset, Dims
 from cores.data.encoding import Encoding
+from cores.data.labels import are_labels
 from cores.errors import UserError
 from cores.evaluation.dial import predict_settings
 from cores.evaluation.predictions import predict, predict_full

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from cores.data.inputs.sources import GRAPHS, STREAMED, read_rows, suffix_of
+from cores.data.inputs.sources import KINDS, read_rows, suffix_of
 from cores.data.raw import Parsed
 from cores.errors import UserError
 from cores.explain.atoms import AtomMap, atom_map
@@ -27,8 +27,12 @@ AT_ONCE, SMALL = 20, 1_000
 models need memory for every pair of nodes."""
 MOST_TEST_GRAPHS = 1_000
 """Test graphs that are kept in memory."""
-STORED = (".npz", ".zip")
-"""Files of graphs that are read at once; those of PyG's are pickles, and not taken from a page."""
+GRAPHS = tuple(
+    ending
+    for ending, kind in KINDS.items()
+    if kind.holds == "graphs" and ending not in (".pt", ".pth")
+)
+"""Endings of files of graphs; those of PyG's are pickles, and not taken from a page."""
 
 
 @dataclass
@@ -72,8 +76,8 @@ class Explorer:
     def kinds(self) -> tuple[str, ...]:
         """Endings of the files that it takes."""
         if self.predictor.reads_molecules:
-            return tuple(kind for kind in STREAMED if kind not in GRAPHS)
-        return (*GRAPHS, *STORED)
+            return tuple(ending for ending, kind in KINDS.items() if kind.holds == "molecules")
+        return GRAPHS
 
     @property
     def draws_molecules(self) -> bool:
@@ -90,7 +94,7 @@ class Explorer:
         """
         name = re.sub(r"[^A-Za-z0-9_.-]+", "_", said.replace("\\", "/").rpartition("/")[2])
         kind = suffix_of(Path(name))
-        if kind not in self.kinds or (name.lower().endswith(".gz") and kind not in STREAMED):
+        if kind not in self.kinds or (name.lower().endswith(".gz") and not KINDS[kind].streamed):
             raise UserError(
                 f"the file's name must end in {', '.join(self.kinds)}, got {name[-40:] or 'none'}"
             )

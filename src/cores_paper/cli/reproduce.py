@@ -12,8 +12,7 @@ from cores.cli.scheduler import add_scheduler, certificates
 from cores.cli.values import check_workers, named_path, names, numbers, path_or_none
 from cores.config import RunConfig
 from cores.config.models import MODELS, model_spec
-from cores.data.catalogue import PAPER_DATASETS, canonical_name
-from cores.data.folders import data_folder
+from cores.data.catalogue import PAPER_DATASETS, canonical_name, data_folder
 from cores.errors import ProgramError, UserError, failed, nearest
 from cores.files import make_folder
 from cores.runs.rows import Row, as_measured, merge_rows, run_row, with_keys

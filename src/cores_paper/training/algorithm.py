@@ -17,7 +17,7 @@ from torch_geometric.data import Batch
 from cores import ppo
 from cores.config import RunConfig
 from cores.conformal import aps_scores, conformal_quantile, true_scores
-from cores.errors import UserError
+from cores.data.dataset import need_classes
 from cores.evaluation.predictions import (
     EVALUATION_BATCH,
     check_predicted,
@@ -28,7 +28,6 @@ from cores.models.policy import Critic
 from cores.models.sparse import Choice, SparseClassifier
 from cores.ppo import RewardedRollout, Rollout
 from cores.runs.fit import PreparedData
-from cores.tasks import TASKS
 from cores.tasks.metrics import accuracy
 from cores.training.bilevel import UNSELECTABLE, annealed_entropy, chosen
 from cores.training.journal import Journal, Stateful
@@ -65,8 +64,7 @@ def train(
     key: str,
 ) -> tuple[Journal, EarlyStopping]:
     """Train classifier and policy in alternation, then restore the selected weights."""
-    if not TASKS[data.dataset.task].has_classes:
-        raise UserError(f'the published presets are for classes; use preset="default" for {key}')
+    need_classes(data.dataset, f"the preset {config.preset}")
     state = State(model, config, data, random)
     journal = Journal(folder, state.parts, key=key)
     for epoch in journal.epochs(config.training.epochs):  # Algorithm 1
