@@ -12,7 +12,6 @@ from cores import UserError
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root
 from cores.cli.inputs import is_named
-from cores.cli.values import path_or_none
 
 
 def _parser() -> CommandParser:
@@ -78,7 +77,7 @@ def _on_dataset(options: Namespace) -> dict[str, float]:
     from cores_paper.speed import dataset_benchmark
 
     name = options.dataset
-    dataset = load_dataset(name, path_or_none(options.data_root))
+    dataset = load_dataset(name, options.data_root)
     settings = {} if is_named(name) else own_data_settings(len(dataset))
     config = preset_config(name, options.model, "gin", "default", settings)
     return dataset_benchmark(dataset, config, choose_device(options.device), options.repeats)

@@ -10,7 +10,7 @@ from cores import UserError
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
 from cores.cli.scheduler import add_scheduler, certificates
-from cores.cli.values import check_workers, named_path, names, numbers, path_or_none
+from cores.cli.values import check_workers, named_path, names, numbers
 from cores.config import RunConfig
 from cores.config.models import MODELS, model_spec
 from cores.data.catalogue import PAPER_DATASETS, canonical_name, data_folder
@@ -240,7 +240,7 @@ def _run_all(
         scheduler=options.scheduler,
         certificates=certificates(options),
         device=options.device,
-        data_root=path_or_none(options.data_root),
+        data_root=options.data_root,
         done=done,
         waits=lambda runs: display.print_note(
             f"the last {runs} runs are locked by another process; waiting for them"
@@ -293,9 +293,7 @@ def _picture(options: Namespace, target: str) -> Result:
     row = run_row(folder)
     if row is None:
         raise UserError(f"the run behind {target} failed; see the line above")
-    explanations, class_names = explain_test_graphs(
-        folder, 1000, data_root=path_or_none(options.data_root)
-    )
+    explanations, class_names = explain_test_graphs(folder, 1000, data_root=options.data_root)
     files = draw_pipeline(
         explanations,
         picture.classes or class_names,
@@ -340,7 +338,7 @@ def _times(options: Namespace, target: str) -> Result:
                     dataset,
                     models,
                     repeats=repeats,
-                    data_root=path_or_none(options.data_root),
+                    data_root=options.data_root,
                     device=device,
                 )
                 timings = merge_timings(rows_file, new)
