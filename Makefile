@@ -38,9 +38,9 @@ docs: .venv/.dev
 results: .venv/.core
 	$(BIN)/python tools/page.py .
 
-.venv/.core: pyproject.toml packages/paper/pyproject.toml constraints.txt
+.venv/.core: pyproject.toml src/pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(INSTALL) -e '.[chem]' -e packages/paper
+	$(INSTALL) -e '.[chem]' -e src
 	touch $@
 
 .venv/.dev: .venv/.core

@@ -19,7 +19,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from rdkit import Chem, rdBase
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, roc_auc_score
@@ -97,18 +97,6 @@ def timed(*command: object) -> tuple[float, str]:
     return seconds, done.stdout
 
 
-class Program(Protocol):
-    """Trains and predicts by a command line; both give their seconds first."""
-
-    name: str
-
-    def train(self, data: Path, run: Path, seed: int) -> tuple[float, int]:
-        """Train a model; its epochs."""
-
-    def predict(self, data: Path, run: Path) -> tuple[float, list[float], float | None]:
-        """Predict a file; the numbers, and the share of the atoms that is kept."""
-
-
 @dataclass(frozen=True)
 class Chemprop:
     """``chemprop``: its default model and length."""
@@ -119,7 +107,7 @@ class Chemprop:
     name: str = "chemprop"
 
     def train(self, data: Path, run: Path, seed: int) -> tuple[float, int]:
-        """Train a model; its epochs."""
+        """Train a model; its seconds and epochs."""
         length = [] if self.epochs is None else ["--epochs", self.epochs, "--warmup-epochs", 0]
         seconds, _ = timed(
             *(self.command, "train", "--data-path", data, "--output-dir", run),
@@ -132,7 +120,7 @@ class Chemprop:
         return seconds, int(line[1]) if line else 0
 
     def predict(self, data: Path, run: Path) -> tuple[float, list[float], None]:
-        """Predict a file; it puts its prediction in the place of the label."""
+        """Predict a file; the seconds and the numbers, which stand in the place of the label."""
         out = run / f"{data.stem}-predictions.csv"
         seconds, _ = timed(
             *(self.command, "predict", "--test-path", data, "--output", out),
@@ -150,7 +138,7 @@ class Ours:
     epochs: int | None = None
 
     def train(self, data: Path, run: Path, seed: int) -> tuple[float, int]:
-        """Train a model; its epochs."""
+        """Train a model; its seconds and epochs."""
         length = [] if self.epochs is None else ["--epochs", self.epochs]
         seconds, printed = timed(
             *(sys.executable, "-m", "cores", "train", "--dataset", data),
@@ -160,7 +148,7 @@ class Ours:
         return seconds, int(json.loads(printed)["epochs"])
 
     def predict(self, data: Path, run: Path) -> tuple[float, list[float], float]:
-        """Predict a file."""
+        """Predict a file; seconds, numbers, and the share of the atoms that is kept."""
         out = run.with_name(f"{run.name}-{data.stem}.jsonl")
         seconds, _ = timed(
             *(sys.executable, "-m", "cores", "predict", run, data, "--out", out, "--device", "cpu")
@@ -170,7 +158,9 @@ class Ours:
         return seconds, [record["probabilities"]["1"] for record in records], kept
 
 
-def measured(program: Program, folder: Path, tests: Sequence[Molecule], seed: int) -> list[Any]:
+def measured(
+    program: Chemprop | Ours, folder: Path, tests: Sequence[Molecule], seed: int
+) -> list[Any]:
     """Train on a split, predict its test part, and time both; the start is that of one molecule."""
     test, one = folder / "test.csv", folder / "one.csv"
     for path, some in ((test, tests), (one, tests[:1])):
@@ -203,7 +193,9 @@ def main() -> None:
     given = options.parse_args()
     rdBase.DisableLog("rdApp.*")
     molecules = read_molecules(given.data, given.label_column, given.limit)
-    programs: list[Program] = [Ours(name, given.epochs_cores) for name in given.models.split(",")]
+    programs: list[Chemprop | Ours] = [
+        Ours(name, given.epochs_cores) for name in given.models.split(",")
+    ]
     if given.chemprop is not None:
         programs.insert(0, Chemprop(given.chemprop, given.epochs_chemprop))
     given.out.mkdir(parents=True)

@@ -36,7 +36,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from cores.config import RunConfig
+from cores.config import Removal, RunConfig
 from cores.config.presets import preset_config
 from cores.data.inputs.columns import ColumnNames
 from cores.data.inputs.sources import read_rows
@@ -102,7 +102,7 @@ class Workload:
         predict(self.model, self.graphs)
 
 
-def fit(learner: Learner, size: int, removal: str, random: RandomState) -> None:
+def fit(learner: Learner, size: int, removal: Removal, random: RandomState) -> None:
     """Train a classifier for an epoch on randomly masked graphs."""
     chunks = masked_chunks([learner], size, removal, random)
     fit_epoch(learner.step, (each for chunk in chunks for each in cut(chunk.batch, size)))

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cores.data.dataset import Dataset
-from cores.data.datasets import load_dataset
-from cores.runs.folder import read_columns, read_source
+from cores.runs.run import Run
 from cores.runs.trained import TrainedModel
 
 
@@ -27,9 +26,8 @@ def add_runs(options: argparse.ArgumentParser) -> None:
 
 def load_run(run: Path, data_root: Path | None = None) -> tuple[TrainedModel, Dataset]:
     """Load the model of a run, and the dataset that it was trained on."""
-    trained = TrainedModel.load(run)
-    known = {"columns": read_columns(run), "reach": trained.config.network.reach}
-    return trained, load_dataset(read_source(run), data_root, task=trained.task, **known)
+    opened = Run.open(run, device="cpu")
+    return opened.trained, opened.dataset(data_root)
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:

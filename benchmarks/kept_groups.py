@@ -26,7 +26,8 @@ from cores.explain.explained import explained_graphs
 from cores.explain.run import held_out_graphs
 from cores.explain.survey import Kept, KeptChemistry, Part
 from cores.runs.device import tuned_cpu
-from cores.runs.predictor import PredictOptions, Predictor
+from cores.runs.inputs import PredictOptions
+from cores.runs.predictor import Predictor
 from cores.runs.table import Table
 from inputs import parser, read_rows, spread
 
@@ -46,7 +47,7 @@ def kept_of(run: Path, predicted: str, smarts: str | None, data_root: Path | Non
     """Count what the model of a run keeps of its test molecules of a class."""
     predictor = Predictor(run, PredictOptions(), "cpu")
     trained, chemistry = predictor.trained, KeptChemistry()
-    for chunk in held_out_graphs(predictor, run, data_root):
+    for chunk in held_out_graphs(predictor, data_root):
         for graph in explained_graphs(chunk, trained, atom_map(trained.config.dataset)):
             if graph.molecule is None:
                 raise SystemExit(f"{run} has no molecules")

@@ -47,7 +47,7 @@ RESPLITS = 50
 ALPHA = 0.1
 LABELS = {"benzene": "c1ccccc1", "carbonyl": "[CX3]=[OX1]", "halogen": "[F,Cl,Br,I]"}
 """What a molecule must have, as SMARTS, by label."""
-Array = NDArray[np.float64]
+Array = NDArray[Any]
 
 
 def logp(smiles: str) -> Array:

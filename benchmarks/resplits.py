@@ -32,7 +32,6 @@ from cores.data.dataset import Dataset
 from cores.data.splits import split_dataset
 from cores.errors import UserError
 from cores.evaluation.predictions import predict
-from cores.runs.agreement import held_out_part
 from cores.runs.device import tuned_cpu
 from cores.runs.promise import LOSSES, Promise, tuned_model
 from cores.runs.table import Table
@@ -120,7 +119,7 @@ def drawn(
 
 def promises(trained: TrainedModel, data: Dataset, given: argparse.Namespace) -> list[list[str]]:
     """Measure every loss, promised on average and with a probability."""
-    _, tested = calibrate(trained.model, data.graphs.subset(held_out_part(trained, data)))
+    _, tested = calibrate(trained.model, data.graphs.subset(trained.test))
     if trained.dial is None or tested is None:
         raise SystemExit(f"{data.name}, {trained.config.model}: the run has no dial")
     graphs, lines = pooled(trained.dial, tested), []

@@ -17,6 +17,8 @@ autodoc_typehints_format = "short"
 
 html_theme = "furo"
 html_title = "cores-gnn"
+html_static_path = ["_static"]
+html_css_files = ["tables.css"]
 html_show_copyright = False
 html_show_sourcelink = False
 copybutton_exclude = ".linenos, .gp, .go"

@@ -1,6 +1,7 @@
 """The paper's Algorithm 1 by itself: beside the `paper` preset, a second program; and learning."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -16,25 +17,23 @@ from torch_geometric.utils import scatter
 from cores import algorithm1
 from cores.algorithm1 import Config, GraphNetwork, Policy, sparsify
 from cores.config import RunConfig
-
-# The other program: by what the `paper` preset is trained. Nothing else here names its modules.
 from cores.config.presets import preset_config
 from cores.conformal import aps_scores, prediction_sets
-from cores.data.dataset import Dims
+from cores.data.dataset import Dataset, numbered
 from cores.data.datasets import load_dataset
+from cores.data.splits import Split
 from cores.data.synthetic import ba_motifs
 from cores.graphs.store import GraphStore
-from cores.models.build import build_critic, build_model
-from cores.models.policy import Critic
+from cores.models.build import build_model
 from cores.models.sparse import SparseClassifier
-from cores.ppo import ppo_loss as preset_ppo_loss
-from cores.tasks import reward_sets
-from cores.training.learner import Learner, training_batches
-from cores.training.rollouts import reward_quantile, rewarded, roll_out
+from cores.runs.fit import PreparedData
 from cores.training.state import RandomState
 from cores.training.step import Step
+from cores_paper.training import algorithm as preset_program
+from cores_paper.training.reward import ppo_loss as preset_ppo_loss
+from cores_paper.training.reward import reward_sets
 
-DIMS = Dims(num_features=4, num_classes=3)
+CPU = torch.device("cpu")
 SMALL = Config(hidden_dim=8, num_layers=2, lam=0.4, alpha=0.5, entropy_coef=0.1, value_coef=0.7)
 
 
@@ -47,17 +46,15 @@ class Programs:
     policy: Policy
     critic: GraphNetwork
     preset: RunConfig
-    model: SparseClassifier
-    model_critic: Critic
-    learner: Learner
+    state: preset_program.State
 
     @property
     def pairs(self) -> list[tuple[nn.Module, nn.Module]]:
         """Each of our networks beside the preset's."""
         return [
-            (self.classifier, self.model.classifier),
-            (self.policy, self.model.policy),
-            (self.critic, self.model_critic),
+            (self.classifier, self.state.model.classifier),
+            (self.policy, self.state.model.policy),
+            (self.critic, self.state.critic),
         ]
 
 
@@ -74,13 +71,15 @@ def programs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     classifier.eval()
     nn.init.constant_(policy.head.bias, 1.0)  # some graphs lose everything
     preset = preset_of(config)
-    model = build_model(preset, DIMS)
+    dataset = Dataset("toy", graphs_of(0), ("a", "b", "c"), numbered(4))
+    model = build_model(preset, dataset.dims)
     assert isinstance(model, SparseClassifier)
-    model_critic = build_critic(preset, DIMS, model.scaler)
-    assert model_critic is not None
-    model_critic.begun.fill_(True)  # else it would begin with the mean of the first rewards
-    learner = Learner(model.classifier, graphs_of(0).view(), graphs_of(1).view(), preset)
-    found = Programs(config, classifier, policy, critic, preset, model, model_critic, learner)
+    first, last = torch.arange(60).split(30)
+    split = Split(train=first, policy=last, selection=last, calibration=last[:0], test=last[:0])
+    data = PreparedData(dataset, dataset.graphs, split)
+    state = preset_program.State(model, preset, data, RandomState(3, CPU))
+    state.critic.begun.fill_(True)  # else it would begin with the mean of the first rewards
+    found = Programs(config, classifier, policy, critic, preset, state)
     for ours, theirs in found.pairs:
         copy_weights(ours, theirs)
     uniform = lambda pi: (torch.rand_like(pi.probs) < pi.probs).float()  # noqa: E731
@@ -96,8 +95,9 @@ def preset_of(config: Config) -> RunConfig:
     changes = {
         "network": network | same(config, "hidden_dim", "num_layers"),
         "training": {"batch_size": 99},
-        "reward": same(config, "lam", "desired_ratio", "alpha", "penalty_size") | {"scale": 1.0},
-        "ppo": same(config, "clip", "entropy_coef", "value_coef"),
+        "reward": same(config, "lam", "desired_ratio", "alpha", "penalty_size"),
+        "ppo": same(config, "clip", "entropy_coef"),
+        "paper": same(config, "value_coef") | {"scale": 1.0},
     }
     return preset_config("MUTAG", f"cores-{config.removal}", "gin", "paper", changes)
 
@@ -107,8 +107,8 @@ def same(config: Config, *names: str) -> dict[str, float]:
 
 
 def graphs_of(seed: int) -> GraphStore:
-    """Thirty graphs of a few nodes with random features."""
-    graphs = ba_motifs(num_graphs=30, base_size=2, motifs=("star", "clique", "cycle"), seed=seed)
+    """Sixty graphs of a few nodes with random features."""
+    graphs = ba_motifs(num_graphs=60, base_size=2, motifs=("star", "clique", "cycle"), seed=seed)
     generator = torch.Generator().manual_seed(seed)
     return replace(graphs, x=torch.randn(len(graphs.x), 4, generator=generator))
 
@@ -148,44 +148,52 @@ def assert_same_gradients(ours: nn.Module, theirs: nn.Module) -> None:
     assert max(one.grad.abs().max() for one, _ in shared(ours, theirs)) > 0.01
 
 
-def test_the_classifier_learns_as_in_the_paper_preset(programs: Programs) -> None:
+def test_the_classifier_learns_as_in_the_paper_preset(
+    programs: Programs, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Lines 3 to 6."""
-    p, learner = programs, programs.learner
-    order = learner.train_graphs.order(RandomState(3, torch.device("cpu")).batches)
-    random = RandomState(3, torch.device("cpu"))
-    torch.manual_seed(1)
-    (theirs,) = training_batches(p.model, learner, p.preset, False, random)
+    p, state = programs, programs.state
+    order = state.train_graphs.order(torch.Generator().manual_seed(3))
+    taken: list[Batch] = []
+
+    def epoch(step: Step, batches: Iterator[Batch]) -> float:
+        taken.extend(batches)
+        return float(step(taken[0]))
+
+    monkeypatch.setattr(preset_program, "fit_epoch", epoch)
+    classifier = state.model.classifier
+    state.step = Step(classifier, torch.optim.SGD(classifier.parameters(), lr=0.0))
     p.classifier.train()
-    p.model.classifier.train()
-    step = Step(p.model.classifier, torch.optim.SGD(p.model.classifier.parameters(), lr=0.0))
-    expected = step(theirs)
+    classifier.train()
     torch.manual_seed(1)
-    (graphs,) = algorithm1.batches(listed(learner.train_graphs.store, order), 99)
+    expected = torch.tensor(state.fit_classifier(1)["loss"])
+    (theirs,) = taken
+    torch.manual_seed(1)
+    (graphs,) = algorithm1.batches(listed(state.train_graphs.store, order), 99)
     ours = sparsify(p.policy, graphs).subgraphs
     assert torch.equal(ours.x, theirs.x)
     assert torch.equal(ours.edge_index, theirs.edge_index)
     loss = F.cross_entropy(p.classifier(ours), graphs.y)
     loss.backward()
     assert torch.allclose(loss, expected)
-    assert_same_gradients(p.classifier, p.model.classifier)
+    assert_same_gradients(p.classifier, classifier)
 
 
 def test_the_policy_learns_as_in_the_paper_preset(programs: Programs) -> None:
     """Lines 8 to 18."""
-    p, learner, settings = programs, programs.learner, programs.preset
-    order = learner.policy_graphs.order(RandomState(3, torch.device("cpu")).batches)
-    random = RandomState(3, torch.device("cpu"))
+    p, state, settings = programs, programs.state, programs.preset
+    order = state.policy_graphs.order(torch.Generator().manual_seed(3))
     torch.manual_seed(1)
-    outcomes = roll_out(p.model, [learner], settings.ppo, random)
+    outcomes = state.roll_out()
     (outcome,) = outcomes
-    their_q_hat = reward_quantile(p.model, learner, [learner], outcomes, settings.reward)
-    (rollout,) = rewarded(outcomes, their_q_hat, settings.reward, p.model_critic)
+    their_q_hat = state.quantile()
+    (rollout,) = state.rewarded(outcomes, their_q_hat)
 
     torch.manual_seed(1)
-    (graphs,) = algorithm1.batches(listed(learner.policy_graphs.store, order), 99)
+    (graphs,) = algorithm1.batches(listed(state.policy_graphs.store, order), 99)
     action = sparsify(p.policy, graphs)
     probs = p.classifier(action.subgraphs).detach().softmax(dim=-1)
-    train_graphs = listed(learner.train_graphs.store, torch.arange(30))
+    train_graphs = listed(state.train_graphs.store, torch.arange(30))
     q_hat = algorithm1.calibrate(p.classifier, p.policy, train_graphs, p.config)
     rewards = algorithm1.reward(action, probs, q_hat, p.config)
     assert torch.equal(action.removed, outcome.rollout.removed[0])
@@ -195,7 +203,7 @@ def test_the_policy_learns_as_in_the_paper_preset(programs: Programs) -> None:
     assert torch.allclose(probs, outcome.probs[0], atol=1e-6)
     assert torch.allclose(q_hat, their_q_hat)
     sets = prediction_sets(aps_scores(probs), q_hat)
-    assert torch.equal(sets, reward_sets(outcome.probs[0], their_q_hat, settings.reward))
+    assert torch.equal(sets, reward_sets(outcome.probs[0], their_q_hat, state.own))
     assert set(sets.sum(dim=-1).tolist()) >= {1, 2}
     assert (rewards < 0).any()
     assert torch.allclose(rewards, rollout.rewards[0], atol=1e-5)
@@ -208,27 +216,29 @@ def test_the_policy_learns_as_in_the_paper_preset(programs: Programs) -> None:
             copy_weights(ours, theirs)
             ours.zero_grad()
             theirs.zero_grad()
-        value = p.model_critic(rollout.elements.batch).detach()
+        value = state.critic(rollout.elements.batch).detach()
         loss = algorithm1.ppo_loss(p.policy, p.critic, action, rewards, p.config)
         fresh = replace(rollout, advantage=rollout.rewards - value)  # line 17 is inside of the loop
-        expected, _ = preset_ppo_loss(p.model.policy, p.model_critic, fresh, settings.ppo)
+        weights = settings.ppo.clip, settings.ppo.entropy_coef, state.own.value_coef
+        expected, _ = preset_ppo_loss(state.model.policy, state.critic, fresh, *weights)
         assert torch.allclose(loss, expected, atol=1e-5)
         loss.backward()
         expected.backward()
-        assert_same_gradients(p.policy, p.model.policy)
-        assert_same_gradients(p.critic, p.model_critic)
+        assert_same_gradients(p.policy, state.model.policy)
+        assert_same_gradients(p.critic, state.critic)
 
 
 def test_the_settings_are_those_published_for_mutag() -> None:
     ours, published = Config(), preset_config("MUTAG", "cores-node", "gin", "paper", {})
     names = {"lam": "reward", "desired_ratio": "reward", "alpha": "reward"}
-    names |= {"penalty_size": "reward", "ppo_epochs": "ppo", "clip": "ppo", "value_coef": "ppo"}
+    names |= {"penalty_size": "reward", "ppo_epochs": "ppo", "clip": "ppo"}
+    names |= {"value_coef": "preset_settings"}
     names |= {"entropy_coef": "ppo", "hidden_dim": "network", "num_layers": "network"}
     for name, group in names.items():
         assert getattr(ours, name) == getattr(getattr(published, group), name), name
     rates = published.training.learning_rate, published.ppo.learning_rate
     assert (ours.classifier_lr, ours.policy_lr) == pytest.approx(rates, rel=1e-5)
-    assert ours.critic_lr == pytest.approx(published.ppo.critic_learning_rate, rel=1e-5)
+    assert ours.critic_lr == pytest.approx(published.preset_settings.critic_learning_rate, rel=1e-5)
     assert ours.batch_size == published.training.batch_size
 
 
@@ -264,7 +274,8 @@ def test_it_learns_to_remove_what_tells_nothing(
     train_graphs, val_graphs = (listed(graphs, part) for part in torch.randperm(96).split(48))
     algorithm1.train(train_graphs, val_graphs, classifier, policy, critic, config)
     epochs = [
-        map(float, re.findall(r" (\d\.\d+)", line)) for line in capsys.readouterr().out.splitlines()
+        map(float, re.findall(r" (-?\d\.\d+)", line))
+        for line in capsys.readouterr().out.splitlines()
     ]
     losses, rewards, kept, _, accuracies = zip(*epochs, strict=True)
     assert losses[-1] < losses[0] / 2

@@ -1,7 +1,6 @@
 """The pages: what they show runs, what they list is what the code has, and the site builds."""
 
 import json
-import os
 import re
 import shlex
 import subprocess
@@ -14,11 +13,12 @@ from typing import Any, get_args
 import pytest
 
 from cores import load_dataset
+from cores.cli.command import parse
 from cores.cli.commands import all_commands
-from cores.cli.parse import parse
 from cores.config.models import CONVS, MODELS
 from cores.data.catalogue import REGISTERED
 from cores.data.inputs import columns
+from cores.data.inputs.sources import read_rows
 from cores.data.molecules import ATOM_COLUMNS, BOND_COLUMNS, VERSION
 from cores.data.splits import GIVEN
 from cores.risk import smallest_risk
@@ -48,6 +48,22 @@ def titled(text: str) -> dict[str, str]:
     return dict(re.findall(pattern, text, re.DOTALL | re.MULTILINE))
 
 
+def shell_lines(program: str) -> Iterator[list[str]]:
+    """The arguments of a program wherever a page calls it."""
+    for path in PAGES:
+        for block in blocks(path.read_text(), "sh|console"):
+            for line in block.replace("\\\n", " ").splitlines():
+                if line.startswith(f"{program} "):
+                    yield shlex.split(line, comments=True)[1:]
+
+
+def test_scripts_on_the_pages_are_there() -> None:
+    texts = [path.read_text() for path in (*PAGES, *ROOT.glob("results/*.md"))]
+    named = set(re.findall(r"(?<!tests/)(?:benchmarks|examples|tools)/\w+\.py", "".join(texts)))
+    assert len(named) > 10
+    assert not [name for name in named if not (ROOT / name).exists()]
+
+
 def shortened(code: str) -> str:
     """Code that names its epochs, with fewer of them."""
     return re.sub(r"\bepochs=\d+", f"epochs={EPOCHS}", code)
@@ -68,17 +84,10 @@ def work(short_judge: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     return folder
 
 
-def test_the_readme_is_read_in_five_minutes() -> None:
-    text = (ROOT / "README.md").read_text()
-    assert len(text.split()) <= 900
-
-
-def commands() -> Iterator[tuple[str, str]]:
-    for path in PAGES:
-        for block in blocks(path.read_text(), "sh|console"):
-            for line in block.replace("\\\n", " ").splitlines():
-                if line.startswith("cores "):
-                    yield path.name, line
+def test_the_readme_is_read_in_five_minutes_and_the_pages_in_two_hours() -> None:
+    words = [len(path.read_text().split()) for path in PAGES]
+    assert words[0] <= 900
+    assert sum(words) <= 22_000
 
 
 @pytest.fixture
@@ -96,27 +105,25 @@ def own_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 
 @pytest.mark.usefixtures("own_files")
-@pytest.mark.parametrize(("name", "line"), list(commands()))
-def test_every_command_on_the_pages_is_understood(name: str, line: str) -> None:
-    _, *arguments = shlex.split(line, comments=True)
+@pytest.mark.parametrize("arguments", list(shell_lines("cores")), ids=" ".join)
+def test_every_command_on_the_pages_is_understood(arguments: list[str]) -> None:
     command, _ = parse(arguments, all_commands())
     assert command.name == arguments[0]
 
 
 def test_commands_stand_in_blocks_that_are_tested() -> None:
     """A block without a kind is not looked at."""
-    assert len(list(commands())) > 30
+    assert len(list(shell_lines("cores"))) > 30
     for path in PAGES:
-        if not path.name.startswith("results"):  # loops of the shell
-            plain = "".join(blocks(path.read_text(), ""))
-            assert not re.search(r"^cores ", plain, re.MULTILINE), f"{path.name}: write ```sh"
+        plain = "".join(blocks(path.read_text(), ""))
+        assert not re.search(r"^cores ", plain, re.MULTILINE), f"{path.name}: write ```sh"
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("unchecked")
-def test_the_blocks_of_the_python_tutorial_run_one_after_the_other(work: Path) -> None:
+def test_the_blocks_of_the_python_page_run_one_after_the_other(work: Path) -> None:
     names: dict[str, Any] = {"__name__": "tutorial"}
-    for code in blocks(page("tutorial_python"), "python"):
+    for code in blocks(page("python"), "python"):
         exec(shortened(code), names)
     assert (work / "kept.png").stat().st_size > 1000
     assert (work / "motifs-model" / "README.md").exists()
@@ -145,38 +152,28 @@ def test_the_cells_of_the_notebook_run_in_order(work: Path) -> None:
 
 
 def test_the_files_on_the_page_of_inputs_are_read(work: Path) -> None:
-    files = titled(page("inputs"))
-    for name, text in files.items():
+    for name, text in titled(page("inputs")).items():
         (work / name).parent.mkdir(exist_ok=True)
         (work / name).write_text(text)
     names: dict[str, Any] = {}
     for code in blocks(page("inputs"), "python"):
         exec(code, names)
-    written = {path.name for path in work.iterdir()} - {"new.smi"}  # it has no labels
+    written = {path.name for path in work.iterdir()}
     assert {Path(name).suffix for name in written} == {
-        *("", ".csv", ".parquet", ".sdf", ".jsonl", ".npz", ".pt")
+        *("", ".csv", ".parquet", ".sdf", ".jsonl", ".npz", ".pt", ".smi")
     }
-    for name in written:
+    for name in written - {"new.smi"}:
         dataset = load_dataset(work / name)
         assert dataset.num_classes == 2, name
         assert dataset.unusable is None or not dataset.unusable.count, name
-
-
-def test_the_smi_file_on_the_page_of_inputs_is_read(tmp_path: Path) -> None:
-    from cores.data.inputs.sources import read_rows
-
-    (tmp_path / "new.smi").write_text(titled(page("inputs"))["new.smi"])
-    (rows,) = read_rows(tmp_path / "new.smi", columns.ColumnNames())
+    (rows,) = read_rows(work / "new.smi", columns.ColumnNames())  # it has no labels
     assert rows.parse().ids == ["ethanol", "phenol"]
 
 
-def test_the_json_lines_of_the_tutorial_are_read(work: Path) -> None:
-    (lines,) = blocks(page("tutorial_graphs"), "json")
+def test_the_json_lines_of_the_first_page_are_read(work: Path) -> None:
+    (lines,) = blocks(page("start"), "json")
     (work / "shown.jsonl").write_text(lines)
-    (code,) = blocks(page("tutorial_graphs"), "python")
-    exec(code, {})
-    for name in ("shown.jsonl", "my_graphs.jsonl"):
-        assert len(load_dataset(work / name)) == 2
+    assert len(load_dataset("shown.jsonl")) == 2
 
 
 def feature_rows(names: tuple[str, ...]) -> list[str]:
@@ -206,42 +203,31 @@ def test_the_names_of_columns_are_those_of_the_code() -> None:
 
 
 def test_every_field_of_a_record_has_a_line() -> None:
-    assert re.findall(r"^\| `(\w+)` \| [^|]*(?:\|[^|]*){3}\|$", page("predict"), re.MULTILINE) == [
-        *FIELDS
-    ]
-
-
-def test_the_page_on_risk_shows_what_its_code_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    names: dict[str, Any] = {}
-    codes = blocks(page("promise"), "python")
-    for code in codes:
-        exec(code, names)
-    said = re.findall(r"^print\(.*\)  +# (.*)$", "".join(codes), re.MULTILINE)
-    assert len(said) == 3
-    assert capsys.readouterr().out.splitlines() == said
-
-
-def test_the_smallest_risks_on_the_page_are_those_of_the_code() -> None:
-    rows = re.findall(
-        r"^\| (\d+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", page("promise"), re.MULTILINE
-    )
-    assert len(rows) == 7
-    for n, *shown in rows:
-        assert shown == [f"{smallest_risk(int(n), delta):.3f}" for delta in (None, 0.1, 0.05)]
+    shown = re.findall(r"^\| `(\w+)` \| [^|]*(?:\|[^|]*){3}\|$", page("predict"), re.MULTILINE)
+    assert shown == [*FIELDS]
 
 
 def test_every_verdict_has_a_line() -> None:
     for kind in get_args(Kind):
-        assert f"\n| {kind} |" in page("verdicts")
+        assert f"\n| {kind} |" in page("honesty")
 
 
-def test_every_test_behind_a_promise_exists() -> None:
-    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page("promises"))
-    assert len(named) > 30
-    for path, test in named:
-        assert re.search(rf"^def {test}\(", (ROOT / path).read_text(), re.MULTILINE), test
-    for promise in page("promises").split("\n## ")[1:]:
-        assert "::test_" in promise, promise.splitlines()[0]
+def test_the_smallest_risks_on_the_page_are_those_of_the_code() -> None:
+    line = r"^\| (\d+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$"
+    rows = re.findall(line, page("honesty"), re.MULTILINE)
+    assert len(rows) == 4
+    for n, *shown in rows:
+        assert shown == [f"{smallest_risk(int(n), delta):.3f}" for delta in (None, 0.1, 0.05)]
+
+
+def test_every_test_behind_a_guarantee_exists() -> None:
+    guarantees = re.findall(r"^\| .*", page("promises"), re.MULTILINE)[2:]
+    assert len(guarantees) > 10
+    for line in guarantees:
+        named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", line)
+        assert named, line
+        for path, test in named:
+            assert re.search(rf"^def {test}\(", (ROOT / path).read_text(), re.MULTILINE), test
 
 
 def test_schedulers_on_the_pages_are_closed_to_strangers(
@@ -254,38 +240,45 @@ def test_schedulers_on_the_pages_are_closed_to_strangers(
     for name in ("ca.pem", "cert.pem", "key.pem"):
         (tmp_path / name).touch()
     found = []
-    for path in PAGES:
-        for block in blocks(path.read_text(), "sh|console"):
-            for line in block.replace("\\\n", " ").splitlines():
-                if line.startswith("dask "):
-                    _, kind, *arguments = shlex.split(line, comments=True)
-                    main = {"scheduler": dask_scheduler, "worker": dask_worker}[kind].main
-                    options = main.make_context(kind, arguments).params
-                    assert all(options[f"tls_{file}"] for file in ("ca_file", "cert", "key"))
-                    assert options["host"]
-                    assert options["dashboard_address"].startswith("127.0.0.1:")
-                    found.append(kind)
+    for kind, *arguments in shell_lines("dask"):
+        main = {"scheduler": dask_scheduler, "worker": dask_worker}[kind].main
+        options = main.make_context(kind, arguments).params
+        assert all(options[f"tls_{file}"] for file in ("ca_file", "cert", "key"))
+        assert options["host"]
+        assert options["dashboard_address"].startswith("127.0.0.1:")
+        found.append(kind)
     assert found == ["scheduler", "worker"]
 
 
-@pytest.mark.slow
-def test_the_site_builds_without_a_warning_and_asks_no_other_site(tmp_path: Path) -> None:
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pages as ``make docs`` builds them."""
+    out = tmp_path_factory.mktemp("site")
+    options = ["--quiet", "--fail-on-warning", "-c", "docs", ".", str(out)]
     built = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")],
-        cwd=ROOT,
-        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-m", "sphinx", *options], cwd=ROOT, capture_output=True, text=True
     )
     assert built.returncode == 0, built.stderr
-    pages = {path.parent.name: path for path in (tmp_path / "site").rglob("index.html")}
-    for path in pages.values():
-        fetched = re.findall(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=\"?https?:[^\"\s>]*",
-                             path.read_text())  # fmt: skip
+    return out
+
+
+@pytest.mark.slow
+def test_the_site_asks_no_other_site(site: Path) -> None:
+    tags = r"<(?:script|link|img|iframe)[^>]*(?:src|href)=\"?(?:https?:)?//[^\"\s>]*"
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 30
+    for path in pages:
+        fetched = [
+            tag for tag in re.findall(tags, path.read_text()) if 'rel="canonical"' not in tag
+        ]
         assert not fetched, path
-    reference = pages["reference"].read_text()
+    for path in site.rglob("*.css"):
+        assert not re.search(r"(?:@import|url\()\s*[\"']?(?:https?:)?//", path.read_text()), path
+
+
+@pytest.mark.slow
+def test_the_reference_is_made_from_the_docstrings(site: Path) -> None:
+    reference = (site / "docs" / "reference.html").read_text()
     for name in ("Cores", "load_dataset", "register_conv", "conformal.aps_scores", "UserError"):
         assert f'id="cores.{name}"' in reference
     assert ":class:" not in reference
-    assert "<blockquote>" not in reference, "a doctest outside of its frame"

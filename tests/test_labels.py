@@ -13,8 +13,8 @@ from cores import UserError
 from cores.config import NetworkConfig, RewardConfig, SetsConfig
 from cores.conformal import conformal_quantile, value_probs
 from cores.data.dataset import Dims, checked
-from cores.data.labels import binary_labels, given_values
-from cores.data.lists import from_graphs, plain_labels
+from cores.data.labels import binary_labels, given_values, plain_labels
+from cores.data.lists import from_graphs
 from cores.models.classifier import Classifier
 from cores.models.stack import stackable
 from cores.tasks import CLASSIFICATION, MULTILABEL, TASKS, metrics, selection_score

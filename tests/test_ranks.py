@@ -27,13 +27,12 @@ from cores.data.dataset import Dataset
 from cores.data.datasets import load_dataset
 from cores.errors import UserError
 from cores.evaluation.predictions import predict_proba
-from cores.models.build import build_model
 from cores.models.encoder import NodeNorm
-from cores.runs.fit import PreparedData, fit, training_graphs
+from cores.runs.fit import PreparedData, fit_model, training_graphs
 from cores.runs.run import train_run
 from cores.training import judge, optimizer
 from cores.training.journal import Journal
-from cores.training.state import RandomState, load_state, save_state
+from cores.training.state import load_state, save_state
 
 CPU = torch.device("cpu")
 
@@ -164,9 +163,7 @@ def trained(
     graphs = replace(dataset.graphs, x=dataset.graphs.x.to(precision))
     with default_precision(precision):
         data = PreparedData.of(replace(dataset, graphs=graphs), config, CPU)
-        random = RandomState(config.seed, CPU)
-        model = build_model(config, dataset.dims)
-        fit(model, config, data, random, folder, report)
+        model = fit_model(config, data, folder=folder, report=report).trained.model
     return {"weights": model.state_dict(), "history": history}
 
 

@@ -13,8 +13,8 @@ from cores.config import NetworkConfig, RewardConfig, SetsConfig
 from cores.config.spec import TaskName
 from cores.conformal import conformal_quantile
 from cores.data.dataset import Dims, checked
+from cores.data.labels import MANY, as_targets, found_task, target_problem
 from cores.data.lists import from_graphs
-from cores.data.targets import MANY, as_targets, found_task, target_problem
 from cores.models.classifier import Classifier
 from cores.models.stack import stackable
 from cores.reward import interval_reward, value_performance_reward

@@ -9,6 +9,7 @@ import io
 import os
 import shlex
 import tempfile
+from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, fields
@@ -20,10 +21,7 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
-import yaml  # type: ignore[import-untyped]
-from docstring_parser import parse_from_object
 from hypothesis import strategies as st
-from jsonargparse import Namespace
 from rdkit import Chem
 
 import cores.cli.settings
@@ -145,7 +143,7 @@ def small_world(scratch: Path) -> Iterator[None]:
         patch.object(cores_paper.cli.reproduce, "_run_all"),
         patch.object(cores.training.judge, "EPOCHS", 2),
         # Takes most of the time that a command needs to begin.
-        patch.object(cores.cli.settings, "parse_from_object", cache(parse_from_object)),
+        patch.object(cores.cli.settings, "_field_texts", cache(cores.cli.settings._field_texts)),
     ):
         yield
 
@@ -344,7 +342,6 @@ def _settings() -> Iterator[Case]:
         config = RunConfig(dataset="MUTAG", model=model).settings
         files = {
             "settings.json": FORMS[".json"].write(config),
-            "settings.yaml": yaml.safe_dump(config).encode(),
             "settings.toml": FORMS[".toml"].write(_without_none(config)),
         }
         for name, content in files.items():

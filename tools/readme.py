@@ -12,12 +12,6 @@ from cores_paper.tables.targets import BASE_CONV, PLAIN_GNN, SPLITS, paper_polic
 
 FRESH_SPLITS = tuple(range(21, 31))
 """On which the default preset was measured once, after its settings had been committed."""
-PAPER = {
-    "training": {"epochs": 300, "patience": 100},
-    "classifier_data": {"distillation": 0.8},  # without referees it means nothing
-    "reward": {"scale": 1.0},
-}
-"""The ``paper`` preset of CORES when its rows were measured, in version 0.2."""
 PAPER = "0.2's `paper` preset"
 _HEAD = (
     *("dataset", "nodes: accuracy", "kept", "judge"),

@@ -4,7 +4,7 @@ Pure functions of metrics and settings, one per task. Needs no torch.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
@@ -54,24 +54,15 @@ LEAST_RANKING, CHOSEN = 0.55, 0.02
 less than the second to a judge, against random ones, were not chosen."""
 
 
-@dataclass(frozen=True)
-class Finding:
-    """A sentence about a run, and what it is about."""
-
-    kind: Kind
-    text: str
-    """Names of arguments in it are in backticks."""
-
-
 def class_sentences(metrics: Metrics, config: RunConfig, calibration: Sequence[int]) -> list[str]:
     """The texts of :func:`class_findings`, as ``metrics.json`` holds them."""
-    return [finding.text for finding in class_findings(metrics, config, calibration)]
+    return list(class_findings(metrics, config, calibration).values())
 
 
 def class_findings(
     metrics: Metrics, config: RunConfig, calibration: Sequence[int]
-) -> list[Finding]:
-    """What the metrics of a classification say.
+) -> dict[Kind, str]:
+    """What the metrics of a classification say; names of arguments are in backticks.
 
     Args:
         metrics: As :func:`cores.runs.fit.measure` gives them, and ``epochs`` where they are known.
@@ -79,19 +70,25 @@ def class_findings(
         calibration: Number of calibration graphs of every class.
     """
     measure = _Measure.of(metrics, len(calibration))
-    found = [
-        *_skill(metrics, measure),
-        *_honesty(metrics, config, measure),
-        *_density(metrics, config),
-        *_sparsity_cost(metrics, config),
-    ]
-    return [
-        *(found or [_fine(metrics, config, measure)]),
-        *_sets(metrics, config, calibration),
-        *_coverage(metrics, calibration),
-        *_small_test(metrics),
-        *_no_promise(metrics),
-    ]
+    said = {
+        **_skill(metrics, measure),
+        **_honesty(metrics, config, measure),
+        **_sparsity(metrics, config),
+    } or _fine(metrics, config, measure)
+    said |= _sets(metrics, config, calibration)
+    graphs, accuracy = metrics["test_graphs"], metrics["accuracy"]
+    if graphs < SMALL_TEST:
+        chance = _points(noise(accuracy, accuracy, graphs))
+        said["small-test"] = (
+            f"Measured on {_count(graphs, 'test graph')}: read differences below {chance} as noise."
+        )
+    if (reason := metrics.get("no_promise")) is not None:
+        said["promise"] = f"No promise: {reason}."
+        if "lam" in metrics:
+            said["promise"] += (
+                " The dial stands where the training set it; `cores tune` can promise another loss."
+            )
+    return said
 
 
 def promise_sentence(found: Metrics) -> str:
@@ -175,6 +172,13 @@ class _Measure:
         largest = "always predicting the largest class"
         return largest if self.name == "accuracy" else "guessing"
 
+    def judged(self, metrics: Metrics) -> tuple[float, float, float]:
+        """The judge on the chosen parts, the full graphs, and random parts."""
+        chosen, full, random = (
+            metrics[f"judge_{seen}{self.name}"] for seen in ("", "full_", "random_")
+        )
+        return chosen, full, random
+
     def shows_skill(self, reached: float) -> bool:
         """Whether a value is above guessing, by more than chance."""
         return reached > self.guessed + STANDARD_ERRORS * _error(reached, self.graphs)
@@ -182,26 +186,6 @@ class _Measure:
     def differ(self, higher: float, lower: float) -> bool:
         """Whether one value is above another, by more than chance."""
         return higher - lower > noise(higher, lower, self.graphs)
-
-
-def _skill(metrics: Metrics, measure: _Measure) -> Iterator[Finding]:
-    """Whether the model has learnt anything."""
-    if metrics["majority_rate"] == 1:  # graphs of one class cannot show it
-        return
-    if metrics["predicted_classes"] == 1:
-        yield Finding(
-            "one-class",
-            "Predicts one class only: train longer (`epochs`), or let rare classes count as much "
-            'as others (training.balance="always").',
-        )
-        return
-    reached = metrics[measure.name]
-    if not measure.shows_skill(reached):
-        yield Finding(
-            "no-skill",
-            f"Not shown to be better than {measure.guess}: {measure.words} {reached:.2f} against "
-            f"{measure.guessed:.2f}.",
-        )
 
 
 def _balanced_graphs(graphs: int, largest: float, num_classes: int) -> float:
@@ -217,162 +201,125 @@ def _balanced_graphs(graphs: int, largest: float, num_classes: int) -> float:
     return graphs * num_classes**2 / (1 / largest + others**2 / (1 - largest))
 
 
-def _honesty(metrics: Metrics, config: RunConfig, measure: _Measure) -> Iterator[Finding]:
+def _skill(metrics: Metrics, measure: _Measure) -> dict[Kind, str]:
+    """Whether the model has learnt anything; graphs of one class cannot show it."""
+    reached = metrics[measure.name]
+    if metrics["majority_rate"] < 1 and metrics["predicted_classes"] == 1:
+        return {
+            "one-class": "Predicts one class only: train longer (`epochs`), or let rare classes "
+            'count as much as others (training.balance="always").'
+        }
+    if metrics["majority_rate"] < 1 and not measure.shows_skill(reached):
+        return {
+            "no-skill": f"Not shown to be better than {measure.guess}: {measure.words} "
+            f"{reached:.2f} against {measure.guessed:.2f}."
+        }
+    return {}
+
+
+def _honesty(metrics: Metrics, config: RunConfig, measure: _Measure) -> dict[Kind, str]:
     """Whether the subgraph can be read as a reason, by the independent classifier."""
     if metrics["judge_accuracy"] is None:
-        return
-    judged, on_full, random = _judged(metrics, measure)
-    gap = metrics[measure.name] - judged
-    if gap > JUDGE_GAP and measure.differ(metrics[measure.name], judged):
-        by = "" if measure.name == "accuracy" else f" in {measure.words}"
-        below = f"The judge is {_points(gap)} below the model{by}"
+        return {}
+    judged, on_full, random = measure.judged(metrics)
+    own, balanced = metrics[measure.name], measure.name != "accuracy"
+    if own - judged > JUDGE_GAP and measure.differ(own, judged):
+        by = f" in {measure.words}" if balanced else ""
+        below = f"The judge is {_points(own - judged)} below the model{by}"
         if measure.differ(on_full, judged):
-            text = f"{below}: the subgraph may be a code, not a reason."
-        else:  # it does not know the task, so it cannot say
-            text = (
-                f"{below}, and no better on full graphs ({on_full:.2f}): it cannot tell whether "
-                "the subgraph is a reason."
-            )
-        yield Finding("code", text)
-    elif kept_share(metrics, config)[0] <= DENSE and not measure.differ(judged, random):
-        yield _no_choice(metrics, measure)
-
-
-def _no_choice(metrics: Metrics, measure: _Measure) -> Finding:
-    """Why the judge does no better on the chosen part than on a random one."""
-    judged, on_full, random = _judged(metrics, measure)
+            return {"code": f"{below}: the subgraph may be a code, not a reason."}
+        return {  # it does not know the task, so it cannot say
+            "code": f"{below}, and no better on full graphs ({on_full:.2f}): it cannot tell "
+            "whether the subgraph is a reason."
+        }
+    if kept_share(metrics, config)[0] > DENSE or measure.differ(judged, random):
+        return {}
     if metrics["majority_rate"] < 1 and not measure.shows_skill(on_full):
-        return Finding(
-            "code",
-            f"The judge is not shown to be better than {measure.guess} on full graphs "
-            f"({measure.words} {on_full:.2f}): it cannot tell whether the subgraph is a reason.",
-        )
-    by = "" if measure.name == "accuracy" else f"{measure.words} "
-    return Finding(
-        "random",
-        f"A random part of the same size is as good, within noise ({by}{random:.2f}, the chosen "
-        f"one {judged:.2f}): do not read the subgraph as a reason.",
-    )
+        return {
+            "code": f"The judge is not shown to be better than {measure.guess} on full graphs "
+            f"({measure.words} {on_full:.2f}): it cannot tell whether the subgraph is a reason."
+        }
+    by = f"{measure.words} " if balanced else ""
+    return {
+        "random": f"A random part of the same size is as good, within noise ({by}{random:.2f}, the "
+        f"chosen one {judged:.2f}): do not read the subgraph as a reason."
+    }
 
 
-def _judged(metrics: Metrics, measure: _Measure) -> tuple[float, float, float]:
-    """The judge on the chosen parts, the full graphs, and random parts."""
-    chosen, full, random = (
-        metrics[f"judge_{seen}{measure.name}"] for seen in ("", "full_", "random_")
-    )
-    return chosen, full, random
-
-
-def _density(metrics: Metrics, config: RunConfig) -> Iterator[Finding]:
-    """Whether the policy removes anything."""
-    kept, what = kept_share(metrics, config)
-    if not _is_dense(metrics, config):
-        return
-    epochs = max(0, metrics.get("epochs", config.training.epochs) - config.warm_up_epochs)
-    if epochs < ENOUGH_POLICY_EPOCHS:
-        reason = f": the policy had {_count(epochs, 'epoch')}; train longer (`epochs`)"
-    elif config.reward.dial:
-        reason = (
-            ": `cores curve` tells what sparser settings of the dial cost, and a `max_loss` above "
-            f"{config.reward.max_loss:g} allows more"
-        )
-    else:
-        reason = f" after {epochs} epochs of the policy: lower `lam` or `desired_ratio`"
-    yield Finding("dense", f"Keeps {_percent(kept)} of the {what}{reason}.")
-
-
-def _sparsity_cost(metrics: Metrics, config: RunConfig) -> Iterator[Finding]:
-    """What accuracy the removed part costs."""
-    if config.spec.removes is None:
-        return
+def _sparsity(metrics: Metrics, config: RunConfig) -> dict[Kind, str]:
+    """Whether the policy removes anything, and what accuracy the removed part costs."""
+    said: dict[Kind, str] = {}
+    part, what = kept_share(metrics, config)
+    if _is_dense(metrics, config):
+        epochs = max(0, metrics.get("epochs", config.training.epochs) - config.warm_up_epochs)
+        if epochs < ENOUGH_POLICY_EPOCHS:
+            reason = f": the policy had {_count(epochs, 'epoch')}; train longer (`epochs`)"
+        elif config.reward.dial:
+            reason = (
+                ": `cores curve` tells what sparser settings of the dial cost, and a `max_loss` "
+                f"above {config.reward.max_loss:g} allows more"
+            )
+        else:
+            reason = f" after {epochs} epochs of the policy: lower `lam` or `desired_ratio`"
+        said["dense"] = f"Keeps {_percent(part)} of the {what}{reason}."
     kept, full = metrics["accuracy"], metrics["full_accuracy"]
-    if full - kept > max(SPARSITY_COST, noise(full, kept, metrics["test_graphs"])):
+    worth_it = max(SPARSITY_COST, noise(full, kept, metrics["test_graphs"]))
+    if config.spec.removes is not None and full - kept > worth_it:
         remedy = "; raise `lam` or `desired_ratio` to keep more" if config.spec.has_policy else ""
         if config.reward.dial:
             remedy = "; `cores curve` tells which settings of the dial keep more"
-        yield Finding(
-            "sparsity-cost",
+        said["sparsity-cost"] = (
             f"Sparsity costs {_points(full - kept)}: the classifier has {full:.2f} on full graphs, "
-            f"{kept:.2f} on what is kept{remedy}.",
+            f"{kept:.2f} on what is kept{remedy}."
         )
+    return said
 
 
-def _fine(metrics: Metrics, config: RunConfig, measure: _Measure) -> Finding:
+def _fine(metrics: Metrics, config: RunConfig, measure: _Measure) -> dict[Kind, str]:
     """The headline of a run with nothing to complain of."""
     reached = f"{measure.words.capitalize()} {metrics[measure.name]:.2f}"
     if config.spec.removes is None:
-        return Finding("fine", f"{reached}; {measure.guess} has {measure.guessed:.2f}.")
+        return {"fine": f"{reached}; {measure.guess} has {measure.guessed:.2f}."}
     kept, what = kept_share(metrics, config)
     headline = f"{reached} from {_percent(kept)} of the {what}"
     if metrics["judge_accuracy"] is None:
-        return Finding("fine", f"{headline}; no judge has checked the subgraphs.")
-    judged, _, random = _judged(metrics, measure)
+        return {"fine": f"{headline}; no judge has checked the subgraphs."}
+    judged, _, random = measure.judged(metrics)
     worse = "much worse" if judged - random >= MUCH else "worse"
-    return Finding(
-        "fine",
-        f"{headline}; an independent classifier agrees on the same subgraphs ({judged:.2f}), and "
-        f"does {worse} on random ones ({random:.2f}).",
-    )
+    return {
+        "fine": f"{headline}; an independent classifier agrees on the same subgraphs "
+        f"({judged:.2f}), and does {worse} on random ones ({random:.2f})."
+    }
 
 
-def _sets(metrics: Metrics, config: RunConfig, calibration: Sequence[int]) -> Iterator[Finding]:
-    """Whether there were enough calibration graphs for sets that leave a label out."""
-    size, alpha = metrics["set_size"], metrics["alpha"]
+def _sets(metrics: Metrics, config: RunConfig, calibration: Sequence[int]) -> dict[Kind, str]:
+    """Whether sets leave a label out, and hold the true one as often as promised."""
+    said: dict[Kind, str] = {}
+    size, alpha, coverage = metrics["set_size"], metrics["alpha"], metrics["coverage"]
     if size is None:
-        return
-    needed = _needed(alpha)
-    counts = list(calibration) if config.sets.per_class else [sum(calibration)] * len(calibration)
-    short = [count for count in counts if count < needed]
-    if short:
+        return said
+    needed, per_class = _needed(alpha), config.sets.per_class
+    counts = list(calibration) if per_class else [sum(calibration)] * len(calibration)
+    if short := [count for count in counts if count < needed]:
         held = "every label"
         if len(short) < len(counts):
             held = f"{len(short)} of the {len(counts)} labels always"
-        few = _count(min(short), "calibration graph")
-        of_a_class = " of a class" if config.sets.per_class else ""
-        verb = "is" if min(short) == 1 else "are"
-        reason = f"{few}{of_a_class} {verb} too few for alpha = {alpha:g} (needs {needed})"
-        yield Finding("sets", f"Prediction sets hold {held}: {reason}.")
+        few = f"{_count(min(short), 'calibration graph')}{' of a class' if per_class else ''}"
+        said["sets"] = (
+            f"Prediction sets hold {held}: {few} {'is' if min(short) == 1 else 'are'} too few for "
+            f"alpha = {alpha:g} (needs {needed})."
+        )
     elif size >= len(counts):
-        yield Finding(
-            "sets",
-            f"Prediction sets hold every label: the model is too unsure for alpha = {alpha:g}.",
+        said["sets"] = (
+            f"Prediction sets hold every label: the model is too unsure for alpha = {alpha:g}."
         )
-
-
-def _coverage(metrics: Metrics, calibration: Sequence[int]) -> Iterator[Finding]:
-    """Whether the sets keep their promise on these graphs."""
-    coverage, promised = metrics["coverage"], 1 - metrics["alpha"]
-    if coverage is None:
-        return
-    if coverage < promised - STANDARD_ERRORS * _error(promised, metrics["test_graphs"]):
-        yield Finding(
-            "coverage",
+    if coverage < 1 - alpha - STANDARD_ERRORS * _error(1 - alpha, metrics["test_graphs"]):
+        said["coverage"] = (
             f"Prediction sets hold the true label of {_percent(coverage)} of the graphs, not of "
-            f"{_percent(promised)}: these graphs are unlike the calibration part, or that part "
-            f"({_count(sum(calibration), 'graph')}) is too small.",
+            f"{_percent(1 - alpha)}: these graphs are unlike the calibration part, or that part "
+            f"({_count(sum(calibration), 'graph')}) is too small."
         )
-
-
-def _small_test(metrics: Metrics) -> Iterator[Finding]:
-    """How far the numbers can be trusted."""
-    graphs, accuracy = metrics["test_graphs"], metrics["accuracy"]
-    if graphs < SMALL_TEST:
-        chance = _points(noise(accuracy, accuracy, graphs))
-        yield Finding(
-            "small-test",
-            f"Measured on {_count(graphs, 'test graph')}: read differences below {chance} as "
-            "noise.",
-        )
-
-
-def _no_promise(metrics: Metrics) -> Iterator[Finding]:
-    """Why a promise that was asked for could not be given."""
-    reason = metrics.get("no_promise")
-    if reason is not None:
-        stands = (
-            " The dial stands where the training set it; `cores tune` can promise another loss."
-        )
-        yield Finding("promise", f"No promise: {reason}." + (stands if "lam" in metrics else ""))
+    return said
 
 
 def value_sentences(metrics: Metrics, config: RunConfig, calibration: Sequence[int]) -> list[str]:

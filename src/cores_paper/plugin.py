@@ -1,5 +1,7 @@
 """What this package brings to `cores`, by the functions that are open to any other. No torch."""
 
+from typing import Any
+
 import cores
 from cores_paper.models.settings import (
     DiffPoolConfig,
@@ -44,7 +46,7 @@ def register() -> None:
         removes="node",
         search={"network.pooling": ()},  # its subgraphs vote; there is no readout to choose
     )
-    training = {
+    training: dict[str, Any] = {
         "group": "paper",
         "own": PaperConfig,
         "train": "cores_paper.training.algorithm:train",

@@ -22,10 +22,9 @@ from cores.files import escape, in_turn, is_held, locked, make_folder, unlinked,
 from cores.models.sparse import SparseClassifier
 from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.fit import PreparedData, training_settings
-from cores.runs.folder import read_columns
+from cores.runs.run import Run
 from cores.runs.runner import has_fault, in_processes, run_folder, train_in_worker
 from cores.runs.sharing import shared_gpu
-from cores.runs.trained import TrainedModel
 from cores.tasks.metrics import accuracy, balanced_accuracy
 from cores.training.bilevel import chosen, selection_metrics
 from cores.training.dial import SELECTION_SETTINGS
@@ -154,12 +153,9 @@ def selection_score(run: Path, reward: RewardConfig, data_root: Path | None = No
     whatever it was trained with; with a dial, over its settings, by the lambda of each. Where
     classes are balanced, means over the classes.
     """
-    trained = TrainedModel.load(run)
-    config = trained.config
-    dataset = load_dataset(
-        config.dataset, data_root, columns=read_columns(run), reach=config.network.reach
-    )
-    data = PreparedData.of(dataset, config, choose_device("cpu"))
+    opened = Run.open(run, device="cpu")
+    trained, config = opened.trained, opened.config
+    data = PreparedData.of(opened.dataset(data_root), config, opened.device)
     balanced = training_settings(config, data).balanced
     graphs, model = data.part("selection"), trained.model
     if not isinstance(model, SparseClassifier):

@@ -123,10 +123,8 @@ def _epoch_seconds(state: BilevelState, plain: GraphModel, repeats: int) -> dict
 
 
 def _rollouts(state: BilevelState) -> list[RewardedRollout]:
-    config, model, referees = state.config, state.model, state.referees
-    outcomes = state.roll_out()
-    q_hat = reward_quantile(model, state.student, referees, outcomes, config.reward)
-    return rewarded(outcomes, q_hat, config.reward, state.critic)
+    reward, outcomes = state.config.reward, state.roll_out()
+    return rewarded(outcomes, reward_quantile(outcomes, reward.alpha), reward)
 
 
 @torch.no_grad()

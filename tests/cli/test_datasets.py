@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cores.data import catalogue, folders
+from cores.data import catalogue
 from cores.data.catalogue import DATASETS
 from cores.errors import UserError
 
@@ -22,11 +22,11 @@ def downloads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of datasets whose download was tried; there is no network."""
     tried: list[str] = []
 
-    def unreachable(spec: folders.DatasetSpec, path: Path) -> Path:
+    def unreachable(spec: catalogue.DatasetSpec, path: Path) -> Path:
         tried.append(spec.name)
         raise UserError(f"cannot download {spec.name}; put its zip at {path}")
 
-    monkeypatch.setattr(folders, "_downloaded", unreachable)
+    monkeypatch.setattr(catalogue, "_downloaded", unreachable)
     return tried
 
 

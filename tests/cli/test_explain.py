@@ -323,7 +323,7 @@ HOSTILE = ("</script><script>alert(1)</script>", "'\"><img src=x onerror=alert(1
 def test_names_and_labels_stay_text(
     ask: Ask, train_tiny: Callable[..., Path], molecule_table: Table, tmp_path: Path
 ) -> None:
-    label = "</script><script>alert(2)</script>"
+    label = "</script><script>alert(2)</script> $分子"
     train = tmp_path / "train.csv"
     train.write_text(molecule_table(160).replace(",ring", f",{label}"))
     run = train_tiny(train)

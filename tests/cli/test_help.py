@@ -13,7 +13,6 @@ from cores.cli.commands import all_commands
 from cores.cli.settings import settings_groups
 from cores.config import RunConfig
 from cores.config.models import CONVS, MODELS
-from cores.config.names import INTRODUCED_AS
 
 SHOWN = (
     *("dataset", "model", "conv", "preset", "split", "seed", "epochs", "desired-ratio", "lam"),
@@ -76,7 +75,6 @@ def test_help_all_lists_every_setting_once_and_no_inner_name(printed: Printed) -
         if field.name not in ("model_config", *settings_groups()):
             assert f"\n  --{field.name} " in text
     assert "model_config" not in text
-    assert not [old for old in INTRODUCED_AS.values() if f"--{old}" in text]
 
 
 def test_the_version_is_the_packages(printed: Printed) -> None:

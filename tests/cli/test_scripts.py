@@ -123,7 +123,7 @@ def test_a_script_that_fails_gets_one_line(
 def test_import_without_a_file_is_refused(ask: Ask) -> None:
     status, _, err = ask("train", "--import")
     assert (status, err.count("\n")) == (2, 1)
-    assert "argument --import: expected one argument; see cores train --help" in err
+    assert "--import: expected one argument; see cores train --help" in err
 
 
 def test_a_module_is_imported_by_its_name(

@@ -1,4 +1,4 @@
-"""Settings from options and files: ranks, old names, files of one group, models' own settings."""
+"""Settings from options and files: which counts, wrong files, models' own settings."""
 
 import json
 from collections.abc import Callable
@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from cores import Cores
+from cores.cli.command import parse
 from cores.cli.commands import all_commands
-from cores.cli.parse import parse
 from cores.cli.settings import run_config
 from cores.config import RunConfig, SetsConfig
-from cores.config.names import INTRODUCED_AS
 from cores.config.presets import own_data_settings, preset_config
 from cores.errors import UserError
 from cores_paper.models.settings import GSATConfig, PoolConfig
@@ -21,11 +20,6 @@ Ask = Callable[..., tuple[int, str, str]]
 
 def config(*arguments: object) -> RunConfig:
     return run_config(parse(["train", *map(str, arguments)], all_commands())[1])
-
-
-def setting(config: RunConfig, name: str) -> object:
-    group, _, key = name.partition(".")
-    return config.settings[group][key]
 
 
 def test_without_options_the_defaults_hold() -> None:
@@ -62,13 +56,12 @@ def test_a_file_of_the_users_has_the_defaults_of_a_named_dataset() -> None:
     assert large.reward == config().reward
 
 
-def test_one_lambda_or_no_referees_mean_no_dial(tmp_path: Path) -> None:
+def test_one_lambda_means_no_dial(tmp_path: Path) -> None:
     """With a dial, a lambda of the training would be ignored without a word."""
     assert config().reward.dial
     (tmp_path / "one.toml").write_text("[reward]\nlam = 0.3\n")
     for asked in (("--lam", "0.3"), ("--settings", tmp_path / "one.toml")):
         assert (config(*asked).reward.lam, config(*asked).reward.dial) == (0.3, False)
-    assert not config("--reward.referees", "0").reward.dial
     assert config("--lam", "0.3", "--reward.dial", "true").reward.dial
     assert not Cores(lam=0.3)._config(80).reward.dial
     assert Cores()._config(80).reward.dial
@@ -85,112 +78,70 @@ def test_connected_needs_no_number_and_none_below_1(ask: Ask) -> None:
         assert err == f"cores: --connected must be at least 1, got {number}\n"
 
 
-@pytest.mark.parametrize("new", INTRODUCED_AS)
-def test_an_old_option_is_taken_and_its_new_name_told(
-    new: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    old = INTRODUCED_AS[new]
-    assert setting(config(f"--{old}", "0.3"), new) == 0.3
-    assert setting(config(f"--{old}=0.4"), new) == 0.4
-    assert capsys.readouterr().err == f"note: --{old} is now --{new}\n" * 2
-
-
-def test_an_old_name_in_a_file_is_taken_and_told_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "old.toml"
-    file.write_text("[diet]\nmix = 0.5\nwarm_up = 0.2\n[classifier_data]\ndistillation = 0.1\n")
-    found = config("--settings", file, "--classifier_data.warm_up", "0.3").classifier_data
-    assert (found.mix, found.warm_up, found.distillation) == (0.5, 0.3, 0.1)
-    assert capsys.readouterr().err == (
-        f"note: diet.mix in {file} is now classifier_data.mix\n"
-        f"note: diet.warm_up in {file} is now classifier_data.warm_up\n"
-    )
-    assert config("--settings", file, "--diet.mix", "0.6").classifier_data.mix == 0.6
+def test_old_names_are_unknown(tmp_path: Path, ask: Ask) -> None:
+    assert "did you mean --ppo.clip" in ask("train", "--ppo.cli", "0.3")[2]
+    assert "unrecognized arguments: --diet.mix" in ask("train", "--diet.mix", "0.3")[2]
+    (tmp_path / "old.toml").write_text("[diet]\nmix = 0.5\n")
+    status, _, err = ask("train", "--settings", tmp_path / "old.toml")
+    assert (status, "unknown setting 'diet'" in err) == (2, True)
 
 
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("network.toml", "hidden_dim = 8\nnum_layers = 1\npooling = ['add']\n"),
-        ("network.yaml", "hidden_dim: 8\nnum_layers: 1\npooling: [add]\n"),
-        ("network.json", '{"hidden_dim": 8, "num_layers": 1, "pooling": ["add"]}'),
+        ("mine.toml", "split = 3\n[network]\nhidden_dim = 8\npooling = ['add']\n"),
+        ("mine.JSON", '{"split": 3, "network": {"hidden_dim": 8, "pooling": ["add"]}}'),
     ],
 )
-def test_a_group_comes_from_a_file_below_options_and_above_settings(
-    tmp_path: Path, name: str, text: str
-) -> None:
-    group, settings = tmp_path / name, tmp_path / "all.toml"
-    group.write_text(text)
-    settings.write_text("[network]\nhidden_dim = 4\ndropout = 0.1\n[training]\nepochs = 7\n")
-    found = config(
-        "--network.num_layers", "2", "--network", group, "--settings", settings, "--split", "2"
-    )
-    assert found.network.hidden_dim == 8
-    assert found.network.num_layers == 2
-    assert found.network.pooling == ("add",)
-    assert found.network.dropout == 0.1
-    assert (found.training.epochs, found.split) == (7, 2)
-    assert config(f"--network={group}").network.hidden_dim == 8
+def test_settings_come_from_a_file_below_options(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    found = config("--network.num_layers", "2", "--settings", tmp_path / name, "--split", "2")
+    assert (found.network.hidden_dim, found.network.num_layers) == (8, 2)
+    assert (found.network.pooling, found.split) == (("add",), 2)
 
 
-def test_an_old_name_in_a_groups_file_is_taken(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "ppo.toml"
-    file.write_text("floor = 0.1\n")
-    assert config("--ppo", file).ppo.min_probability == 0.1
-    assert capsys.readouterr().err == f"note: ppo.floor in {file} is now ppo.min_probability\n"
+def test_the_last_of_equal_options_counts_and_a_short_one_more() -> None:
+    assert config("--seed", "1", "--seed", "2").seed == 2
+    assert config("--epochs", "8", "--training.epochs", "9").training.epochs == 8
 
 
-BOMB = "\n".join(
-    ["hidden_dim:", "- &a0 [x, x, x, x, x, x, x, x, x]"]
-    + [f"- &a{at} [{', '.join(9 * [f'*a{at - 1}'])}]" for at in range(1, 10)]
-)
-"""A kilobyte of YAML that stands for a few thousand million values."""
+def test_a_list_has_commas_with_brackets_or_without() -> None:
+    for text in ("mean,add", "[mean, add]"):
+        assert config("--network.pooling", text).network.pooling == ("mean", "add")
+    with pytest.raises(UserError, match=r"'network\.pooling' must be one of mean, add, got 'max'"):
+        config("--network.pooling", "add,max")
 
 
 @pytest.mark.parametrize(
     ("file", "message"),
     [
-        (("none.toml", None), "--network: cannot read TMP/none.toml: No such file"),
-        (("bad.json", "{"), "--network TMP/bad.json is not valid JSON"),
-        (("bad.yaml", "a: [1"), "--network TMP/bad.yaml is not valid YAML"),
-        (("bomb.yaml", BOMB), "--network TMP/bomb.yaml holds more than 10000 values"),
-        (("loop.yaml", "hidden_dim: &a [*a]"), "--network TMP/loop.yaml holds more than 10000"),
-        (("long.yaml", f"# {'-' * 2**18}"), "--network: TMP/long.yaml has 262146 characters"),
-        (("bad.toml", "a ="), "--network TMP/bad.toml is not valid TOML"),
-        (("list.json", "[1]"), "--network TMP/list.json must hold settings by name, got a list"),
-        (("typo.toml", "hiden_dim = 8"), "unknown setting 'network.hiden_dim'; did you mean"),
-        (("long.toml", f"hidden_dim = {'9' * 5000}"), "5000 digits\n"),
+        (("none.toml", None), "--settings: cannot read TMP/none.toml: No such file"),
+        (("bad.json", "{"), "--settings TMP/bad.json is not valid JSON"),
+        (("deep.json", "[" * 200_000), "--settings TMP/deep.json is not valid JSON"),
+        (("any.yaml", "seed: 1"), "--settings TMP/any.yaml is not valid TOML"),
+        (("bad.toml", "a ="), "--settings TMP/bad.toml is not valid TOML"),
+        (("list.json", "[1]"), "--settings TMP/list.json must hold settings by name, got a list"),
+        (("typo.toml", "[network]\nhiden_dim = 8"), "unknown setting 'network.hiden_dim'; did you"),
+        (("long.toml", f"seed = {'9' * 5000}"), "5000 digits\n"),
+        (("long.toml", f"seed = 0x{'f' * 5000}"), "'seed' is a number of more than"),
+        (("long.toml", f"alpha = 0x{'f' * 5000}"), "'alpha' is a number of more than"),
         (
-            ("long.toml", f"hidden_dim = 0x{'f' * 5000}"),
-            "'network.hidden_dim' is a number of more than",
-        ),
-        (("long.toml", f"dropout = 0x{'f' * 5000}"), "'network.dropout' is a number of more than"),
-        (
-            ("long.toml", f"pooling = [0x{'f' * 5000}]"),
+            ("long.toml", f"[network]\npooling = [0x{'f' * 5000}]"),
             "'network.pooling' is a number of more than",
         ),
-        (("kind.yaml", "hidden_dim: x"), "setting 'network.hidden_dim' must be of type int"),
+        (("kind.toml", "seed = 'x'"), "setting 'seed' must be of type int"),
+        (("group.toml", "network = 3"), "setting 'network' is a group of settings, got 3"),
     ],
 )
-def test_a_wrong_file_of_a_group_gets_one_line(
+def test_a_wrong_file_gets_one_line(
     ask: Ask, tmp_path: Path, file: tuple[str, str | None], message: str
 ) -> None:
     name, text = file
     if text is not None:
         (tmp_path / name).write_text(text)
-    status, out, err = ask("train", "--network", tmp_path / name, "--out", tmp_path / "run")
+    status, out, err = ask("train", "--settings", tmp_path / name, "--out", tmp_path / "run")
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert message.replace("TMP", str(tmp_path)) in err
-    assert "__path__" not in err
-
-
-def test_a_group_without_a_file_is_refused(ask: Ask) -> None:
-    status, _, err = ask("train", "--network")
-    assert status == 2
-    assert "argument --network: expected one argument; see cores train --help" in err
 
 
 def test_a_models_own_settings_have_options_of_its_group() -> None:
@@ -222,7 +173,9 @@ def test_evaluate_takes_another_score_and_a_quantile_per_class(
     from cores.runs import run as runs
 
     asked: list[dict[str, object]] = []
-    monkeypatch.setattr(runs, "evaluate_run", lambda _, **given: asked.append(given) or {})
+    monkeypatch.setattr(
+        runs, "evaluate_run", lambda _, options, **given: asked.append(vars(options)) or {}
+    )
     for options in ([], ["--per-class", "--score", "raps"], ["--no-per-class"]):
         ask("evaluate", run, "--json", *options)
     assert [(each["score"], each["per_class"]) for each in asked] == [
@@ -232,4 +185,4 @@ def test_evaluate_takes_another_score_and_a_quantile_per_class(
     ]
     status, _, err = ask("evaluate", run, "--score", "best")
     assert status == 2
-    assert "--score: expected one of lac, aps, raps, randomised-aps" in err
+    assert "--score: invalid choice: 'best' (choose from 'lac', 'aps'" in err

@@ -220,18 +220,6 @@ def test_a_value_far_away_does_not_take_all_memory(
         list(read_rows(path, ColumnNames()))
 
 
-def test_a_schema_of_version_0_2_knows_its_values_by_the_names_of_its_columns(
-    tu_folder: Path,
-) -> None:
-    schema = schema_of(tu_folder)
-    old = {name: value for name, value in asdict(schema).items() if name != "encoding"}
-    known = DataSchema.of_settings(old)
-    layout = known.encoding.layout
-    assert layout == schema.encoding.layout
-    assert torch.equal(with_columns(tu_folder, known), with_columns(tu_folder, schema))
-    assert DataSchema.of_settings(asdict(schema)) == schema
-
-
 def test_molecules_have_the_same_columns_in_every_file(tmp_path: Path) -> None:
     (tmp_path / "train.csv").write_text("smiles,label\nCCO,0\nCN,1\n")
     schema = schema_of(tmp_path / "train.csv")

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from cores.config import PartsConfig
 from cores.data import splits
 from cores.data.dataset import Dataset
-from cores.data.scaffolds import scaffold
-from cores.data.splits import Split, split_dataset, split_graphs
+from cores.data.splits import Split, scaffold, split_dataset, split_graphs
 from cores.errors import UserError
 from cores.graphs.store import GraphStore
 

@@ -37,7 +37,8 @@ def explained(removal: Removal) -> list[Explanation]:
         if hasattr(policy, head):
             torch.nn.init.normal_(getattr(policy, head).weight)
     model = SparseClassifier(policy, Classifier(dims, network, "gin"))
-    return list(explanations(graphs, predict(model, graphs), NAMES, None, labelled=True))
+    found = predict(model, graphs)
+    return list(explanations(graphs, found, NAMES, None, "classification", labelled=True))
 
 
 def test_a_picture_of_a_few_graphs_is_a_png(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The model card says what a folder holds, and nothing in the data can break it."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,21 +10,38 @@ import pytest
 from cores import Cores
 from cores.config import RunConfig
 from cores.data.datasets import load_dataset
+from cores.data.encoding import Encoding
 from cores.data.molecules import ATOM_COLUMNS
-from cores.runs.card import (
-    MARK,
-    MOST_NAMES,
-    DataFacts,
-    escaped,
-    model_card,
-    without_data,
-    write_card,
-)
+from cores.runs import card as cards
+from cores.runs.card import MARK, MOST_NAMES, DataFacts, escaped, write_card
 from cores.runs.run import train_run
+from cores.runs.trained import DataSchema
 
-LABELS = {"graphs": "12", "classes": "2"}
-PARTS = {"train": 9, "test": 3}
-FACTS = DataFacts("toy.zip", {"no": 8, "yes": 4}, ("carbon", "weight"), (), PARTS, LABELS)
+FACTS = DataFacts("toy.zip", [8, 4], {"train": 9, "test": 3}, {"graphs": "12", "classes": "2"})
+
+
+def schema(
+    nodes: tuple[str, ...] = ("carbon", "weight"),
+    edges: tuple[str, ...] = (),
+    classes: tuple[str, ...] = ("no", "yes"),
+) -> DataSchema:
+    encoding = Encoding.of_columns(len(nodes), len(edges))
+    return DataSchema(nodes, edges, classes, tuple(range(len(classes))), "", encoding)
+
+
+SCHEMA = schema()
+
+
+def model_card(
+    config: RunConfig,
+    metrics: dict[str, Any],
+    facts: DataFacts | None,
+    schema: DataSchema = SCHEMA,
+    **options: Any,
+) -> str:
+    return cards.model_card(config, schema, metrics, facts, **options)
+
+
 METRICS: dict[str, Any] = {
     "accuracy": 0.98765,
     "judge_accuracy": 0.9,
@@ -80,7 +98,7 @@ def test_prediction_sets_are_promised_where_there_was_a_calibration_part() -> No
 
 
 def test_a_card_of_molecules_speaks_of_smiles() -> None:
-    card = model_card(RunConfig(), METRICS, replace(FACTS, feature_names=ATOM_COLUMNS))
+    card = model_card(RunConfig(), METRICS, FACTS, schema(ATOM_COLUMNS))
     assert "From Python, on SMILES:" in card
     assert "model.predict(smiles)" in card
     assert "for new molecules" in card
@@ -90,10 +108,10 @@ def test_a_card_of_molecules_speaks_of_smiles() -> None:
 
 
 def test_edge_features_are_used_or_not() -> None:
-    facts = DataFacts("toy", {"no": 8}, (), ("bond",), {})
-    assert "| edge features | 1, used: bond |" in model_card(RunConfig(), METRICS, facts)
+    bonds = schema((), ("bond",))
+    assert "| edge features | 1, used: bond |" in model_card(RunConfig(), METRICS, FACTS, bonds)
     unused = RunConfig.from_settings({"network": {"edge_features": False}})
-    assert "| edge features | 1, not used: bond |" in model_card(unused, METRICS, facts)
+    assert "| edge features | 1, not used: bond |" in model_card(unused, METRICS, FACTS, bonds)
 
 
 @pytest.mark.parametrize(
@@ -101,9 +119,12 @@ def test_edge_features_are_used_or_not() -> None:
     ["a|b", "**bold**", "two\nlines\r\n## head", "`code`", "<script>", "[x](y)", "a\u2028b", "\\|"],
 )
 def test_names_from_data_are_text_and_nothing_else(name: str) -> None:
-    facts = DataFacts(name, {name: 8}, (name,), (name,), {})
-    lines = model_card(RunConfig(), METRICS, facts).splitlines()
-    plain = model_card(RunConfig(), METRICS, DataFacts("x", {"x": 8}, ("x",), ("x",), {}))
+
+    def card(name: str) -> str:
+        facts = DataFacts(name, [8], {"train": 8}, {})
+        return model_card(RunConfig(), METRICS, facts, schema((name,), (name,), (name,)))
+
+    lines, plain = card(name).splitlines(), card("x")
     assert len(lines) == len(plain.splitlines()), "no line more"
     assert f"| {escaped(name)} | 8 |" in lines
     bare = escaped(name).replace("\\\\", "")
@@ -112,8 +133,9 @@ def test_names_from_data_are_text_and_nothing_else(name: str) -> None:
 
 
 def test_a_card_of_many_classes_stays_short() -> None:
-    facts = DataFacts("many", {f"c{n}": 2 for n in range(1000)}, ("f" * 500,) * 999, (), {})
-    card = model_card(RunConfig(), METRICS, facts)
+    facts = DataFacts("many", [2] * 1000, {"train": 2000}, {})
+    names = tuple(f"c{number}" for number in range(1000))
+    card = model_card(RunConfig(), METRICS, facts, schema(("f" * 500,) * 999, (), names))
     assert f"| {1000 - MOST_NAMES} more | {2 * (1000 - MOST_NAMES)} |" in card
     assert len(card) < 10_000
 
@@ -130,17 +152,17 @@ def test_a_run_folder_has_a_card_without_paths_and_one_without_still_loads(
     assert metrics["verdicts"]
     assert all(line in card for line in metrics["verdicts"])
     assert train_run(small(tu_folder), run, device="cpu", resume=True) == metrics
-    model = Cores.load(run)
     (run / "README.md").unlink()
-    without = Cores.load(run)
-    model.save(tmp_path / "again")
-    without.save(tmp_path / "bare")
+    Cores.load(run).save(tmp_path / "again")
     again = (tmp_path / "again" / "README.md").read_text()
-    assert again == without_data(card) != card, "the same model, but it does not say where data are"
-    assert "`cores evaluate FOLDER`" in card
-    assert "`cores evaluate FOLDER`" not in again
-    assert "`cores evaluate FOLDER --dataset INPUT`" in again
-    assert "## Data" not in (tmp_path / "bare" / "README.md").read_text()
+    where = ", `cores evaluate FOLDER` to measure it again"
+    assert again == card.replace(where, "") != card, "the model alone does not say where data are"
+    config = run / "config.json"
+    for damaged in (None, [], {"name": "x", "class_counts": 3, "parts": {}, "labels": {}}):
+        config.write_text(json.dumps(json.loads(config.read_text()) | {"data": damaged}))
+        out = tmp_path / f"saved {damaged}"
+        Cores.load(run).save(out)
+        assert "## Data" not in (out / "README.md").read_text()
 
 
 def test_a_readme_of_the_users_is_left_alone(tmp_path: Path) -> None:

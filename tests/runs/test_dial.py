@@ -19,8 +19,9 @@ from cores.graphs.store import GraphStore
 from cores.models.sparse import SparseClassifier
 from cores.runs import predict as prediction
 from cores.runs.curve import curve_lines, dial_curve
+from cores.runs.inputs import PredictOptions
 from cores.runs.predict import predict_file
-from cores.runs.predictor import PredictOptions, Predictor
+from cores.runs.predictor import Predictor
 from cores.runs.run import evaluate_run
 from cores.runs.trained import TrainedModel
 from cores.training.state import load_state, save_state
@@ -226,7 +227,9 @@ def test_without_a_dial_the_job_is_what_it_was(plain_run: Path, tmp_path: Path) 
 
 @pytest.mark.usefixtures("short_judge")
 def test_metrics_are_those_of_the_setting(dial_run: Path) -> None:
-    usual, sparse = (evaluate_run(dial_run, device="cpu", lam=lam) for lam in (None, 0.1))
+    usual, sparse = (
+        evaluate_run(dial_run, PredictOptions(lam=lam), device="cpu") for lam in (None, 0.1)
+    )
     assert (usual["lam"], sparse["lam"]) == (0.5, 0.1)
     assert sparse["node_ratio"] < usual["node_ratio"]
     assert sparse["full_accuracy"] == usual["full_accuracy"]

@@ -28,7 +28,7 @@ from cores.runs.trained import DataSchema, TrainedModel
 from cores.tasks.calibration import ClassCalibration
 
 pytestmark = pytest.mark.usefixtures("unchecked")
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "export.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "serve.md"
 SCHEMA = DataSchema(
     *(("C", "N", "O", "size"), ("single", "double"), ("no", "yes"), (0, 1), "none"),
     Encoding.of_columns(4, 2),

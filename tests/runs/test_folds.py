@@ -16,7 +16,7 @@ from cores.data.inputs.columns import ColumnNames
 from cores.data.splits import split_dataset
 from cores.errors import UserError
 from cores.runs import folds
-from cores.runs.folder import read_identity
+from cores.runs.folder import Identity
 from cores.runs.folds import SHOWN, folds_table, spread_of, train_folds
 from cores.runs.progress import Reports
 from cores.runs.run import evaluate_run, train_run
@@ -36,7 +36,7 @@ def test_every_graph_is_tested_once_and_finished_folds_are_not_repeated(tmp_path
     found = train_folds(QUICK, 3, out, device="cpu", progress=progress)
     assert epochs == [(1, 1), (2, 1), (3, 1)]
     dataset = load_dataset("motifs")
-    configs = [read_identity(out / f"fold{number}")[0] for number in (1, 2, 3)]
+    configs = [Identity.read(out / f"fold{number}").config for number in (1, 2, 3)]
     tested = torch.cat([split_dataset(dataset, each.split, each.parts).test for each in configs])
     assert tested.sort().values.tolist() == list(range(len(dataset)))
     assert sum(fold["test_graphs"] for fold in found["folds"]) == len(dataset)

@@ -19,8 +19,8 @@ from cores.data.inputs.columns import ColumnNames
 from cores.explain.run import explain_run
 from cores.explain.survey import Conditions
 from cores.runs.curve import curve_lines, dial_curve
+from cores.runs.inputs import PredictOptions
 from cores.runs.predict import predict_file
-from cores.runs.predictor import PredictOptions
 from cores.runs.run import evaluate_run, train_run
 from cores.runs.trained import TrainedModel
 

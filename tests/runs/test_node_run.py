@@ -16,8 +16,8 @@ from cores.explain.run import explain_run
 from cores.explain.survey import Conditions
 from cores.runs.compare import compare
 from cores.runs.curve import dial_curve
+from cores.runs.inputs import PredictOptions
 from cores.runs.predict import predict_records
-from cores.runs.predictor import PredictOptions
 from cores.runs.run import evaluate_run, train_run
 from cores.runs.runner import Outcome
 from cores.serve.explorer import Explorer

@@ -15,8 +15,8 @@ from cores.config import RunConfig
 from cores.data.dataset import checked
 from cores.data.inputs.columns import ColumnNames
 from cores.runs import predict
+from cores.runs.inputs import PredictOptions
 from cores.runs.predict import predict_file, predict_folder
-from cores.runs.predictor import PredictOptions
 from cores.runs.run import evaluate_run, train_run
 
 TINY = {"network": {"hidden_dim": 8, "num_layers": 1}}

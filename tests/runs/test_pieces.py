@@ -12,8 +12,9 @@ import pytest
 from cores.data.inputs.columns import ColumnNames
 from cores.errors import UserError
 from cores.runs import records
+from cores.runs.inputs import PredictOptions
 from cores.runs.predict import predict_file
-from cores.runs.predictor import PredictOptions, Predictor
+from cores.runs.predictor import Predictor
 
 Table = Callable[..., str]
 PLAIN = PredictOptions()

@@ -20,8 +20,9 @@ from cores.data.molecules import ATOM_COLUMNS
 from cores.errors import UserError
 from cores.files import read_json, write_json
 from cores.runs import predict, records
+from cores.runs.inputs import PredictOptions
 from cores.runs.predict import predict_file, predict_records
-from cores.runs.predictor import PredictOptions, Predictor
+from cores.runs.predictor import Predictor
 from cores.runs.run import evaluate_run
 from cores.training.state import load_state, save_state
 
@@ -292,7 +293,7 @@ def test_memory_does_not_grow_with_the_file(
     """A chunk is read when the one before it is done."""
     (tmp_path / "new.csv").write_text(molecule_table(64))
     alive, most = [0], [0]
-    real = sources.STREAMED[".csv"]
+    real = sources.KINDS[".csv"].rows
 
     def counted(*arguments: Any) -> Iterator[Any]:
         for rows in real(*arguments):
@@ -304,7 +305,7 @@ def test_memory_does_not_grow_with_the_file(
     def done(rows: int) -> None:
         alive[0] -= rows > 0
 
-    monkeypatch.setitem(sources.STREAMED, ".csv", counted)
+    monkeypatch.setitem(sources.KINDS, ".csv", sources.Kind(counted, "molecules"))
     predict_file(
         molecule_run, str(tmp_path / "new.csv"), tmp_path / "o.csv", PLAIN, device="cpu",
         advance=done,

@@ -15,8 +15,8 @@ from distributed import LocalCluster
 from cores.data.inputs import sources
 from cores.errors import UserError
 from cores.runs import predict
+from cores.runs.inputs import PredictOptions
 from cores.runs.predict import predict_file, predict_folder
-from cores.runs.predictor import PredictOptions
 from cores.runs.records import record_fields
 
 Table = Callable[..., str]

@@ -19,8 +19,8 @@ from cores.explain.run import explain_run
 from cores.explain.survey import Conditions
 from cores.models.sparse import SparseClassifier
 from cores.runs.curve import curve_lines, dial_curve
+from cores.runs.inputs import PredictOptions
 from cores.runs.predict import predict_file
-from cores.runs.predictor import PredictOptions
 from cores.runs.run import evaluate_run, train_run
 from cores.runs.trained import TrainedModel
 from cores.training import bilevel
@@ -130,7 +130,7 @@ def test_measured_again_and_loaded_it_is_the_same(plain: Path, table: Path) -> N
     assert {name: again[name] for name in ("mae", "r2", "coverage", "interval_width")} == {
         name: metrics[name] for name in ("mae", "r2", "coverage", "interval_width")
     }
-    elsewhere = evaluate_run(plain, dataset=str(table), device="cpu", on_error="skip")
+    elsewhere = evaluate_run(plain, dataset=str(table), device="cpu")
     assert elsewhere["test_graphs"] == metrics["test_graphs"]
     estimator = Cores.load(plain, device="cpu")
     smiles = [smiles_of(number) for number in range(20)]

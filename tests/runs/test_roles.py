@@ -115,7 +115,7 @@ def run_of(config: RunConfig, dataset: Dataset, split: Split) -> Run:
     trained = fitted.trained
     metrics = measure(trained, data.part("test"), config.alpha)
     weights = trained.model.state_dict()
-    return Run(weights, trained.calibration, history, fitted.best_epoch, metrics)
+    return Run(weights, trained.calibration, history, fitted.facts["best_epoch"], metrics)
 
 
 @cache

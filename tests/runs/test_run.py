@@ -20,6 +20,7 @@ from cores.data.datasets import load_dataset
 from cores.data.splits import split_graphs
 from cores.data.synthetic import ba_motifs
 from cores.errors import UserError
+from cores.runs.inputs import PredictOptions
 from cores.runs.run import evaluate_run, train_run
 from cores.runs.trained import TrainedModel
 
@@ -195,7 +196,7 @@ def test_scalers_and_clips_see_the_training_part_alone(
 def test_evaluate_checks_alpha(tmp_path: Path) -> None:
     train_run(config(), tmp_path / "run", device="cpu")
     with pytest.raises(UserError, match="`alpha` must lie in"):
-        evaluate_run(tmp_path / "run", device="cpu", alpha=1.0)
+        evaluate_run(tmp_path / "run", PredictOptions(alpha=1.0), device="cpu")
 
 
 def test_evaluating_on_other_data_checks_features_and_labels(

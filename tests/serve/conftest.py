@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from cores.cli.words import with_flags
-from cores.runs.predictor import PredictOptions
+from cores.cli.display import with_flags
+from cores.runs.inputs import PredictOptions
 from cores.serve.app import create_app
 from cores.serve.explorer import Explorer
 from cores.serve.guard import Guard

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from cores.runs.predictor import PredictOptions
+from cores.runs.inputs import PredictOptions
 from cores.serve import app as app_module
 from cores.serve import explorer, limits
 

@@ -18,7 +18,7 @@ import pytest
 
 from cores.__main__ import main
 from cores.errors import UserError
-from cores.runs.predictor import PredictOptions
+from cores.runs.inputs import PredictOptions
 from cores.serve import server
 
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 def main(arguments: Sequence[str], commands: Sequence["Command"]) -> int:
     """Run one of the commands; returns the exit status."""
+    from cores.cli.command import parse
+    from cores.cli.display import with_flags
     from cores.cli.interrupts import ignore_interrupts
-    from cores.cli.parse import parse
-    from cores.cli.words import with_flags
 
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -80,7 +80,7 @@ def _check_ranks(command: "Command") -> None:
 
 @contextmanager
 def _first_alone_prints() -> Iterator[None]:
-    """Of the processes that torchrun started, the others stay silent."""
+    """Silence all processes that torchrun started but the first."""
     here = ranks.launch()
     if here is None or here.rank == 0:
         yield

@@ -1,95 +1,77 @@
-"""What a command is, and the parser that every command begins with."""
+"""A command and its parser, and the way from what was typed to the command and its options."""
 
-from argparse import SUPPRESS, Action
-from collections.abc import Callable
+import re
+from argparse import SUPPRESS, Action, ArgumentParser, HelpFormatter, Namespace
+from argparse import RawDescriptionHelpFormatter as RawFormatter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
-from typing import Any, Literal
-
-from jsonargparse import ArgumentParser, DefaultHelpFormatter, Namespace
+from typing import Any, NoReturn
 
 from cores.cli.values import named_path
-
-Device = Literal["auto", "cpu", "cuda"]
+from cores.errors import UserError, nearest
+from cores.runs.scripts import import_scripts
 
 
 class CommandParser(ArgumentParser):
     """The options of a command; every command has ``--json`` and ``--device``."""
 
-    def __init__(self, description: str, **kwargs: Any) -> None:
+    def __init__(
+        self, description: str, usage: str | None = None, *, add_help: bool = True
+    ) -> None:
         super().__init__(
-            exit_on_error=False,
-            allow_abbrev=False,
-            formatter_class=_Formatter,
+            usage=usage,
             description=description,
-            **kwargs,
+            formatter_class=_Formatter,
+            add_help=False,
+            allow_abbrev=False,
         )
-        self.groups_from_files: list[str] = []
-        """Groups of settings that ``--GROUP FILE`` reads from a file."""
-        self._texts: list[tuple[Action, str]] = []
-        """What ``--help-all`` says of options that ``--help`` describes otherwise, or not."""
+        self._full_texts: list[tuple[Action, str]] = []
+        """What ``--help-all`` says of options that ``--help`` shortens or leaves out."""
+        if add_help:
+            self.add_argument("-h", "--help", action="help", help="Show this help, and exit.")
         self.add_argument(
             "--json", action="store_true", help="Print one JSON object and nothing else."
         )
         self.add_argument(
             "--device",
-            type=Device,
+            choices=("auto", "cpu", "cuda"),
             default="auto",
             help="Where to compute (default: auto, a GPU if any).",
         )
 
-    def add_setting(
-        self,
-        group: Any,
-        option: str,
-        brief: str | None,
-        *,
-        text: str | None,
-        shown_default: str,
-        **kwargs: Any,
-    ) -> None:
-        """Add an option that is left out of the values unless it is given.
-
-        Args:
-            group: Of the help.
-            option: Its name, with dashes.
-            brief: What ``--help`` says of it; None leaves it out there.
-            text: What ``--help-all`` says of it; None leaves it out there, too.
-            shown_default: Its default, for both texts.
-            kwargs: As for any option.
-        """
-        briefly, fully = (
-            SUPPRESS if words is None else f"{words} (default: {shown_default}).".replace("%", "%%")
-            for words in (brief, text)
-        )
-        action = group.add_argument(option, default=SUPPRESS, help=briefly, **kwargs)
-        self._texts.append((action, fully))
-
-    def hide(self, action: Action) -> None:
-        """Leave an option out of ``--help``; ``--help-all`` shows it."""
-        self._texts.append((action, action.help or ""))
-        action.help = SUPPRESS
+    def in_full(self, action: Action, text: str | None = None) -> None:
+        """Let ``--help-all`` say more of an option; without a text, let only it show the option."""
+        self._full_texts.append((action, text or action.help or ""))
+        if text is None:
+            action.help = SUPPRESS
 
     def show_all(self) -> None:
-        """Let the help show every setting, with its full text."""
-        for action, text in self._texts:
+        """Let the help show every option with its full text."""
+        for action, text in self._full_texts:
             action.help = text
 
     @property
     def flags(self) -> dict[str, str]:
         """The options by the names of their values, ``desired_ratio`` for ``--desired-ratio``."""
-        never_shown = [action for action, text in self._texts if text == SUPPRESS]
         return {
             action.dest: action.option_strings[0]
             for action in self._actions
-            if action.option_strings and action not in never_shown
+            if action.option_strings
         }
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what is wrong with the command line, with the nearest option or the help."""
+        unknown = re.match(r"unrecognized arguments: (--[\w.-]+)", message)
+        hint = nearest(unknown[1], self.flags.values()) if unknown else ""
+        remedy = hint if hint.startswith("did you mean") else f"see {self.prog} --help"
+        raise UserError(f"{' '.join(message.removeprefix('argument ').split())}; {remedy}")
 
 
 class HelpAll(Action):
     """Prints the help with every option, and exits."""
 
-    def __init__(self, option_strings: list[str], dest: str, **kwargs: Any) -> None:
+    def __init__(self, option_strings: Sequence[str], dest: str, **kwargs: Any) -> None:
         super().__init__(option_strings, dest, nargs=0, default=SUPPRESS, **kwargs)
 
     def __call__(self, parser: Any, *_: Any) -> None:
@@ -99,12 +81,10 @@ class HelpAll(Action):
         parser.exit()
 
 
-class _Formatter(DefaultHelpFormatter):
-    """Help as it is written: the texts name types and defaults where they help."""
+class _Formatter(HelpFormatter):
+    """Help texts as they are written; no word is broken at its hyphen."""
 
-    def _get_help_string(self, action: Action) -> str:
-        if action.option_strings[:1] == ["-h"]:
-            return "Show this help, and exit."
+    def _expand_help(self, action: Action) -> str:
         return action.help or ""
 
     def _split_lines(self, text: str, width: int) -> list[str]:
@@ -131,24 +111,67 @@ class Command:
 
 
 def add_data_root(parser: CommandParser) -> None:
-    """Where the datasets are."""
+    """Add the folder of the datasets."""
     parser.add_argument(
         "--data-root",
         type=named_path,
-        default=None,
         metavar="FOLDER",
         help="Folder with tu/NAME.zip and other/NAME.npz, or PyG's layout (default: CORES_DATA).",
     )
 
 
 def add_import(parser: CommandParser) -> None:
-    """Scripts that register models, convs or datasets."""
+    """Add scripts that register models, convs or datasets."""
     parser.add_argument(
         "--import",
         dest="scripts",
         action="append",
-        type=str,
         default=[],
         metavar="FILE.py",
         help="Import a script or module that registers models, convs or datasets; repeatable.",
     )
+
+
+def parse(arguments: Sequence[str], commands: Sequence[Command]) -> tuple[Command, Namespace]:
+    """Find the command that was asked for, and parse its options.
+
+    Beside the options' values there are ``flags``, the options by the names of their values.
+    """
+    by_name = {command.name: command for command in commands}
+    name, *rest = arguments or ("",)
+    if name not in by_name:
+        _explain(arguments, by_name)
+    command = by_name[name]
+    if command.takes_scripts:  # the parser must know what they register
+        early = CommandParser("", add_help=False)
+        early.prog = f"cores {name}"
+        add_import(early)
+        import_scripts(early.parse_known_args(rest)[0].scripts)
+    parser = command.parser()
+    parser.prog = f"cores {name}"
+    options = parser.parse_args(rest)
+    options.flags = parser.flags
+    return command, options
+
+
+def _explain(arguments: Sequence[str], commands: Mapping[str, Command]) -> None:
+    """Print the help or the version and exit; refuse anything else."""
+    from cores import __version__
+
+    width = max(map(len, commands))
+    parser = ArgumentParser(
+        prog="cores",
+        usage="cores COMMAND [options]",
+        description="Graph classification from a small subgraph that the model chose itself.\n"
+        "Try: cores train --dataset motifs",
+        epilog="commands:\n"
+        + "\n".join(f"  {each.name:{width}}  {each.summary}" for each in commands.values())
+        + "\n\ncores COMMAND --help lists a command's options.",
+        formatter_class=RawFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"cores {__version__}")
+    if not arguments:
+        raise UserError("which command? cores --help lists them")
+    parser.parse_known_args(arguments[:1])
+    raise UserError(f"unknown command {arguments[0]!r}; {nearest(arguments[0], commands)}")

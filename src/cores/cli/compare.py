@@ -1,10 +1,9 @@
 """`cores compare`: several models on one dataset."""
 
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
-
-from jsonargparse import Namespace
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser
@@ -31,15 +30,13 @@ def _parser() -> CommandParser:
     )
     parser.add_argument(
         "--models",
-        type=str,
         default="gnn,cores-node,cores-edge",
         metavar="NAMES",
         help=f"Names with commas (default: gnn,cores-node,cores-edge), of {', '.join(MODELS)}.",
     )
     parser.add_argument(
         "--task",
-        type=AskedTask,
-        default=None,
+        choices=get_args(AskedTask),
         metavar="NAME",
         help=f"{BRIEF['task']}: {', '.join(get_args(AskedTask))} (default: auto).",
     )

@@ -1,16 +1,15 @@
-"""What the commands that compare have in common: their options, and what becomes of the runs."""
+"""Options that commands share which compare runs on one dataset, and the runs that fail."""
 
+from argparse import Namespace
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from jsonargparse import Namespace
-
 from cores.cli.command import CommandParser, add_data_root, add_import
 from cores.cli.inputs import add_columns, own_file
 from cores.cli.settings import BRIEF, settings_file
-from cores.cli.values import check_workers, named_path, numbers, path_or_none
+from cores.cli.values import check_workers, named_path, numbers
 from cores.config import merged
 from cores.config.models import CONVS, conv_spec
 from cores.config.run import AskedTask
@@ -20,17 +19,15 @@ from cores.errors import failed
 
 
 def add_methods(parser: CommandParser, methods: Collection[str]) -> None:
-    """Options for which methods are compared, and how often."""
+    """Add which methods are compared, and how often."""
     parser.add_argument(
         "--models",
-        type=str,
         default=",".join(methods),
         metavar="NAMES",
         help=f"Methods, names with commas (default: all), of {', '.join(methods)}.",
     )
     parser.add_argument(
         "--seeds",
-        type=str,
         default="0",
         metavar="NUMBERS",
         help="Seeds, of every split, such as 0-2 (default: 0).",
@@ -38,24 +35,21 @@ def add_methods(parser: CommandParser, methods: Collection[str]) -> None:
 
 
 def add_comparison(parser: CommandParser, folder: str) -> None:
-    """Options for many runs on one dataset, by default in ``runs/FOLDER-DATASET``."""
+    """Add the options for many runs on one dataset, by default in ``runs/FOLDER-DATASET``."""
     parser.add_argument(
         "--dataset",
-        type=str,
         required=True,
         metavar="NAME",
         help=f"{BRIEF['dataset']}.",
     )
     parser.add_argument(
         "--conv",
-        type=str,
         default="gin",
         metavar="NAME",
         help=f"Message-passing layer: {', '.join(CONVS)} (default: gin).",
     )
     parser.add_argument(
         "--splits",
-        type=str,
         default="1-3",
         metavar="NUMBERS",
         help="For example 1-5 or 1,3 (default: 1-3).",
@@ -63,16 +57,14 @@ def add_comparison(parser: CommandParser, folder: str) -> None:
     parser.add_argument(
         "--epochs",
         type=int,
-        default=None,
         metavar="N",
         help="Most epochs (default: 330 for cores-*, else 240; fewer for large files).",
     )
     parser.add_argument(
         "--settings",
-        type=str,
-        default=None,
+        type=named_path,
         metavar="FILE",
-        help="Settings of all models from a TOML, YAML or JSON file.",
+        help="Settings of all models from a TOML or JSON file.",
     )
     parser.add_argument(
         "--workers", type=int, default=1, metavar="N", help="Processes (default: 1)."
@@ -80,7 +72,6 @@ def add_comparison(parser: CommandParser, folder: str) -> None:
     parser.add_argument(
         "--out",
         type=named_path,
-        default=None,
         metavar="FOLDER",
         help=f"Folder of the run folders (default: runs/{folder}-DATASET).",
     )
@@ -91,7 +82,7 @@ def add_comparison(parser: CommandParser, folder: str) -> None:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What was asked for, checked before the first run."""
+    """A comparison that was asked for, checked before the first run."""
 
     dataset: str
     out: Path
@@ -115,12 +106,10 @@ class Comparison:
         check_workers(options.workers)
         conv_spec(options.conv)
         splits = numbers(options.splits, "--splits", first=1)
-        settings: dict[str, Any] = {}
-        if options.settings is not None:
-            settings = settings_file(Path(options.settings))
+        settings = {} if options.settings is None else settings_file(options.settings)
         if options.epochs is not None:
             settings = merged(settings, {"training": {"epochs": options.epochs}})
-        if options.get("task") is not None:
+        if getattr(options, "task", None) is not None:
             settings = merged(settings, {"task": options.task})
         dataset = canonical_name(options.dataset)
         choose_device(options.device)
@@ -139,7 +128,7 @@ class Comparison:
             "settings": settings,
             "workers": options.workers,
             "device": options.device,
-            "data_root": path_or_none(options.data_root),
+            "data_root": options.data_root,
             "columns": None if own is None else own.named,
         }
         out = Path(options.out or f"runs/{folder}-{Path(dataset).stem}")
@@ -153,7 +142,7 @@ class Failures:
     found: dict[Path, str] = field(default_factory=dict)
 
     def noted(self, advance: Callable[[str, str | None], None]) -> Callable[[Any], None]:
-        """What to call with every run as it ends."""
+        """Return what to call with every run as it ends."""
 
         def done(outcome: Any) -> None:
             if outcome.failure is not None:

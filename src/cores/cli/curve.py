@@ -1,16 +1,13 @@
 """`cores curve`: a model with a dial, measured at several settings."""
 
+from argparse import Namespace
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
-
-from jsonargparse import Namespace
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
-from cores.cli.inputs import add_run
-from cores.cli.sets import add_sets
-from cores.cli.values import named_path, path_or_none
+from cores.cli.inputs import add_run, add_sets
+from cores.cli.values import named_path
 
 FILE = "curve"
 """Of the pictures, without a suffix."""
@@ -34,8 +31,7 @@ def _parser() -> CommandParser:
     )
     parser.add_argument(
         "--plain",
-        type=str,
-        default=None,
+        type=named_path,
         metavar="RUN",
         help="Run of a plain network (gnn) on the same split, to compare with.",
     )
@@ -43,7 +39,6 @@ def _parser() -> CommandParser:
     parser.add_argument(
         "--out",
         type=named_path,
-        default=None,
         metavar="FOLDER",
         help="Folder for curve.png and curve.svg (default: the run folder).",
     )
@@ -58,14 +53,14 @@ def _curve(options: Namespace) -> dict[str, Any]:
     from cores.runs.curve import LEGEND, curve_lines, dial_curve, full_line
     from cores.tasks import TASKS
 
-    run = Path(options.run)
-    out = path_or_none(options.out) or run
+    run = options.run
+    out = options.out or run
     with display.rows_progress("settings", None) as advance:
         curve = dial_curve(
             run,
             points=options.settings,
-            plain=path_or_none(options.plain),
-            data_root=path_or_none(options.data_root),
+            plain=options.plain,
+            data_root=options.data_root,
             device=options.device,
             alpha=options.alpha,
             score=options.score,
@@ -81,7 +76,7 @@ def _curve(options: Namespace) -> dict[str, Any]:
         caption = f"{title}: {curve.test_graphs} test graphs, {unit}"
         display.print_columns(caption, *curve_lines(curve))
         display.print_lines([*LEGEND, full_line(curve), f"Picture: {pictures[0]}"])
-    return {"run": options.run, **asdict(curve), "pictures": pictures}
+    return {"run": str(run), **asdict(curve), "pictures": pictures}
 
 
 CURVE = Command(

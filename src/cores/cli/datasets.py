@@ -1,13 +1,18 @@
 """`cores datasets`: Table 1, measured."""
 
+from argparse import Namespace
 from typing import Any
-
-from jsonargparse import Namespace
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
-from cores.data.catalogue import DATASETS, PAPER_DATASETS, REGISTERED, canonical_name
-from cores.data.folders import data_folder, how_to_get
+from cores.data.catalogue import (
+    DATASETS,
+    PAPER_DATASETS,
+    REGISTERED,
+    canonical_name,
+    data_folder,
+    how_to_get,
+)
 
 
 def _parser() -> CommandParser:
@@ -22,8 +27,8 @@ def _parser() -> CommandParser:
 
 
 def _datasets(options: Namespace) -> dict[str, Any]:
+    from cores.data.dataset import statistics
     from cores.data.datasets import load_dataset
-    from cores.data.statistics import statistics
 
     missing: dict[str, str] = {}
     others: list[str] = []

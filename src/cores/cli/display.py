@@ -1,10 +1,11 @@
-"""What a person sees: tables on standard output, progress on standard error."""
+"""Tables on standard output, progress on standard error."""
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console, JustifyMethod
 from rich.progress import (
@@ -18,16 +19,47 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from cores.cli.words import with_flags
 from cores.files.escape import brief, terminal
 from cores.runs.rows import shown_metrics
 from cores.verdict import promise_sentence
 
-if TYPE_CHECKING:
-    from cores_paper.search import Tried
+_ARGUMENT = re.compile(r'`([\w.]+)`|`?\b([\w.]+)=(True|"([^"\s]*)")`?')
+_OF_TRAIN = " of `cores train`"
 
 
-def _text(line: object, style: str = "") -> Text:
+def with_flags(
+    message: str, flags: Mapping[str, str], of_train: Mapping[str, str] | None = None
+) -> str:
+    """Put the command's options in place of a function's arguments in a message.
+
+    Names that are no option of the command are those of ``cores train``, where they are given,
+    and else stay as they are.
+
+    >>> flags = {"out": "--out", "resume": "--resume", "data_root": "--data-root"}
+    >>> with_flags("go on with resume=True or choose another `out`", flags)
+    'go on with --resume or choose another --out'
+    >>> with_flags("set `data_root` to the right folder", flags)
+    'set --data-root to the right folder'
+    >>> with_flags('torch sees no CUDA device; use device="cpu"', {"device": "--device"})
+    'torch sees no CUDA device; use --device cpu'
+    >>> with_flags("`y` has 3 labels; `cores datasets` helps; sample=True", flags)
+    '`y` has 3 labels; `cores datasets` helps; sample=True'
+    >>> with_flags("raise `lam` or `mix`", {}, {"lam": "--lam", "mix": "--mix"})
+    'raise --lam or --mix of `cores train`'
+    """
+
+    def option(found: re.Match[str]) -> str:
+        name, value = found[1] or found[2], "" if found[4] is None else f" {found[4]}"
+        if name in flags:
+            return flags[name] + value
+        return trains[name] + value + _OF_TRAIN if name in trains else found[0]
+
+    trains = of_train or {}
+    text = _ARGUMENT.sub(option, message)
+    return text.replace(_OF_TRAIN, "", text.count(_OF_TRAIN) - 1)  # said once, after the last
+
+
+def plain_text(line: object, style: str = "") -> Text:
     """A line as it is: neither rich nor the terminal obeys what stands in it."""
     return Text(terminal(line), style)
 
@@ -43,19 +75,19 @@ def print_metrics(
     What is no option of the command may be one of ``cores train``.
     """
     title = f"{metrics['model']} ({metrics['conv']}) on {metrics['dataset']}"
-    table = Table(title=_text(title), title_justify="left", show_edge=False, pad_edge=False)
+    table = Table(title=plain_text(title), title_justify="left", show_edge=False, pad_edge=False)
     table.add_column("metric")
     table.add_column("value", justify="right")
     table.add_column("meaning")
     for row in shown_metrics(metrics):
-        table.add_row(*map(_text, row))
+        table.add_row(*map(plain_text, row))
     console = Console()
     console.print(table)
     for line in metrics.get("verdicts", ()):
-        console.print(_text(with_flags(line, flags, of_train)))
+        console.print(plain_text(with_flags(line, flags, of_train)))
     if metrics.get("promise") is not None:
-        console.print(_text(promise_sentence(metrics["promise"])))
-    console.print(_text(f"Run folder: {folder}"), soft_wrap=True)
+        console.print(plain_text(promise_sentence(metrics["promise"])))
+    console.print(plain_text(f"Run folder: {folder}"), soft_wrap=True)
 
 
 def print_datasets(
@@ -69,7 +101,7 @@ def print_datasets(
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         table.add_row(
-            _text(row["dataset"]),
+            plain_text(row["dataset"]),
             *(str(row[name]) for name in ("graphs", "node_features", "edge_features", "classes")),
             "yes" if row["undirected"] else "no",
             f"{row['nodes_mean']:.2f} ± {row['nodes_std']:.2f}",
@@ -79,56 +111,12 @@ def print_datasets(
     if rows:
         console.print(table)
     if others:
-        console.print(_text(f"Also known: {', '.join(others)}"), soft_wrap=True)
+        console.print(plain_text(f"Also known: {', '.join(others)}"), soft_wrap=True)
     if missing:
         width = max(map(len, missing))
         lines = [f"{name:{width}} {remedy}" for name, remedy in missing.items()]
         for line in ("", f"{'not here':{width}} how to get it", *lines):
-            console.print(_text(line), soft_wrap=True)  # a path is copied in one piece
-
-
-def print_benchmark(metrics: Mapping[str, float], before: Mapping[str, float]) -> None:
-    """Ratios first, beside those of an earlier measurement, then the seconds they come from."""
-    table = Table()
-    table.add_column("metric")
-    table.add_column("value", justify="right")
-    if before:
-        table.add_column("before", justify="right")
-    for name in sorted(metrics, key=lambda name: "seconds" in name):
-        known = [f"{before[name]:.4g}" if name in before else ""] if before else []
-        table.add_row(_text(name), f"{metrics[name]:.4g}", *known)
-    Console().print(table)
-
-
-def print_slower(growth: Mapping[str, float]) -> None:
-    """Which ratios have grown, and by how much."""
-    for name, times in growth.items():
-        print_note(f"{name} is {times:.2f} times what it was")
-    if not growth:
-        print_note("no ratio is worse by more than a tenth")
-
-
-def print_trials(trials: Sequence["Tried"], settings: str) -> None:
-    """The best trials of a search, and where its settings are."""
-    table = Table()
-    table.add_column("trial", justify="right")
-    table.add_column("score", justify="right")
-    table.add_column("settings")
-    for trial in trials[:_BEST]:
-        changed = [
-            f"{group}.{name} {value:.3g}" if isinstance(value, float) else f"{group}.{name} {value}"
-            for group, values in trial.settings.items()
-            for name, value in values.items()
-        ]
-        score = "failed" if trial.score is None else f"{trial.score:.4f}"
-        table.add_row(str(trial.number), score, _text(", ".join(changed)))
-    console = Console()
-    console.print(table)
-    console.print(_text(f"Best settings: {settings}"), soft_wrap=True)
-
-
-_BEST = 5
-"""Trials of a search that are shown."""
+            console.print(plain_text(line), soft_wrap=True)  # a path is copied in one piece
 
 
 def print_table(caption: str, table: str) -> None:
@@ -136,7 +124,7 @@ def print_table(caption: str, table: str) -> None:
     from rich.markdown import Markdown  # slow to import, and rarely needed
 
     console = Console()
-    console.print(_text(caption, style="bold"))
+    console.print(plain_text(caption, style="bold"))
     lines = map(terminal, table.splitlines())
     console.print(Markdown("\n".join(lines)))
 
@@ -146,18 +134,18 @@ def print_columns(caption: str, head: Sequence[str], rows: Sequence[Sequence[str
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for number, name in enumerate(head):
         justify: JustifyMethod = "right" if number else "left"
-        table.add_column(_text(name), justify=justify, no_wrap=number > 0)
+        table.add_column(plain_text(name), justify=justify, no_wrap=number > 0)
     for row in rows:
-        table.add_row(*map(_text, row))
+        table.add_row(*map(plain_text, row))
     console = Console()
-    console.print(_text(caption, style="bold"))
+    console.print(plain_text(caption, style="bold"))
     console.print(table)
 
 
 def print_lines(lines: Sequence[str]) -> None:
     """Sentences and file names as they are; Markdown's bold is for files."""
     for line in lines:
-        Console().print(_text(line.replace("**", "")), soft_wrap=True)
+        Console().print(plain_text(line.replace("**", "")), soft_wrap=True)
 
 
 def print_note(line: str) -> None:
@@ -168,7 +156,7 @@ def print_note(line: str) -> None:
 def print_failure(
     name: str, reason: str, flags: Mapping[str, str], console: Console | None = None
 ) -> None:
-    """What failed while the rest continues, on standard error, with the command's options."""
+    """Print what failed while the rest continues, on standard error, with the command's options."""
     line = Text(brief(f"failed: {name}: {with_flags(reason, flags)}"))
     (console or Console(stderr=True)).print(line, soft_wrap=True)
 
@@ -205,7 +193,7 @@ def runs_progress(
             left = state.time_remaining
             ahead = f", {timedelta(seconds=round(left))} left" if left else ""
             line = f"{state.completed:g}/{total} {what} after {spent}{ahead}: {name}"
-            console.print(_text(line), soft_wrap=True)
+            console.print(plain_text(line), soft_wrap=True)
 
     with progress:
         try:

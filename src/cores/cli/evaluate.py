@@ -1,16 +1,13 @@
 """`cores evaluate`: a saved model, measured again."""
 
-from pathlib import Path
+from argparse import Namespace
 from typing import Any
 
-from jsonargparse import Namespace
-
 from cores.cli import display
-from cores.cli.command import Command, CommandParser, add_data_root, add_import
-from cores.cli.inputs import add_columns, add_run, add_unknown, column_names
-from cores.cli.sets import add_lam, add_sets
+from cores.cli.command import Command, CommandParser
+from cores.cli.inputs import add_predict_options, add_run, column_names, predict_options
 from cores.cli.train import TRAIN
-from cores.cli.values import path_or_none
+from cores.cli.values import named_path
 from cores.data.inputs.columns import ColumnNames
 from cores.errors import UserError
 
@@ -20,14 +17,10 @@ def _parser() -> CommandParser:
     add_run(parser)
     parser.add_argument(
         "--dataset",
-        type=str,
-        default=None,
         metavar="NAME",
         help="Another dataset by name or path, with the same labels; all its graphs are used, of "
         "the run's own data the test part.",
     )
-    add_sets(parser)
-    add_lam(parser)
     parser.add_argument(
         "--sample",
         action="store_true",
@@ -41,17 +34,14 @@ def _parser() -> CommandParser:
     )
     parser.add_argument(
         "--other",
-        type=str,
+        type=named_path,
         nargs="+",
         default=[],
         metavar="RUN",
         help="Also measure the overlap with what these runs keep of the same graphs: the same "
         "settings and split, other seeds.",
     )
-    add_unknown(parser)
-    add_columns(parser)
-    add_data_root(parser)
-    add_import(parser)
+    add_predict_options(parser)
     return parser
 
 
@@ -61,20 +51,14 @@ def _evaluate(options: Namespace) -> dict[str, Any]:
     if options.dataset is None and column_names(options) != ColumnNames():
         raise UserError("the run knows its own columns; naming others needs a `dataset`")
     metrics = evaluate_run(
-        Path(options.run),
+        options.run,
+        predict_options(options),
         dataset=options.dataset,
-        data_root=path_or_none(options.data_root),
+        data_root=options.data_root,
         device=options.device,
-        alpha=options.alpha,
-        score=options.score,
-        per_class=options.per_class,
-        lam=options.lam,
         sample=options.sample,
         explanations=options.explanations,
-        others=[Path(run) for run in options.other],
-        columns=column_names(options),
-        on_error=options.on_error,
-        on_unknown=options.on_unknown,
+        others=options.other,
     )
     if errors := metrics.get("errors"):
         first = "; ".join(metrics["first_errors"])
@@ -82,7 +66,7 @@ def _evaluate(options: Namespace) -> dict[str, Any]:
     if not options.json:
         flags = dict(options.flags)
         del flags["lam"]  # verdicts speak of that of the training
-        display.print_metrics(metrics, options.run, flags, TRAIN.parser().flags)
+        display.print_metrics(metrics, str(options.run), flags, TRAIN.parser().flags)
     return metrics
 
 

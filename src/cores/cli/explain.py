@@ -1,10 +1,8 @@
 """`cores explain`: what a model kept of graphs, as a page, records or pictures."""
 
-from pathlib import Path
+from argparse import Namespace
 from time import perf_counter
 from typing import Any
-
-from jsonargparse import Namespace
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser
@@ -15,7 +13,7 @@ from cores.cli.inputs import (
     column_names,
     predict_options,
 )
-from cores.cli.values import named_path, numbers, path_or_none
+from cores.cli.values import named_path, numbers
 from cores.data.inputs.columns import ColumnNames
 from cores.errors import UserError
 
@@ -24,26 +22,24 @@ def _parser() -> CommandParser:
     parser = CommandParser(
         "Show what a trained model kept of graphs: one HTML page that works offline, records, or "
         "pictures. Conditions add up: a graph must meet all of them.",
+        usage="cores explain RUN [INPUT] [options]",
     )
     add_run(parser)
     add_input(parser, default="the run's test graphs")
     parser.add_argument(
         "--out",
         type=named_path,
-        default=None,
         metavar="PATH",
         help="Page (.html), records (.jsonl), or a folder for an SVG of every graph (default: "
         "report.html in the run folder).",
     )
     parser.add_argument(
         "--graphs",
-        type=str,
-        default=None,
         metavar="N,…",
         help="Only the graphs at these positions, from 0, such as 0,5 or 0-9.",
     )
     parser.add_argument(
-        "--class", type=str, default=None, metavar="NAME", help="Only this predicted class."
+        "--class", dest="of_class", metavar="NAME", help="Only this predicted class."
     )
     parser.add_argument(
         "--errors", action="store_true", help="Only wrong predictions; needs labels."
@@ -56,21 +52,18 @@ def _parser() -> CommandParser:
     parser.add_argument(
         "--top",
         type=int,
-        default=None,
         metavar="N",
         help="Only the N graphs with the smallest kept share.",
     )
     parser.add_argument(
         "--largest",
         type=int,
-        default=None,
         metavar="N",
         help="Only the N graphs with the largest kept share.",
     )
     parser.add_argument(
         "--count",
         type=int,
-        default=None,
         metavar="N",
         help="At most so many (default: 100; with --top or --largest, all of these).",
     )
@@ -89,12 +82,12 @@ def _explain(options: Namespace) -> dict[str, Any]:
 
     begin = perf_counter()
     out, survey = explain_run(
-        Path(options.run),
+        options.run,
         options.input,
-        path_or_none(options.out),
+        options.out,
         Conditions(
             positions,
-            options["class"],
+            options.of_class,
             options.errors,
             options.uncertain,
             options.count,
@@ -103,7 +96,7 @@ def _explain(options: Namespace) -> dict[str, Any]:
         ),
         predict_options(options),
         device=options.device,
-        data_root=path_or_none(options.data_root),
+        data_root=options.data_root,
     )
     if survey.errors:
         told = " ".join("; ".join(survey.first_errors).split())

@@ -1,15 +1,13 @@
 """`cores export`: a trained model as a file for other programs."""
 
+from argparse import Namespace
 from dataclasses import asdict
-from pathlib import Path
-from typing import Any, Literal
-
-from jsonargparse import Namespace
+from typing import Any
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_import
 from cores.cli.inputs import add_run
-from cores.cli.values import named_path, path_or_none
+from cores.cli.values import named_path
 
 
 def _parser() -> CommandParser:
@@ -19,12 +17,11 @@ def _parser() -> CommandParser:
     )
     add_run(parser)
     parser.add_argument(
-        "--format", type=Literal["onnx"], default="onnx", help="Kind of file (default: onnx)."
+        "--format", choices=("onnx",), default="onnx", help="Kind of file (default: onnx)."
     )
     parser.add_argument(
         "--out",
         type=named_path,
-        default=None,
         metavar="FILE",
         help="File to write (default: model.onnx in the run folder).",
     )
@@ -35,7 +32,7 @@ def _parser() -> CommandParser:
 def _export(options: Namespace) -> dict[str, Any]:
     from cores.runs.export import export_run
 
-    exported = export_run(Path(options.run), path_or_none(options.out))
+    exported = export_run(options.run, options.out)
     if not options.json:
         display.print_lines(
             [

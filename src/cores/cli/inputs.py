@@ -1,14 +1,13 @@
-"""Options of every command that reads a user's files."""
+"""Options of every command that reads a user's files, or asks a trained model about them."""
 
+from argparse import BooleanOptionalAction, Namespace
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
-
-from jsonargparse import Namespace
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from cores.cli import display
 from cores.cli.command import CommandParser, add_data_root, add_import
-from cores.cli.sets import add_lam, add_sets
-from cores.config import Reach
+from cores.cli.values import named_path
+from cores.config import Reach, SetsConfig
 from cores.config.presets import own_data_settings
 from cores.config.run import AskedTask
 from cores.data.catalogue import DATASETS, REGISTERED
@@ -17,19 +16,21 @@ from cores.errors import UserError
 
 if TYPE_CHECKING:
     from cores.data.dataset import Dataset
-    from cores.runs.predictor import PredictOptions
+    from cores.runs.inputs import PredictOptions
 
 
 def add_run(parser: CommandParser) -> None:
-    """The run that a command is about."""
-    parser.add_argument("run", metavar="RUN", help="Run folder that `cores train` made.")
+    """Add the run that a command is about."""
+    parser.add_argument(
+        "run", type=named_path, metavar="RUN", help="Run folder that `cores train` made."
+    )
 
 
 def add_input(parser: CommandParser, *, default: str | None = None) -> None:
-    """The graphs that a command reads; one that can do without says what it reads then."""
+    """Add the graphs that a command reads; one that can do without says what it reads then."""
     if default is not None:
         text = f"Graphs, as for `cores predict` (default: {default})."
-        parser.add_argument("input", metavar="INPUT", nargs="?", default=None, help=text)
+        parser.add_argument("input", metavar="INPUT", nargs="?", help=text)
         return
     parser.add_argument(
         "input",
@@ -39,19 +40,54 @@ def add_input(parser: CommandParser, *, default: str | None = None) -> None:
     )
 
 
+def add_sets(parser: CommandParser) -> None:
+    """Add error rate, score and calibration per class of the sets; the run's own by default."""
+    parser.add_argument(
+        "--alpha",
+        type=float,
+        metavar="X",
+        help="Error rate of the prediction sets (default: the run's).",
+    )
+    parser.add_argument(
+        "--score",
+        choices=get_args(get_type_hints(SetsConfig)["score"]),
+        help="Conformal score of the prediction sets (default: the run's).",
+    )
+    parser.add_argument(
+        "--per-class",
+        action=BooleanOptionalAction,
+        help="One quantile per class instead of one for all (default: the run's).",
+    )
+
+
+def add_lam(parser: CommandParser) -> None:
+    """Add the setting of a model that was trained for all of them."""
+    parser.add_argument(
+        "--lam",
+        type=float,
+        metavar="X",
+        help="Where a dial stands, 0 to 1 by 0.05 (default: the run's).",
+    )
+
+
 def add_predict_options(parser: CommandParser) -> None:
-    """Options of every command that predicts what a user asks for."""
+    """Add the options of every command that predicts what a user asks for."""
     add_sets(parser)
     add_lam(parser)
-    add_unknown(parser)
+    parser.add_argument(
+        "--on-unknown",
+        choices=("error", "ignore"),
+        default="error",
+        help="Node or edge labels that no graph of the training had (default: error).",
+    )
     add_columns(parser)
     add_data_root(parser)
     add_import(parser)
 
 
 def predict_options(options: Namespace) -> "PredictOptions":
-    """How the graphs of an input are predicted."""
-    from cores.runs.predictor import PredictOptions
+    """Collect the options of predictions."""
+    from cores.runs.inputs import PredictOptions
 
     return PredictOptions(
         alpha=options.alpha,
@@ -65,7 +101,7 @@ def predict_options(options: Namespace) -> "PredictOptions":
 
 
 def add_columns(parser: CommandParser, *, split: bool = False, hidden: bool = False) -> None:
-    """Which columns of a table hold what, and what to do with rows that are no graphs.
+    """Add which columns of a table hold what, and what to do with rows that are no graphs.
 
     Hidden options are shown by ``--help-all`` alone.
     """
@@ -78,29 +114,17 @@ def add_columns(parser: CommandParser, *, split: bool = False, hidden: bool = Fa
     if split:
         options["split"] = "Column that says train, val, calibration or test."
     actions = [
-        group.add_argument(f"--{name}-column", type=str, default=None, metavar="NAME", help=text)
+        group.add_argument(f"--{name}-column", metavar="NAME", help=text)
         for name, text in options.items()
     ]
     on_error = group.add_argument(
         "--on-error",
-        type=Literal["skip", "fail"],
+        choices=("skip", "fail"),
         default="skip",
-        metavar="{skip,fail}",
         help="Rows that are no graphs (default: skip, and report).",
     )
     for action in (*actions, on_error) if hidden else ():
-        parser.hide(action)
-
-
-def add_unknown(parser: CommandParser) -> None:
-    """What to do with labels of nodes or edges that the model does not know."""
-    parser.add_argument(
-        "--on-unknown",
-        type=Literal["error", "ignore"],
-        default="error",
-        metavar="{error,ignore}",
-        help="Node or edge labels that no graph of the training had (default: error).",
-    )
+        parser.in_full(action)
 
 
 def column_names(options: Namespace) -> ColumnNames:
@@ -109,7 +133,7 @@ def column_names(options: Namespace) -> ColumnNames:
         smiles=options.smiles_column,
         label=options.label_column,
         id=options.id_column,
-        split=options.get("split_column"),
+        split=getattr(options, "split_column", None),
     )
 
 
@@ -139,14 +163,14 @@ class OwnFile:
 
 
 def is_named(dataset: str) -> bool:
-    """Whether a dataset is known by name; otherwise it is a file of the user's."""
+    """Tell whether a dataset is known by name; otherwise it is a file of the user's."""
     return dataset in (*DATASETS, *REGISTERED)
 
 
 def own_file(
     name: str, options: Namespace, task: AskedTask = "auto", reach: Reach | None = None
 ) -> OwnFile | None:
-    """The file that a dataset is; None for one that is known by name.
+    """Read the file that a dataset is; None for one that is known by name.
 
     ``reach`` is that of the neighbourhoods, where it holds a graph whose nodes are classified.
     """

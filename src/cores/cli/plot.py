@@ -1,9 +1,7 @@
 """`cores plot`: learning curves of runs."""
 
-from pathlib import Path
+from argparse import Namespace
 from typing import Any
-
-from jsonargparse import Namespace
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser
@@ -17,12 +15,15 @@ def _parser() -> CommandParser:
         "reward, over the epochs. Runs that have not ended are drawn as far as they are."
     )
     parser.add_argument(
-        "runs", metavar="RUN", nargs="+", help="Run folders that `cores train` made."
+        "runs",
+        type=named_path,
+        metavar="RUN",
+        nargs="+",
+        help="Run folders that `cores train` made.",
     )
     parser.add_argument(
         "--out",
         type=named_path,
-        default=None,
         metavar="FILE",
         help="Picture: .png, .svg or .pdf (default, for one run: learning_curves.png in its "
         "folder).",
@@ -30,7 +31,6 @@ def _parser() -> CommandParser:
     parser.add_argument(
         "--tensorboard",
         type=named_path,
-        default=None,
         metavar="FOLDER",
         help="Also write the numbers of all epochs as events that TensorBoard reads.",
     )
@@ -40,8 +40,7 @@ def _parser() -> CommandParser:
 def _plot(options: Namespace) -> dict[str, Any]:
     from cores.explain.learning import draw_learning_curves, write_tensorboard
 
-    runs = [Path(run) for run in options.runs]
-    out = None if options.out is None else Path(options.out)
+    runs, out = options.runs, options.out
     if out is not None and out.exists():
         raise UserError(f"{out} exists; choose another name")
     if out is None and len(runs) == 1:
@@ -53,7 +52,7 @@ def _plot(options: Namespace) -> dict[str, Any]:
         draw_learning_curves(runs, out)
         written.append(str(out))
     if options.tensorboard is not None:
-        write_tensorboard(runs, Path(options.tensorboard))
+        write_tensorboard(runs, options.tensorboard)
         written.append(str(options.tensorboard))
     if not options.json:
         display.print_lines([f"Learning curves: {', '.join(written)}"])

@@ -1,18 +1,16 @@
 """`cores predict`: new graphs, predicted from the part that the model keeps."""
 
 import sys
+from argparse import Namespace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from jsonargparse import Namespace
-
 from cores.cli import display
-from cores.cli.command import Command, CommandParser, add_data_root, add_import
-from cores.cli.inputs import add_columns, add_input, add_run, add_unknown, predict_options
+from cores.cli.command import Command, CommandParser
+from cores.cli.inputs import add_input, add_predict_options, add_run, predict_options
 from cores.cli.scheduler import add_scheduler, certificates
-from cores.cli.sets import add_lam, add_sets
-from cores.cli.values import check_workers, named_path, path_or_none
+from cores.cli.values import check_workers, named_path
 from cores.errors import UserError
 
 
@@ -26,14 +24,10 @@ def _parser() -> CommandParser:
     parser.add_argument(
         "--out",
         type=named_path,
-        default=None,
         metavar="FILE",
         help="File that ends in .csv, .jsonl or .parquet (.gz may follow); for a folder of files, "
         "a folder (default: JSON lines on standard output).",
     )
-    add_sets(parser)
-    add_lam(parser)
-    add_unknown(parser)
     parser.add_argument(
         "--workers", type=int, default=1, metavar="N", help="Processes (default: 1)."
     )
@@ -42,16 +36,14 @@ def _parser() -> CommandParser:
         "Predict the files of a folder on the workers of this dask scheduler, e.g. "
         "tls://head:8786.",
     )
-    add_columns(parser)
-    add_data_root(parser)
-    add_import(parser)
+    add_predict_options(parser)
     return parser
 
 
 def _predict(options: Namespace) -> dict[str, Any]:
     check_workers(options.workers)
     certificates(options)
-    run, source, out = Path(options.run), options.input, path_or_none(options.out)
+    run, source, out = options.run, options.input, options.out
     if out is None and (options.workers > 1 or options.scheduler):
         raise UserError("--workers and --scheduler need --out")
     from cores.data.inputs.sources import holds_rows
@@ -92,7 +84,7 @@ def _into_file(run: Path, source: str, out: Path, how: Any, options: Namespace) 
             out,
             how,
             device=options.device,
-            data_root=path_or_none(options.data_root),
+            data_root=options.data_root,
             workers=options.workers,
             advance=advance,
         )
@@ -124,9 +116,7 @@ def _print_records(run: Path, source: str, how: Any, options: Namespace) -> dict
 
     kept: list[dict[str, Any]] = []
     count, errors, first = 0, 0, list[str]()
-    chunks = predict_records(
-        run, source, how, device=options.device, data_root=path_or_none(options.data_root)
-    )
+    chunks = predict_records(run, source, how, device=options.device, data_root=options.data_root)
     for records, fields in chunks:
         count += len(records)
         failed = [f"{record['id']}: {record['error']}" for record in records if record["error"]]

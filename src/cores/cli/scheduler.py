@@ -1,41 +1,44 @@
 """The option for a dask scheduler, and those for its certificates."""
 
-from pathlib import Path
+from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from jsonargparse import Namespace
-
 from cores.cli.command import CommandParser
+from cores.cli.values import named_path
 from cores.errors import UserError
 
 if TYPE_CHECKING:
     from cores.runs.cluster import Certificates
 
-FILES = {"tls_ca": "--tls-ca", "tls_cert": "--tls-cert", "tls_key": "--tls-key"}
+FILES = {
+    "tls_ca": "The authority of the certificates of a scheduler at tls://, in PEM format "
+    "(default: as in dask's configuration).",
+    "tls_cert": "Our own certificate for that scheduler.",
+    "tls_key": "The key of our certificate.",
+}
 
 
 def add_scheduler(parser: CommandParser, text: str) -> None:
-    """Whose workers do the work, and how they know us."""
-    parser.add_argument("--scheduler", type=str, default=None, metavar="ADDRESS", help=text)
-    texts = (
-        "The authority of the certificates of a scheduler at tls://, in PEM format "
-        "(default: as in dask's configuration).",
-        "Our own certificate for that scheduler.",
-        "The key of our certificate.",
-    )
-    for option, help_text in zip(FILES.values(), texts, strict=True):
-        parser.add_argument(option, type=str, default=None, metavar="FILE.pem", help=help_text)
+    """Add the address of a scheduler, and the files by which it knows us."""
+    parser.add_argument("--scheduler", metavar="ADDRESS", help=text)
+    for name, help_text in FILES.items():
+        parser.add_argument(_flag(name), type=named_path, metavar="FILE.pem", help=help_text)
 
 
 def certificates(options: Namespace) -> "Certificates | None":
     """The certificates that the options name."""
     from cores.runs.cluster import Certificates
 
-    given = {name: Path(options[name]) for name in FILES if options[name] is not None}
+    given = {name: path for name in FILES if (path := getattr(options, name)) is not None}
     if not given:
         return None
     if options.scheduler is None:
         raise UserError("certificates are for a --scheduler; name its address")
-    if missing := [option for name, option in FILES.items() if name not in given]:
-        raise UserError(f"certificates need {', '.join(FILES.values())}; there is no {missing[0]}")
+    if missing := [name for name in FILES if name not in given]:
+        needed = ", ".join(map(_flag, FILES))
+        raise UserError(f"certificates need {needed}; there is no {_flag(missing[0])}")
     return Certificates(**given)
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")

@@ -1,16 +1,12 @@
 """`cores serve`: a page on this machine on which a trained model can be asked."""
 
 import json
+from argparse import Namespace
 from functools import partial
-from pathlib import Path
-
-from jsonargparse import Namespace
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser
 from cores.cli.inputs import add_predict_options, add_run, predict_options
-from cores.cli.values import path_or_none
-from cores.cli.words import with_flags
 
 
 def _parser() -> CommandParser:
@@ -37,19 +33,19 @@ def _serve(options: Namespace) -> None:
 
     def started(url: str) -> None:
         if options.json:
-            print(json.dumps({"url": url, "run": options.run}), flush=True)
+            print(json.dumps({"url": url, "run": str(options.run)}), flush=True)
         else:
             display.print_lines([f"{options.run}: {url} (Ctrl-C ends it)"])
 
     serve_run(
-        Path(options.run),
+        options.run,
         predict_options(options),
         port=options.port,
         device=options.device,
-        data_root=path_or_none(options.data_root),
+        data_root=options.data_root,
         open_browser=options.open,
         started=started,
-        tell=partial(with_flags, flags=options.flags),
+        tell=partial(display.with_flags, flags=options.flags),
     )
 
 

@@ -1,21 +1,23 @@
 """The settings of a run as options and files: an option for every field of the dataclasses."""
 
+import ast
 import dataclasses
+import inspect
 import json
+import textwrap
 import tomllib
+from argparse import SUPPRESS, ArgumentTypeError, BooleanOptionalAction, Namespace
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-import yaml  # type: ignore[import-untyped]  # a dependency of jsonargparse
-from docstring_parser import parse_from_object
-from jsonargparse import ActionYesNo, Namespace
-
-from cores.cli import display
 from cores.cli.command import CommandParser, HelpAll
+from cores.cli.values import named_path
 from cores.config import RunConfig, merged
-from cores.config.models import CONVS, MODELS
-from cores.config.names import INTRODUCED_AS, current_name, with_current_names
+from cores.config.models import CONVS, MODELS, PRESETS
 from cores.config.presets import preset_config
 from cores.config.run import own_groups
 from cores.data.catalogue import canonical_name
@@ -24,106 +26,105 @@ from cores.files import read_text
 
 CHOICE = ("dataset", "model", "conv", "preset")
 """Settings that decide which preset the others change."""
+
+
+@dataclass(frozen=True)
+class Short:
+    """A setting that ``--help`` shows; one of a group has an option of its own there."""
+
+    name: str
+    path: str
+    text: str
+    """Text in ``--help``; ``--help-all`` has the dataclass's own."""
+    default: str = "{}"
+    """Default as the help shows it."""
+    implies: Mapping[str, Any] = field(default_factory=dict)
+    """Settings that giving the option decides beside its own, unless other options say so."""
+    alone: int | None = None
+    """Value of the option when it stands alone, where it needs none."""
+
+
 SHORT = {
-    "epochs": "training.epochs",
-    "desired_ratio": "reward.desired_ratio",
-    "lam": "reward.lam",
-    "max_loss": "reward.max_loss",
-    "tolerance": "reward.tolerance",
-    "connected": "reward.max_pieces",
-    "score": "sets.score",
-    "per_class": "sets.per_class",
-    "split_type": "parts.kind",
+    row.name: row
+    for row in (
+        Short(
+            "dataset",
+            "dataset",
+            "Name (`cores datasets`), or a csv, tsv, parquet, sdf, jsonl, npz, pt or TU file",
+        ),
+        Short("model", "model", "What to train"),
+        Short("conv", "conv", "Message-passing layer"),
+        Short("preset", "preset", "Where the other settings come from"),
+        Short("task", "task", "One class, a number, or labels"),
+        Short("split", "split", "Number of the split, from 1"),
+        Short("seed", "seed", "Random seed"),
+        Short("alpha", "alpha", "Error rate of the prediction sets"),
+        Short("epochs", "training.epochs", "Most epochs", "330 for cores-*, else {}"),
+        Short("desired_ratio", "reward.desired_ratio", "d: kept ratio of high sparsity reward"),
+        Short("lam", "reward.lam", "Lambda: accuracy against sparsity", "all"),
+        Short(
+            "max_loss",
+            "reward.max_loss",
+            "Loss promised of a dial",
+            "{}, not promised",
+            implies={"reward": {"promised": True}},
+        ),
+        Short("tolerance", "reward.tolerance", "Regression: error that does no harm"),
+        Short("connected", "reward.max_pieces", "Keep C connected pieces", alone=1),
+        Short("score", "sets.score", "Conformal score of the prediction sets"),
+        Short("per_class", "sets.per_class", "One quantile per class"),
+        Short("split_type", "parts.kind", "scaffold: none is in two parts"),
+    )
 }
-"""Settings of groups with a short option of their own."""
-IMPLIED = {"max_loss": {"reward": {"promised": True}}}
-"""What giving a short option decides beside its own setting, unless other options say so."""
-NOT_GIVEN = {
-    "lam": "all",
-    "max_loss": "{}, not promised",
-    "epochs": "330 for cores-*, else {}",
-}
-"""What holds where a short option is not given, if that is not just its default."""
-OPTIONAL = {"connected": 1}
-"""Short options that need no value, and the one that they stand for then."""
-FLAGS = {
-    "class_weights": ("training.balance", "always", "Let rare classes count as much as others")
-}
-"""Flags that give a setting one value: the setting, the value, and the help."""
-BRIEF = {
-    "dataset": "Name (`cores datasets`), or a csv, tsv, parquet, sdf, jsonl, npz, pt or TU file",
-    "preset": "Our settings, or published ones",
-    "task": "One class, a number, or labels",
-    "split": "Number of the split, from 1",
-    "seed": "Random seed",
-    "alpha": "Error rate of the prediction sets",
-    "epochs": "Most epochs",
-    "desired_ratio": "d: kept ratio of high sparsity reward",
-    "lam": "Lambda: accuracy against sparsity",
-    "max_loss": "Loss promised of a dial",
-    "tolerance": "Regression: error that does no harm",
-    "connected": "Keep C connected pieces",
-    "score": "Conformal score of the prediction sets",
-    "per_class": "One quantile per class",
-    "split_type": "scaffold: none is in two parts",
-}
-"""What ``--help`` says of the settings it shows; ``--help-all`` has the dataclasses' own texts."""
-FORMATS = {".toml": "TOML", ".json": "JSON", ".yaml": "YAML", ".yml": "YAML"}
-"""Of files with settings, by suffix; others are read as TOML."""
-LONGEST = 2**18
-"""Characters of a file with settings; YAML is read slowly."""
-MOST_VALUES = 10_000
-"""Of a file with settings."""
+BRIEF = {name: row.text for name, row in SHORT.items()}
+"""Texts in ``--help`` of the settings it shows."""
 
 
 def add_settings(parser: CommandParser) -> None:
-    """Options for every setting of a run; ``--help`` shows those most used."""
-    groups = settings_groups()
-    parser.groups_from_files += groups
-    shown = parser.add_argument_group("settings")
+    """Add an option for every setting of a run; ``--help`` shows those most used."""
     by_policy = sorted(MODELS, key=lambda name: not MODELS[name].has_policy)
-    registered = {
-        "model": f"What to train: {', '.join(by_policy)}",
-        "conv": f"Message-passing layer: {', '.join(CONVS)}",
-    }
-    for name, option in _options(RunConfig).items():
+    registered = {"model": by_policy, "conv": CONVS, "preset": PRESETS}
+    shown = parser.add_argument_group("settings")
+    groups = settings_groups()
+    fields = {group: _fields(kind) for group, kind in {"": RunConfig, **groups}.items()}
+    for short in SHORT.values():
+        group, _, name = short.path.rpartition(".")
+        option, meaning, default = fields[group][name]
+        default = short.default.format(default)
+        text = short.text
         if name in registered:
-            parser.add_setting(
-                shown, f"--{name}", registered[name], **option | {"text": registered[name]}
-            )
-        elif name not in (*groups, "model_config"):
-            parser.add_setting(shown, f"--{name}", BRIEF.get(name), **option)
-    for name, path in SHORT.items():
-        group, _, setting = path.partition(".")
-        option = _options(groups[group])[setting]
-        if name in NOT_GIVEN:
-            option["shown_default"] = NOT_GIVEN[name].format(option["shown_default"])
-        if name in OPTIONAL:
-            option |= {"nargs": "?", "const": OPTIONAL[name], "metavar": "C"}
-            option["shown_default"] = f"any; alone: {OPTIONAL[name]}"
-        if option["type"] is bool:
-            option |= {"action": ActionYesNo(no_prefix="no-"), "type": None, "metavar": None}
-        parser.add_setting(shown, "--" + name.replace("_", "-"), BRIEF[name], **option)
-    for name, (_, _, text) in FLAGS.items():
-        flag = "--" + name.replace("_", "-")
-        shown.add_argument(flag, action="store_true", help=f"{text}.")
+            text = f"{text}: {', '.join(registered[name])}"
+        if option.get("type") is _truth:
+            option = {"action": BooleanOptionalAction}
+        if short.alone is not None:
+            option |= {"nargs": "?", "const": short.alone, "metavar": "C"}
+            default = f"any; alone: {short.alone}"
+        action = shown.add_argument(
+            "--" + short.name.replace("_", "-"),
+            default=SUPPRESS,
+            help=f"{text} (default: {default}).",
+            **option,
+        )
+        full = text if name in registered else meaning
+        parser.in_full(action, f"{full} (default: {default}).")
     shown.add_argument(
-        "--settings",
-        type=str,
-        default=None,
-        metavar="FILE",
-        help="Settings from a TOML, YAML or JSON file; --GROUP FILE reads one group alone.",
+        "--class-weights", action="store_true", help="Let rare classes count as much as others."
+    )
+    shown.add_argument(
+        "--settings", type=named_path, metavar="FILE", help="Settings from a TOML or JSON file."
     )
     shown.add_argument("--help-all", action=HelpAll, help="List every setting, and exit.")
-    shortened = {path: name for name, path in SHORT.items() if name in NOT_GIVEN}
+    defaults = {short.path: short.default for short in SHORT.values()}
     for group, kind in groups.items():
-        hidden = parser.add_argument_group(_title(group, kind))
-        for setting, option in _options(kind).items():
-            if short := shortened.get(f"{group}.{setting}"):
-                option["shown_default"] = NOT_GIVEN[short].format(option["shown_default"])
-            parser.add_setting(hidden, f"--{group}.{setting}", None, **option)
-            if old := INTRODUCED_AS.get(f"{group}.{setting}"):
-                parser.add_setting(hidden, f"--{old}", None, **option | {"text": None})
+        summary = (kind.__doc__ or "").partition("\n")[0].rstrip(".")
+        generated = summary.startswith(f"{kind.__name__}(")  # a dataclass without a docstring
+        hidden = parser.add_argument_group(group if generated else f"{group}: {summary}")
+        for name, (option, meaning, default) in fields[group].items():
+            path = f"{group}.{name}"
+            text = f"{meaning} (default: {defaults.get(path, '{}').format(default)})."
+            parser.in_full(
+                hidden.add_argument(f"--{path}", dest=path, default=SUPPRESS, help=text, **option)
+            )
 
 
 def settings_groups() -> dict[str, Any]:
@@ -133,141 +134,128 @@ def settings_groups() -> dict[str, Any]:
     return found | own_groups()
 
 
-def _title(group: str, kind: Any) -> str:
-    """A group and what it is for; a dataclass without a docstring has its signature for one."""
-    summary = (parse_from_object(kind).short_description or "").rstrip(".")
-    return group if summary.startswith(f"{kind.__name__}(") else f"{group}: {summary}"
-
-
-def _options(kind: Any) -> dict[str, dict[str, Any]]:
-    """How a parser takes the fields of a dataclass; what is not given is left out."""
-    hints = get_type_hints(kind)
-    texts = {each.arg_name: each.description or "" for each in parse_from_object(kind).params}
+def _fields(kind: Any) -> dict[str, tuple[dict[str, Any], str, str]]:
+    """Describe every field of a dataclass: for argparse, its meaning, and its default."""
+    hints, texts = get_type_hints(kind), _field_texts(kind)
     return {
-        field.name: {
-            "type": hints[field.name],
-            "metavar": _metavar(hints[field.name]),
-            "text": " ".join(texts.get(field.name, "").split()).removesuffix("."),
-            "shown_default": _shown(field.default),
-        }
-        for field in dataclasses.fields(kind)
+        each.name: (
+            _option(hints[each.name]),
+            texts.get(each.name, "").removesuffix("."),
+            _shown(each.default),
+        )
+        for each in dataclasses.fields(kind)
     }
 
 
-def _metavar(hint: Any) -> str:
+def _option(hint: Any) -> dict[str, Any]:
+    """Tell argparse how to turn text into a value of a type, which ``config`` then checks."""
+    if isinstance(hint, UnionType):
+        (inner,) = [_option(kind) for kind in get_args(hint) if kind is not NoneType][:1]
+        return inner | {"type": lambda text: None if text == "none" else inner["type"](text)}
     if get_origin(hint) is Literal:
-        return f"{{{','.join(get_args(hint))}}}"
+        return {"type": type(get_args(hint)[0]), "choices": get_args(hint)}
     if get_origin(hint) is tuple:
-        return "[ITEM,...]"
-    return {int: "N", float: "X", bool: "{true,false}"}.get(hint, "NAME")
+        item = _option(get_args(hint)[0])["type"]
+        return {
+            "type": lambda text: [item(each.strip()) for each in text.strip("[]").split(",")],
+            "metavar": "ITEM,...",
+        }
+    if hint is bool:
+        return {"type": _truth, "metavar": "{true,false}"}
+    return {"type": hint, "metavar": {int: "N", float: "X"}.get(hint, "NAME")}
+
+
+def _truth(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ArgumentTypeError(f"expected true or false, got {text!r}")
+    return text.lower() == "true"
 
 
 def _shown(default: Any) -> str:
-    """A default as an option takes it.
+    """Show a default as an option takes it.
 
     >>> _shown(("mean", "add")), _shown(True), _shown(0.001)
-    ('[mean,add]', 'true', '0.001')
+    ('mean,add', 'true', '0.001')
     """
     if isinstance(default, tuple):
-        return f"[{','.join(map(str, default))}]"
+        return ",".join(map(str, default))
     return str(default).lower() if isinstance(default, bool) else str(default)
 
 
+def _field_texts(kind: type) -> dict[str, str]:
+    """The texts below the fields of a dataclass and of those that it extends."""
+    found: dict[str, str] = {}
+    for each in reversed(kind.__mro__):
+        if not dataclasses.is_dataclass(each):
+            continue
+        with suppress(OSError):  # a class without a file, as of a notebook, has no texts
+            (definition,) = ast.parse(textwrap.dedent(inspect.getsource(each))).body
+            assert isinstance(definition, ast.ClassDef)
+            for line, below in zip(definition.body, definition.body[1:], strict=False):
+                match line, below:
+                    case (
+                        ast.AnnAssign(target=ast.Name(id=name)),
+                        ast.Expr(value=ast.Constant(value=str(text))),
+                    ):
+                        found[name] = " ".join(text.split())
+    return found
+
+
 def run_config(options: Namespace, defaults: Mapping[str, Any] | None = None) -> RunConfig:
-    """The preset, changed by the settings file, by files of groups, and by options, in turn.
+    """The preset, changed by the settings file and by options, in turn.
 
     ``defaults`` take the place of the default preset's own.
     """
-    from_files: dict[str, Any] = {}
-    if options.settings is not None:
-        from_files = settings_file(Path(options.settings))
-    for group, path in options.group_files.items():
-        from_files = merged(from_files, settings_file(Path(path), group))
-    given = _given(options)
-    _note_old_names(given, prefix="--")
-    changes = merged(from_files, with_current_names(given))
+    from_file = {} if options.settings is None else settings_file(options.settings)
+    changes = merged(from_file, _given(options))
     choice = _choice(changes)
     if defaults is not None and choice.preset == "default":
         changes = merged(defaults, changes)
     changes["dataset"] = canonical_name(choice.dataset)
     chosen = changes["dataset"], choice.model, choice.conv, choice.preset
-    _choice(from_files)  # what is wrong in a file is told even where an option overrides it
-    preset_config(
-        *chosen, {name: value for name, value in from_files.items() if name not in CHOICE}
-    )
+    _choice(from_file)  # what is wrong in a file is told even where an option overrides it
+    preset_config(*chosen, {name: value for name, value in from_file.items() if name not in CHOICE})
     return preset_config(*chosen, changes)
 
 
 def _given(options: Namespace) -> dict[str, Any]:
-    """The settings among the options, nested like a settings file."""
-    found = options.as_dict()
-    olds = {old.partition(".")[0] for old in INTRODUCED_AS.values()}
-    groups = {name.replace("-", "_"): name for name in (*settings_groups(), *olds)}
-    names = {field.name: field.name for field in dataclasses.fields(RunConfig)} | groups
-    settings = {name: found[dest] for dest, name in names.items() if dest in found}
-    for name, path in SHORT.items():
+    """The settings among the options, nested like a settings file; short options come last."""
+    found = vars(options)
+    settings: dict[str, Any] = {}
+    for group, kind in settings_groups().items():
+        for name in (each.name for each in dataclasses.fields(kind)):
+            if f"{group}.{name}" in found:
+                settings.setdefault(group, {})[name] = found[f"{group}.{name}"]
+    for name, short in SHORT.items():
         if name in found:
-            if name in OPTIONAL and found[name] < 1:
+            if short.alone is not None and found[name] < 1:
                 raise UserError(f"`{name}` must be at least 1, got {found[name]}")
-            group, _, setting = path.partition(".")
-            settings = merged(settings, {group: {setting: found[name]}})
-            if name in IMPLIED:
-                settings = merged(IMPLIED[name], settings)
-    for name, (path, value, _) in FLAGS.items():
-        if found.get(name):
-            group, _, setting = path.partition(".")
-            settings = merged(settings, {group: {setting: value}})
+            group, _, setting = short.path.rpartition(".")
+            value = {setting: found[name]}
+            settings = merged(settings, {group: value} if group else value)
+            settings = merged(short.implies, settings)
+    if options.class_weights:
+        settings = merged(settings, {"training": {"balance": "always"}})
     return settings
 
 
 def _choice(settings: Mapping[str, Any]) -> RunConfig:
-    """What decides which preset the other settings change."""
+    """Read the settings that decide which preset the others change."""
     return RunConfig.from_settings({name: settings[name] for name in CHOICE if name in settings})
 
 
-def settings_file(path: Path, group: str | None = None) -> dict[str, Any]:
-    """The nested settings in the file of ``--settings``, or of ``--GROUP``, by today's names."""
-    option = f"--{group or 'settings'} {path}"
-    kind = FORMATS.get(path.suffix.lower(), "TOML")
+def settings_file(path: Path) -> dict[str, Any]:
+    """Read the nested settings of a JSON file, or of a TOML file by any other suffix."""
+    kind = "JSON" if path.suffix.lower() == ".json" else "TOML"
     try:
         text = read_text(path)
-        if len(text) > LONGEST:
-            raise UserError(f"{path} has {len(text)} characters; settings have {LONGEST} at most")
-        if kind == "TOML":
-            settings: Any = tomllib.loads(text)
-        else:
-            settings = json.loads(text) if kind == "JSON" else yaml.safe_load(text)
+        settings: Any = json.loads(text) if kind == "JSON" else tomllib.loads(text)
     except UserError as error:
-        raise UserError(f"--{group or 'settings'}: {error}") from None
-    except (ValueError, yaml.YAMLError, RecursionError) as error:
-        raise UserError(f"{option} is not valid {kind}: {told(error)}") from None
-    if not isinstance(settings, dict) or not all(isinstance(name, str) for name in settings):
-        raise UserError(f"{option} must hold settings by name, got a {type(settings).__name__}")
-    if not _is_small(settings):
-        raise UserError(f"{option} holds more than {MOST_VALUES} values")
-    nested = settings if group is None else {group: settings}
-    _note_old_names(nested, place=f" in {path}")
-    return with_current_names(nested)
-
-
-def _is_small(settings: Any) -> bool:
-    """Whether settings can be walked through: names in YAML make few lines into any number."""
-    waiting = [settings]
-    for _ in range(MOST_VALUES):
-        if not waiting:
-            return True
-        value = waiting.pop()
-        if isinstance(value, dict):
-            waiting += value.values()
-        elif isinstance(value, list):
-            waiting += value
-    return False
-
-
-def _note_old_names(settings: Mapping[str, Any], prefix: str = "", place: str = "") -> None:
-    """Tell, on standard error, which settings have another name today."""
-    for group, values in settings.items():
-        for name in values if isinstance(values, Mapping) else ():
-            old = f"{group}.{name}"
-            if current_name(old) != old:
-                display.print_note(f"{prefix}{old}{place} is now {prefix}{current_name(old)}")
+        raise UserError(f"--settings: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"--settings {path} is not valid {kind}: {told(error)}") from None
+    if not isinstance(settings, dict):
+        raise UserError(
+            f"--settings {path} must hold settings by name, got a {type(settings).__name__}"
+        )
+    return settings

@@ -1,18 +1,17 @@
 """`cores train`: one run folder."""
 
+from argparse import Namespace
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from jsonargparse import Namespace
 
 from cores import ranks
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
 from cores.cli.inputs import OwnFile, add_columns, own_file
 from cores.cli.settings import add_settings, run_config
-from cores.cli.values import check_workers, named_path, path_or_none
+from cores.cli.values import check_workers, named_path
 from cores.config import RunConfig
 from cores.errors import UserError
 
@@ -29,7 +28,6 @@ def _parser() -> CommandParser:
     parser.add_argument(
         "--out",
         type=named_path,
-        default=None,
         metavar="RUN",
         help="Run folder (default: runs/DATASET-MODEL-CONV-splitN-seedS).",
     )
@@ -65,7 +63,14 @@ def _parser() -> CommandParser:
 
 
 def _train(options: Namespace) -> dict[str, Any]:
-    config, own = _configured(options)
+    from cores.runs.device import choose_device
+    from cores.runs.progress import training_progress
+    from cores.runs.run import train_run
+
+    config = run_config(options)
+    own = own_file(config.dataset, options, config.task, config.network.reach)
+    if own is not None:  # the defaults depend on its size
+        config = run_config(options, own.settings)
     if not 0 <= options.pictures <= 100:
         raise UserError(f"--pictures must lie in [0, 100], got {options.pictures}")
     check_workers(options.workers)
@@ -73,69 +78,61 @@ def _train(options: Namespace) -> dict[str, Any]:
         return _train_folds(options, config, own)
     if options.workers > 1:
         raise UserError("--workers is for --folds; one run has one process")
-    folder = Path(options.out) if options.out else _default_folder(config)
+    folder = options.out or _default_folder(config, f"split{config.split}")
     if own is not None:
-        from cores.data.dataset import need_classes
-        from cores.data.splits import split_dataset
-        from cores.runs.folder import is_finished
-
-        # A mistake is told alone, without the note.
-        if _writes():
-            is_finished(folder, config, options.resume, asdict(own.columns))
-        split_dataset(own.dataset, config.split, config.parts)
-        if options.pictures:
-            need_classes(own.dataset, "`pictures`")
+        _check_own(options, config, own, folder)
         _note_data(own, config)
-    metrics = _train_one(options, config, folder, own)
+    title = f"{config.model} on {config.dataset}"
+    with (
+        ranks.joined(choose_device(options.device)),
+        training_progress(title, _phases(config, own)) as reports,
+    ):
+        metrics = train_run(
+            config,
+            folder,
+            **_data(options, own),
+            resume=options.resume,
+            report=reports.training,
+            judge_report=reports.judge,
+        )
     if options.pictures and _writes():
         from cores.explain.explanation import draw_subgraphs
         from cores.explain.run import explain_test_graphs
 
-        explained = explain_test_graphs(
-            folder, options.pictures, data_root=path_or_none(options.data_root)
-        )
+        explained = explain_test_graphs(folder, options.pictures, data_root=options.data_root)
         draw_subgraphs(*explained, folder / "subgraphs.png")
     if not options.json:
         display.print_metrics(metrics, str(folder), options.flags)
     return metrics
 
 
-def _configured(options: Namespace) -> tuple[RunConfig, OwnFile | None]:
-    """The settings of a run; for a file of the user's, with defaults by its size."""
-    config = run_config(options)
-    own = own_file(config.dataset, options, config.task, config.network.reach)
-    return (config if own is None else run_config(options, own.settings)), own
-
-
-def _train_one(
-    options: Namespace, config: RunConfig, folder: Path, own: OwnFile | None
-) -> dict[str, Any]:
-    from cores.runs.device import choose_device
-    from cores.runs.progress import training_progress
-    from cores.runs.run import train_run
-
-    title = f"{config.model} on {config.dataset}"
-    with (
-        ranks.joined(choose_device(options.device)),
-        training_progress(title, _phases(config, own)) as reports,
-    ):
-        return train_run(
-            config,
-            folder,
-            data_root=path_or_none(options.data_root),
-            columns=None if own is None else own.columns,
-            dataset=None if own is None else own.dataset,
-            device=options.device,
-            resume=options.resume,
-            report=reports.training,
-            judge_report=reports.judge,
-        )
+def _data(options: Namespace, own: OwnFile | None) -> dict[str, Any]:
+    """Collect the data and the device, as the library takes them."""
+    return {
+        "data_root": options.data_root,
+        "columns": None if own is None else own.columns,
+        "dataset": None if own is None else own.dataset,
+        "device": options.device,
+    }
 
 
 def _writes() -> bool:
-    """Whether this process is alone, or the first of those that torchrun started."""
+    """Tell whether this process is alone, or the first of those that torchrun started."""
     here = ranks.launch()
     return here is None or here.rank == 0
+
+
+def _check_own(options: Namespace, config: RunConfig, own: OwnFile, folder: Path) -> None:
+    """Find mistakes before the note on the data, so that they are told alone."""
+    from cores.data.dataset import need_classes
+    from cores.data.splits import split_dataset
+    from cores.runs.folder import is_finished
+
+    if _writes():
+        is_finished(folder, config, options.resume, asdict(own.columns))
+    split_dataset(own.dataset, config.split, config.parts)
+    if options.pictures:
+        need_classes(own.dataset, "`pictures`")
 
 
 def _note_data(own: OwnFile, config: RunConfig) -> None:
@@ -151,7 +148,7 @@ def _note_data(own: OwnFile, config: RunConfig) -> None:
 
 
 def _phases(config: RunConfig, own: OwnFile | None) -> "list[Phase]":
-    """What a run consists of; how many graphs there are is known of a file that was read."""
+    """The phases of a run; the number of graphs is known of a file that was read."""
     from cores.runs.progress import phases_of
 
     return phases_of(config) if own is None else phases_of(config, num_graphs=len(own.dataset))
@@ -168,18 +165,9 @@ def _train_folds(options: Namespace, config: RunConfig, own: OwnFile | None) -> 
         raise UserError("--folds takes every split in turn; leave --split out")
     if own is not None:
         _note_data(own, config)
-    folder = Path(options.out) if options.out else _default_folder(config, options.folds)
+    folder = options.out or _default_folder(config, f"{options.folds}folds")
     title = f"{config.model} on {config.dataset}, {options.folds} folds"
-    train = partial(
-        train_folds,
-        config,
-        options.folds,
-        folder,
-        data_root=path_or_none(options.data_root),
-        columns=None if own is None else own.columns,
-        dataset=None if own is None else own.dataset,
-        device=options.device,
-    )
+    train = partial(train_folds, config, options.folds, folder, **_data(options, own))
     if options.workers > 1:
         if ranks.launch() is not None:
             raise UserError("--workers starts processes of its own; leave torchrun out")
@@ -201,9 +189,8 @@ def _train_folds(options: Namespace, config: RunConfig, own: OwnFile | None) -> 
     return found
 
 
-def _default_folder(config: RunConfig, folds: int = 0) -> Path:
+def _default_folder(config: RunConfig, division: str) -> Path:
     dataset = Path(config.dataset).stem
-    division = f"{folds}folds" if folds else f"split{config.split}"
     return Path("runs") / f"{dataset}-{config.model}-{config.conv}-{division}-seed{config.seed}"
 
 

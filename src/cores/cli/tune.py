@@ -1,14 +1,11 @@
 """`cores tune`: the sparsest setting of a run's dial that keeps a promise."""
 
-from pathlib import Path
-from typing import Any, Literal
-
-from jsonargparse import ActionYesNo, Namespace
+from argparse import BooleanOptionalAction, Namespace
+from typing import Any
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
 from cores.cli.inputs import add_run
-from cores.cli.values import path_or_none
 from cores.verdict import promise_sentence
 
 
@@ -26,21 +23,20 @@ def _parser() -> CommandParser:
     parser.add_argument(
         "--confidence",
         type=float,
-        default=None,
         metavar="X",
         help="Promise it of this very model, with this probability (default: on average over "
         "calibration parts).",
     )
     parser.add_argument(
         "--loss",
-        type=Literal["excess", "disagreement", "accuracy"],
+        choices=("excess", "disagreement", "accuracy"),
         default="excess",
         help="What is lost: right on the full graph and wrong on the kept part (default), another "
         "class than on the full graph, or accuracy.",
     )
     parser.add_argument(
         "--per-class",
-        action=ActionYesNo(no_prefix="no-"),
+        action=BooleanOptionalAction,
         default=True,
         help="Promise it for every class instead of for all graphs together (default: yes).",
     )
@@ -57,9 +53,9 @@ def _tune(options: Namespace) -> dict[str, Any]:
     promise = Promise(options.max_loss, options.loss, options.confidence, options.per_class)
     with display.rows_progress("epochs of the judge", EPOCHS) as advance:
         tuned = tune_run(
-            Path(options.run),
+            options.run,
             promise,
-            data_root=path_or_none(options.data_root),
+            data_root=options.data_root,
             device=options.device,
             judge_report=lambda epoch, metrics: advance(1),
         )

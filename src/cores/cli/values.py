@@ -1,4 +1,4 @@
-"""Values of options that the parser leaves as text."""
+"""Values of options that the parser leaves as text, and checks that several commands share."""
 
 from argparse import ArgumentTypeError
 from pathlib import Path
@@ -6,20 +6,15 @@ from pathlib import Path
 from cores.errors import UserError
 
 
-def named_path(text: str) -> str:
-    """The text of an option that names a file or folder; an empty one would stand for any."""
+def named_path(text: str) -> Path:
+    """Read the path of a file or folder; an empty one would stand for the working directory."""
     if not text.strip():
         raise ArgumentTypeError("it is empty; name a path, or leave the option out")
-    return text
-
-
-def path_or_none(given: str | None) -> Path | None:
-    """A path, where one was given."""
-    return None if given is None else Path(given)
+    return Path(text)
 
 
 def names(text: str, option: str) -> list[str]:
-    """Names from a list with commas, at least one, each once.
+    """Split a list with commas into names, at least one, each once.
 
     >>> names("MUTAG, PTC,", "--datasets")
     ['MUTAG', 'PTC']
@@ -31,7 +26,7 @@ def names(text: str, option: str) -> list[str]:
 
 
 def numbers(text: str, option: str, first: int) -> list[int]:
-    """Numbers from a list with commas and ranges, each once, none below the first.
+    """Read numbers from a list with commas and ranges, each once, none below the first.
 
     >>> numbers("1-3,2,7", "--splits", first=1)
     [1, 2, 3, 7]

@@ -5,7 +5,6 @@ from typing import Any
 
 from cores.config import RunConfig, merged
 from cores.config.models import MODELS, preset_spec
-from cores.config.names import with_current_names
 from cores.config.policy import ClassifierDataConfig
 
 MANY_GRAPHS, FEWEST_EPOCHS = 5000, 30
@@ -44,7 +43,7 @@ def preset_config(
     """
     chosen = {"dataset": dataset, "model": model, "conv": conv, "preset": preset}
     settings = dict(preset_spec(preset).settings(model, dataset, conv))
-    given = with_current_names(changes)
+    given: Mapping[str, Any] = changes
     reward = given.get("reward")
     if isinstance(reward, Mapping) and ("lam" in reward or reward.get("referees") == 0):
         given = merged({"reward": {"dial": False}}, given)

@@ -6,7 +6,6 @@ from dataclasses import is_dataclass
 from typing import Any
 
 from cores.config.models import CONVS, LAST, MODELS, NO_MESSAGES, PRESETS
-from cores.config.names import INTRODUCED_AS
 from cores.config.nested import from_dict, to_dict
 from cores.config.run import RunConfig, own_groups
 from cores.config.spec import ConvSpec, ModelSpec, PresetSpec, Removal, Settings
@@ -61,17 +60,15 @@ def register_model(
         removes=removes,
         search=search or {},
     )
-    if settings is not None and name not in MODELS and name in _settings_names():
+    if (
+        settings is not None
+        and name not in MODELS
+        and name in {*RunConfig.__dataclass_fields__, *own_groups()}
+    ):
         raise UserError(f"{name!r} is the name of settings; choose another name for the model")
     _register(MODELS, row, "model")
     for last in LAST:
         MODELS[last] = MODELS.pop(last)
-
-
-def _settings_names() -> set[str]:
-    """Names that settings have in files and options, today or before."""
-    names = {*RunConfig.__dataclass_fields__, *own_groups()}
-    return names | {old.partition(".")[0] for old in INTRODUCED_AS.values()}
 
 
 def register_conv(

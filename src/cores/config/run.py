@@ -7,9 +7,8 @@ from typing import Any, Literal
 
 from cores.config.checks import require
 from cores.config.classifier import NetworkConfig, PartsConfig, SetsConfig, TrainingConfig
-from cores.config.key import run_key, schema
+from cores.config.key import added_settings, run_key
 from cores.config.models import MODELS, PRESETS, conv_spec, model_spec, preset_spec
-from cores.config.names import INTRODUCED_AS, with_current_names
 from cores.config.nested import from_dict, merged, to_dict
 from cores.config.policy import (
     ClassifierDataConfig,
@@ -120,11 +119,11 @@ class RunConfig:
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> "RunConfig":
-        """Build it from nested plain data, as in files; names of earlier versions are understood.
+        """Build it from nested plain data, as in files.
 
         The groups of models and presets other than those chosen are checked and left out.
         """
-        values = with_current_names(settings)
+        values = dict(settings)
         chosen = values.get("model", cls.model)
         spec = model_spec(chosen) if isinstance(chosen, str) else model_spec(cls.model)
         named = values.get("preset", cls.preset)
@@ -239,7 +238,7 @@ class RunConfig:
     @property
     def key(self) -> str:
         """Twelve hexadecimal digits that name this configuration, now and in later versions."""
-        return run_key(self.settings, INTRODUCED_AS, schema())
+        return run_key(self.settings, added_settings())
 
 
 def own_groups() -> dict[str, type]:

@@ -48,31 +48,6 @@ class Dims:
         return TASKS[self.task].num_outputs(self.num_classes, self.quantile_alpha)
 
 
-def are_labels(values: Sequence[Any]) -> bool:
-    """Whether values can be the labels of classes: no two alike, of one kind, fit for a file.
-
-    >>> are_labels([False, True]), are_labels([0, 1]), are_labels(["a", "b"])
-    (True, True, True)
-    >>> are_labels(["a", "a"]), are_labels(["a", 1]), are_labels([0, 2**63])
-    (False, False, False)
-    """
-    kinds = set(map(type, values))
-    return (
-        len(kinds) == 1
-        and len({*values}) == len(values)
-        and (
-            kinds == {bool}
-            or (kinds == {int} and all(-(2**63) <= value < 2**63 for value in values))
-            or (kinds == {str} and all(map(is_writable, values)))
-        )
-    )
-
-
-def is_writable(text: str) -> bool:
-    """Whether a file can hold a text: Python's may have halves of characters."""
-    return not any("\ud800" <= character <= "\udfff" for character in text)
-
-
 @dataclass(frozen=True, repr=False)
 class Dataset:
     """Graphs with what is needed to prepare and to name them; a sequence of PyG graphs.
@@ -235,7 +210,8 @@ def unusable_graphs(graphs: GraphStore) -> dict[int, str]:
         (graphs.x, graphs.node_ptr, "node"),
         (graphs.edge_attr, graphs.edge_ptr, "edge"),
     ):
-        if values is not None:
+        # Of numbers that are all finite the sum is, too, or too large: it tells in one pass.
+        if values is not None and not values.sum().isfinite():
             rows = (~values.isfinite().all(dim=1)).nonzero().flatten().cpu()
             owner = torch.searchsorted(ptr, rows, right=True) - 1
             for graph in owner.unique().tolist():
@@ -258,3 +234,36 @@ def checked(dataset: Dataset) -> Dataset:
 def need_classes(dataset: Dataset, what: str) -> None:
     """Refuse what is made for classes alone."""
     TASKS[dataset.task].need_classes(what, f"{dataset.name} has")
+
+
+def statistics(dataset: Dataset) -> dict[str, Any]:
+    """The columns of Table 1; deviations are population ones, as there."""
+    graphs = dataset.graphs
+    nodes_mean, nodes_std = _mean_and_std(graphs.num_nodes)
+    edges_mean, edges_std = _mean_and_std(graphs.num_edges)
+    return {
+        "dataset": dataset.name,
+        "graphs": len(graphs),
+        "node_features": graphs.num_features,
+        "edge_features": graphs.num_edge_features,
+        "classes": dataset.num_classes,
+        "undirected": is_undirected(graphs),
+        "nodes_mean": nodes_mean,
+        "nodes_std": nodes_std,
+        "edges_mean": edges_mean,
+        "edges_std": edges_std,
+    }
+
+
+def _mean_and_std(counts: Int[Tensor, " graphs"]) -> tuple[float, float]:
+    std, mean = torch.std_mean(counts.double(), correction=0)
+    return round(float(mean), 2), round(float(std), 2)
+
+
+def is_undirected(graphs: GraphStore) -> bool:
+    """Whether every edge is there in both directions."""
+    source, target = graphs.edge_index + graphs.node_ptr[owners(graphs.num_edges)]
+    nodes = graphs.x.size(0)
+    forward = (source * nodes + target).sort().values
+    backward = (target * nodes + source).sort().values
+    return bool(torch.equal(forward, backward))

@@ -1,28 +1,41 @@
-"""Any dataset, by name or by path."""
+"""Any dataset, by name or by path; and the one place where rows of a file become one."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, Literal
+
+import torch
 
 from cores.config import Reach
 from cores.config.run import AskedTask
-from cores.data.arrays import from_npz, with_edge_truth
-from cores.data.catalogue import DATASETS, REGISTERED, DatasetSpec, canonical_name
+from cores.config.spec import TaskName
+from cores.data.catalogue import (
+    DATASETS,
+    REGISTERED,
+    DatasetSpec,
+    canonical_name,
+    data_folder,
+    dataset_path,
+)
 from cores.data.dataset import Dataset, checked, numbered, unusable_graphs
-from cores.data.features import from_tu
-from cores.data.folders import data_folder, dataset_path
+from cores.data.encoding import Encoding, encode
 from cores.data.inputs.columns import ColumnNames
-from cores.data.inputs.labelled import OnError, read_dataset
-from cores.data.inputs.sources import holds_rows, saved_by_pyg
-from cores.data.inputs.stored import saved_graphs
+from cores.data.inputs.saved import graph_rows, saved_by_pyg, saved_graphs
+from cores.data.inputs.sources import CHUNK, KINDS, Kind, kind_of, read_rows
+from cores.data.inputs.tu import tu_rows
+from cores.data.labels import found_task, known_labels, label_problem, target_problem
 from cores.data.lists import continuous_columns, from_graphs
 from cores.data.nodes import MotifTruth, from_nodes, labels_nodes
-from cores.data.raw import Rejected, Unusable
+from cores.data.raw import BYTES_OF_NODE, Layout, Parsed, Rejected, Rows, Unusable
 from cores.data.synthetic import NODE_GRAPHS, ba_motifs
-from cores.data.tu import read_tu
 from cores.errors import UserError
 from cores.files import cache_folder
-from cores.files.limits import check_regular
+from cores.files.limits import Allowance
+
+OnError = Literal["skip", "fail"]
+_UNNAMED = ColumnNames()
 
 
 def load_dataset(
@@ -67,7 +80,7 @@ def load_dataset(
     """
     name = canonical_name(str(dataset))
     named = ColumnNames(smiles_column, label_column, id_column, split_column)
-    if columns is not None and named != ColumnNames():
+    if columns is not None and named != _UNNAMED:
         raise UserError("name the columns in `columns` or one by one, not in both")
     if name in REGISTERED:
         found = REGISTERED[name]()
@@ -75,87 +88,211 @@ def load_dataset(
             return checked(from_nodes(found, reach=reach, name=name, task=task))
         return checked(replace(from_graphs(found, task=task), name=name))
     if name in DATASETS:
-        spec = DATASETS[name]
         if task in ("regression", "multilabel"):
             raise UserError(f'{name} has classes; leave task="{task}" out')
-        if spec.source == "nodes":
-            return checked(_nodes(spec, reach))
-        return checked(READERS[spec.source](spec, data_folder(data_root)))
-    return checked(_from_path(Path(name), columns or named, on_error, task, reach))
-
-
-def _tu(spec: DatasetSpec, root: Path | None) -> Dataset:
-    records = read_tu(dataset_path(spec, root))
-    dataset = from_tu(spec, records)
-    truth = (root or cache_folder()) / "other" / spec.edge_truth
-    if spec.edge_truth and truth.exists():
-        return with_edge_truth(dataset, records, truth)
-    return dataset
-
-
-def _npz(spec: DatasetSpec, root: Path | None) -> Dataset:
-    return from_npz(spec.name, dataset_path(spec, root))
-
-
-def _generated(spec: DatasetSpec, root: Path | None) -> Dataset:
-    graphs = ba_motifs()
-    return Dataset(spec.name, graphs, ("cycle", "house"), numbered(graphs.num_features))
-
-
-def _nodes(spec: DatasetSpec, reach: Reach | None) -> Dataset:
-    graph = NODE_GRAPHS[spec.name]()
-    truth = MotifTruth(graph.motif_of_node, graph.in_motif)
-    return from_nodes(
-        graph.data, reach=reach, name=spec.name, class_names=graph.class_names, truth=truth
-    )
-
-
-READERS: dict[str, Callable[[DatasetSpec, Path | None], Dataset]] = {
-    "tu": _tu,
-    "npz": _npz,
-    "code": _generated,
-}
-"""How a named dataset is read, by its kind."""
-
-
-def _from_path(
-    path: Path, columns: ColumnNames, on_error: OnError, task: AskedTask, reach: Reach | None
-) -> Dataset:
-    if not path.exists():
-        raise UserError(f"dataset path {path} does not exist")
-    if not path.is_dir():
-        check_regular(path)
-    if path.suffix.lower() == ".npz" and task not in ("regression", "multilabel"):
-        found = _usable(from_npz(str(path), path), on_error)
-        return replace(found, continuous=continuous_columns(found.graphs.x))
-    if (saved := saved_by_pyg(path)) is not None:
+        return checked(_known(DATASETS[name], data_root, reach))
+    path, names = Path(name), columns or named
+    kind = kind_of(path)
+    rows = read_rows(path, names)
+    if (saved := saved_by_pyg(path)) is not None and not kind.streamed:
         graphs = saved_graphs(saved)
         if len(graphs) == 1 and labels_nodes(graphs[0]):
-            return from_nodes(graphs[0], reach=reach, name=str(path), task=task)
-        listed = from_graphs(graphs, finite=False, task=task)
-        found = _usable(replace(listed, name=str(path)), on_error)
-        return replace(found, continuous=continuous_columns(found.graphs.x))
-    if holds_rows(path):
-        return read_dataset(path, columns, on_error, task)
-    if task in ("regression", "multilabel"):
-        what = "targets" if task == "regression" else "several labels"
-        raise UserError(f"{path} has classes; {what} are in tables, JSON lines and PyG's files")
-    records = read_tu(path)
-    # Unknown attributes are measurements more often than not: put them on one scale.
-    attributes = tuple(range(records.attributes.shape[1]))
-    return _usable(from_tu(DatasetSpec(str(path), continuous=attributes), records), on_error)
+            return checked(from_nodes(graphs[0], reach=reach, name=name, task=task))
+        rows = graph_rows(graphs, CHUNK)
+    return checked(read_dataset(name, rows, kind, names=names, on_error=on_error, task=task))
 
 
-def _usable(dataset: Dataset, on_error: OnError) -> Dataset:
-    """A dataset of a file that is read at once, without the graphs that no model can read."""
-    reasons = unusable_graphs(dataset.graphs)
-    rejected = [Rejected(at, at + 1, str(at), reason) for at, reason in reasons.items()]
-    if not rejected:
-        return dataset
-    unusable = Unusable.of(rejected)
-    if on_error == "fail":
-        raise UserError(f'{dataset.name}: {unusable.first[0]}; mend it, or set on_error="skip"')
-    if len(rejected) == len(dataset):
-        raise UserError(f"{dataset.name} holds no usable graph ({unusable})")
-    kept = [graph for graph in range(len(dataset)) if graph not in reasons]
-    return replace(dataset[kept], unusable=unusable)
+def _known(spec: DatasetSpec, data_root: str | Path | None, reach: Reach | None) -> Dataset:
+    """A dataset that comes with the package, by code or from its file."""
+    if spec.source == "code":
+        graphs = ba_motifs()
+        return Dataset(spec.name, graphs, ("cycle", "house"), numbered(graphs.num_features))
+    if spec.source == "nodes":
+        graph = NODE_GRAPHS[spec.name]()
+        truth = MotifTruth(graph.motif_of_node, graph.in_motif)
+        return from_nodes(
+            graph.data, reach=reach, name=spec.name, class_names=graph.class_names, truth=truth
+        )
+    root = data_folder(data_root)
+    path, kind = dataset_path(spec, root), KINDS[spec.suffix]
+    marks = (root or cache_folder()) / "other" / spec.edge_truth
+    if spec.edge_truth and marks.exists():
+        rows = tu_rows(path, _UNNAMED, CHUNK, marks)
+    else:
+        rows = kind.rows(path, _UNNAMED, CHUNK)
+    return read_dataset(spec.name, rows, kind, on_error="fail", spec=spec)
+
+
+def read_dataset(
+    name: str,
+    rows: Iterable[Rows],
+    kind: Kind,
+    *,
+    names: ColumnNames = _UNNAMED,
+    on_error: OnError = "skip",
+    task: AskedTask = "auto",
+    spec: DatasetSpec | None = None,
+) -> Dataset:
+    """A dataset of the rows of a file; one without a label is as unusable as one without a graph.
+
+    Args:
+        name: What to call the dataset.
+        rows: Of the file.
+        kind: What the file is.
+        names: Which columns hold what.
+        on_error: What to do with unusable rows.
+        task: What is to be predicted.
+        spec: The columns to keep; if not given, all are.
+    """
+    if task == "auto" and names.label is not None and "," in names.label:
+        task = "multilabel"
+    parsed, unusable = parsed_rows(name, rows, on_error, task=task, remedy=kind.labels)
+    encoding = Encoding.of_molecules() if kind.holds == "molecules" else Encoding.of(parsed.graphs)
+    feature_names, edge_names = _column_names(name, encoding, kind, spec)
+    graphs, _ = encode(parsed.graphs, encoding, feature_names, edge_names)
+    strange = unusable_graphs(graphs)
+    _count(name, unusable, parsed.rejections(strange), on_error)
+    usable = [at for at in range(len(graphs)) if at not in strange]
+    known = [at for at in usable if label_problem(parsed.labels[at], task) is None]
+    if not known:
+        raise UserError(f"{name} holds no usable graph ({unusable})")
+    task = found_task([parsed.labels[at] for at in known], task)
+    if task == "regression":
+        known = with_targets(name, parsed, known, unusable, on_error)
+    if spec is not None:
+        continuous = spec.continuous
+    elif kind.measured:
+        continuous = tuple(range(encoding.node_numbers))
+    else:
+        x = graphs.x if not strange else graphs.subset(torch.tensor(usable)).x
+        continuous = () if kind.holds == "molecules" else continuous_columns(x)
+    dataset = Dataset(
+        name,
+        graphs,
+        class_names=(),
+        feature_names=feature_names,
+        edge_feature_names=edge_names,
+        continuous=continuous,
+        clipped=() if spec is None else spec.clipped,
+        ids=tuple(parsed.ids),
+        smiles=tuple(parsed.smiles),
+        given_parts=tuple(parsed.parts) if names.split is not None else (),
+        encoding=encoding,
+        unusable=unusable if spec is None else None,
+        columns=None if names == _UNNAMED else names,
+    )
+    if len(known) < len(dataset):
+        dataset = dataset[known]
+    given = [parsed.labels[at] for at in known]
+    return known_labels(given, task, written=True, name=names.label or "label").of(dataset)
+
+
+def _column_names(
+    name: str, encoding: Encoding, kind: Kind, spec: DatasetSpec | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What the columns of nodes and of edges are called."""
+    if not kind.named:
+        return numbered(encoding.node_numbers), numbered(encoding.edge_numbers)
+    try:
+        names, edge_names = encoding.feature_names, encoding.edge_feature_names
+    except UserError as error:
+        raise UserError(f"{name}: {error}") from None
+    if spec is None:
+        return names, edge_names
+    needed = max((*(spec.columns or ()), *spec.continuous, *spec.clipped), default=-1) + 1
+    if len(names) < needed:
+        raise UserError(
+            f"{name} has {len(names)} feature columns in these files, not {needed} or more: "
+            "another dataset of that name? Give its path instead of the name"
+        )
+    if spec.columns is not None:
+        names = tuple(names[column] for column in spec.columns)
+    return names, edge_names
+
+
+def parsed_rows(
+    source: str,
+    chunks: Iterable[Rows],
+    on_error: OnError,
+    layout: Layout | None = None,
+    task: AskedTask = "auto",
+    remedy: str = Kind.labels,
+) -> tuple[Parsed, Unusable]:
+    """All rows of an input that are graphs; some have labels.
+
+    Args:
+        source: What to call the input.
+        chunks: Its rows.
+        on_error: What to do with rows that are no graphs, or have no label.
+        layout: What the graphs must have in common; if not given, the first ones decide.
+        task: What the labels are for.
+        remedy: What to do where no row has a label.
+    """
+    parsed: list[Parsed] = []
+    unusable = Unusable()
+    allowance = Allowance(source)
+    labelled = False
+    for rows in chunks:
+        found = rows.parse(layout)
+        problems = [label_problem(label, task) for label in found.labels]
+        labelled = labelled or None in problems
+        without = {at: problem for at, problem in enumerate(problems) if problem is not None}
+        _count(source, unusable, [*found.rejected, *found.rejections(without)], on_error)
+        if len(found.graphs):
+            layout = _joint(layout, found.graphs.layout)
+            allowance.take(max(found.graphs.size, BYTES_OF_NODE * int(found.graphs.node_ptr[-1])))
+            parsed.append(replace(found, molecules=()))  # rdkit's take more memory than graphs
+    if not parsed:
+        told = f" ({unusable})" if unusable.count else ""
+        raise UserError(f"{source} holds no usable graph{told}")
+    whole = Parsed.joined(parsed)
+    if not labelled:
+        if all(isinstance(label, list | dict) for label in whole.labels):
+            raise UserError(f'{source}: several labels per graph are for task="multilabel"')
+        raise UserError(f"{source} has no labels; {remedy}")
+    return whole, unusable
+
+
+def with_targets(
+    source: str, parsed: Parsed, rows: Sequence[int], unusable: Unusable, on_error: OnError
+) -> list[int]:
+    """Those of some rows whose label is a target; others with a label are counted as unusable."""
+    labelled = [at for at in rows if label_problem(parsed.labels[at]) is None]
+    problems = {at: target_problem(parsed.labels[at]) for at in labelled}
+    reasons = {at: problem for at, problem in problems.items() if problem is not None}
+    if reasons and len(reasons) == len(labelled):
+        raise UserError(f"{source}: {parsed.rejections(reasons)[0]}")
+    _count(source, unusable, parsed.rejections(reasons), on_error)
+    return [at for at in labelled if at not in reasons]
+
+
+def own_labels(
+    source: str,
+    parsed: Parsed,
+    rows: Sequence[int],
+    unusable: Unusable,
+    on_error: OnError,
+    task: TaskName,
+) -> list[Any]:
+    """The labels of some rows, for a model of a task; NaN for what is no target of a regression."""
+    labels = [parsed.labels[at] for at in rows]
+    if task != "regression":
+        return labels
+    usable = {*with_targets(source, parsed, rows, unusable, on_error)}
+    return [label if at in usable else math.nan for at, label in zip(rows, labels, strict=True)]
+
+
+def _count(
+    source: str, unusable: Unusable, rejected: Sequence[Rejected], on_error: OnError
+) -> None:
+    """Count rows that cannot be used, or refuse the first of them."""
+    unusable.add(rejected)
+    if rejected and on_error == "fail":
+        raise UserError(f'{source}: {rejected[0]}; mend it, or set on_error="skip"')
+
+
+def _joint(layout: Layout | None, found: Layout) -> Layout:
+    """What is known of a file's graphs after more of them."""
+    if layout is None:
+        return found
+    return layout if layout.edges is not None else replace(layout, edges=found.edges)

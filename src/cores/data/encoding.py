@@ -67,16 +67,6 @@ class Encoding:
         )
 
     @classmethod
-    def of_names(cls, names: Sequence[str], edge_names: Sequence[str]) -> "Encoding":
-        """Of columns that are known by name alone."""
-        return cls(
-            node_numbers=sum(_NUMBER.fullmatch(name) is not None for name in names),
-            edge_numbers=sum(_NUMBER.fullmatch(name) is not None for name in edge_names),
-            node_values=_named_values(names),
-            edge_values=_named_values(edge_names),
-        )
-
-    @classmethod
     def of(cls, raw: RawGraphs) -> "Encoding":
         """That knows the values of these graphs."""
         return cls(
@@ -152,10 +142,16 @@ def encode(
         y=torch.zeros(len(raw), dtype=torch.int64),
         node_ptr=torch.from_numpy(raw.node_ptr),
         edge_ptr=torch.from_numpy(raw.edge_ptr),
-        edge_attr=torch.from_numpy(np.ascontiguousarray(edge_attr)) if edge_names else None,
-        node_id=None if raw.node_ids is None else torch.from_numpy(raw.node_ids),
+        edge_attr=_tensor(np.ascontiguousarray(edge_attr) if edge_names else None),
+        node_truth=_tensor(raw.node_truth),
+        edge_truth=_tensor(raw.edge_truth),
+        node_id=_tensor(raw.node_ids),
     )
     return store, [first[graph] for graph in sorted(first)]
+
+
+def _tensor(values: NDArray[Any] | None) -> torch.Tensor | None:
+    return None if values is None else torch.from_numpy(values)
 
 
 def check_layout(found: Layout, encoding: Encoding) -> None:
@@ -205,15 +201,6 @@ def _one_hot_names(word: str, values: tuple[tuple[Value, ...], ...]) -> tuple[st
     return tuple(names)
 
 
-def _named_values(names: Sequence[str]) -> tuple[tuple[Value, ...], ...]:
-    """The values of every kind of label that have a column."""
-    found: dict[int, list[Value]] = {}
-    for name in names:
-        if one_hot := _ONE_HOT.fullmatch(name):
-            found.setdefault(int(one_hot[1]), []).append(one_hot[2])
-    return tuple(tuple(found[kind]) for kind in sorted(found))
-
-
 def _known(values: NDArray[Any]) -> tuple[tuple[Value, ...], ...]:
     return tuple(tuple(np.unique(kind).tolist()) for kind in values.T)
 
@@ -229,13 +216,16 @@ def _matrix(
     MEMORY.check(size, f"{len(names)} columns of {len(numbers)} rows need {told_size(size)}")
     columns = np.zeros((len(numbers), len(names)), dtype=np.float32)
     by_kind: dict[int, dict[str, int]] = {}
+    copied: dict[int, int] = {}
     for column, name in enumerate(names):
         if one_hot := _ONE_HOT.fullmatch(name):
             by_kind.setdefault(int(one_hot[1]), {})[one_hot[2]] = column
         elif number := _NUMBER.fullmatch(name):
-            columns[:, column] = numbers[:, int(number[1])] if len(columns) else 0
+            copied[column] = int(number[1])
         elif name != ROOT:
             columns[:, column] = 1  # the constant
+    if len(columns):
+        columns[:, [*copied]] = numbers[:, [*copied.values()]]
     for kind, places in by_kind.items() if len(columns) else ():
         distinct, which = _distinct(values[:, kind])
         trained = {str(value): places.get(str(value), -1) for value in known[kind]}
@@ -266,8 +256,11 @@ def _unknown(
 def _distinct(column: NDArray[Any]) -> tuple[list[Value], NDArray[np.int64]]:
     """The different values of a column, and which of them each row has.
 
-    By hashing: texts are objects to numpy, and sorting them is slow.
+    By hashing where they are texts, which are objects to numpy: sorting them is slow.
     """
+    if column.dtype != object:
+        distinct, inverse = np.unique(column, return_inverse=True)
+        return distinct.tolist(), inverse
     numbers: dict[Value, int] = {}
     rows = (numbers.setdefault(value, len(numbers)) for value in column.tolist())
     which = np.fromiter(rows, np.int64, len(column))

@@ -1,20 +1,240 @@
-"""Several labels of a graph: two values each, of which some are not known."""
+"""The labels of graphs: classes, numbers to predict, or several with two values each.
+
+What a file or a user gives becomes what a dataset has (:func:`known_labels`), or the numbers that
+a trained model has for it (:func:`own_numbers`); :func:`plain_labels` is the way back.
+"""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Num
 from torch import Tensor
+from torch_geometric.data import Data
 
-from cores.data.dataset import are_labels
+from cores.config.run import AskedTask
+from cores.config.spec import TaskName
+from cores.data.dataset import Dataset
 from cores.errors import UserError
 
 Pair = tuple[Any, Any]
-"""The values of a label that count as 0 and as 1."""
+"""The values of a label that count as 0 and as 1, where graphs have several."""
+LABELS = ("y", "label")
+"""Attributes of a graph that may hold its label."""
+MANY = 20
+"""More different numbers than this that are not whole are no classes."""
+LARGEST = float(torch.finfo(torch.float32).max)
 _SHOWN = 4
 """Values of a label that a message names."""
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The labels of graphs as a dataset has them."""
+
+    task: TaskName
+    y: Num[Tensor, "graphs *labels"]
+    class_names: tuple[str, ...] = ()
+    values: tuple[Any, ...] = ()
+    """As they were given, by class; of several labels, the two values of each."""
+
+    def of(self, dataset: Dataset) -> Dataset:
+        """The same graphs with these labels."""
+        return replace(
+            dataset,
+            graphs=replace(dataset.graphs, y=self.y),
+            class_names=self.class_names,
+            labels=self.values,
+            task=self.task,
+        )
+
+
+def known_labels(
+    given: Sequence[Any], asked: AskedTask = "auto", *, written: bool = False, name: str = "label"
+) -> Labels:
+    """Decide what is to be predicted, and number the classes.
+
+    Args:
+        given: Of every graph, without those that :func:`label_problem` refuses.
+        asked: What is to be predicted; found by the labels if not said.
+        written: Whether they come from a file, where text that is a number means that number.
+        name: What a single label is called where there could be several.
+    """
+    task = found_task(given, asked)
+    if task == "multilabel":
+        alone = [name] if written and not isinstance(given[0], list | dict) else None
+        names, pairs, y = binary_labels(given, alone)
+        return Labels(task, y, names, pairs)
+    if task == "regression":
+        for number, label in enumerate(given):
+            if (problem := target_problem(label)) is not None:
+                raise UserError(f"graph {number} {problem}")
+        return Labels(task, as_targets(given))
+    values, classes = numbered_classes(whole_numbers(given) if written else given)
+    return Labels(task, torch.tensor(classes), tuple(map(str, values)), values)
+
+
+def own_numbers(
+    labels: Sequence[Any], task: TaskName, names: Sequence[str], known: Sequence[Any], source: str
+) -> tuple[Tensor, Tensor]:
+    """Labels as the model's own numbers, and which graphs have one.
+
+    Args:
+        labels: As the input has them.
+        task: Of the model.
+        names: What its classes or labels are called.
+        known: Its labels; where there are several, a pair of values each.
+        source: What to call the input.
+    """
+    if task == "regression":
+        numbers = as_targets(labels)
+        return numbers, numbers.isfinite()
+    if task == "multilabel":
+        numbers = label_numbers(labels, names, known, source)
+        return numbers, (~numbers.isnan()).any(dim=1)
+    numbers = class_numbers(labels, names, source)
+    return numbers, numbers >= 0
+
+
+def found_task(labels: Sequence[Any], asked: AskedTask = "auto") -> TaskName:
+    """What labels ask for, unless somebody has said it.
+
+    >>> found_task([number / 8 for number in range(100)]), found_task([0.5, 1.5] * 50)
+    ('regression', 'classification')
+    >>> found_task(["0", "1"], "regression")
+    'regression'
+    """
+    if asked != "auto":
+        return asked
+    numbers = set()
+    for label in labels:
+        number = _number(label)
+        if number is None:
+            return "classification"
+        if not number.is_integer():
+            numbers.add(number)
+    return "regression" if len(numbers) > MANY else "classification"
+
+
+def label_problem(label: Any, task: AskedTask = "auto") -> str | None:
+    """Why a label is none; tables write one that is missing as NaN, too."""
+    if task == "multilabel":  # one of several is enough
+        return "has no label" if all(map(is_missing, values_of(label))) else None
+    if isinstance(label, list | dict):
+        return f"has the label {label!r:.40}; it must be text or a whole number"
+    if isinstance(label, str) and not is_writable(label):  # JSON may hold such
+        return "has a label with half a character, which no file can hold"
+    return "has no label" if is_missing(label) else None
+
+
+def target_problem(label: Any) -> str | None:
+    """Why a label is no target; None for one that is."""
+    number = _number(label)
+    if number is None:
+        return f"has the label {label!r:.40}; a regression needs numbers"
+    if not abs(number) < LARGEST:  # NaN is not, either
+        return f"has the label {label!r:.40}; a regression needs finite numbers"
+    return None
+
+
+def as_targets(labels: Sequence[Any]) -> Float[Tensor, " graphs"]:
+    """Labels without a problem as targets."""
+    return torch.tensor([_number(label) for label in labels], dtype=torch.float32)
+
+
+def _number(label: Any) -> float | None:
+    """A label as a number, which may be written as text."""
+    try:
+        return float(label)
+    except OverflowError:  # a whole number of hundreds of digits
+        return math.inf
+    except (TypeError, ValueError):
+        return None
+
+
+def whole_numbers(labels: Sequence[Any]) -> list[Any]:
+    """Labels as they are meant: text that is a whole number throughout becomes that number.
+
+    >>> whole_numbers(["0", "1", "1.0"]), whole_numbers(["0", "toxic"])
+    ([0, 1, 1], ['0', 'toxic'])
+    """
+    numbers, refused = [], []
+    for label in labels:
+        try:
+            number = float(label)
+        except (TypeError, ValueError, OverflowError):
+            return [str(label) for label in labels]
+        if not abs(number) < 2**53 or number != int(number):
+            refused.append(number)
+        numbers.append(number)
+    if refused:
+        raise UserError(
+            f"the labels hold numbers such as {refused[0]:g}; they must be classes: whole numbers "
+            'or text; numbers are predicted with task="regression"'
+        )
+    return [int(number) for number in numbers]
+
+
+def numbered_classes(
+    given: Sequence[Any], what: str = "graph"
+) -> tuple[tuple[Any, ...], list[int]]:
+    """The labels in order, and the number of each one's."""
+    for number, label in enumerate(given):
+        if isinstance(label, float):
+            raise UserError(
+                f"{what} {number} has the label {label}, a float; classes are whole numbers or "
+                'text (y.long() turns 1.0 into 1), and any number is for task="regression"'
+            )
+        if not isinstance(label, int | str):
+            several = '; several are for task="multilabel"' if what == "graph" else ""
+            raise UserError(
+                f"{what} {number} has the label {label!r}; a {what} has one label, a whole number "
+                f"or text{several}"
+            )
+    for number, label in enumerate(given):
+        if isinstance(label, str) != isinstance(given[0], str):
+            kinds = ("text", "a number") if isinstance(label, str) else ("a number", "text")
+            raise UserError(
+                f"the label of {what} {number} is {kinds[0]}, that of {what} 0 is {kinds[1]}; "
+                "make them all alike"
+            )
+    labels = tuple(sorted(set(given)))
+    if {*map(type, labels)} == {bool, int}:
+        labels = tuple(map(int, labels))
+    if labels and not are_labels(labels):
+        raise UserError(
+            "a label is too large a number, or holds half a character that no file can hold"
+        )
+    numbers = {label: number for number, label in enumerate(labels)}
+    return labels, [numbers[label] for label in given]
+
+
+def are_labels(values: Sequence[Any]) -> bool:
+    """Whether values can be the labels of classes: no two alike, of one kind, fit for a file.
+
+    >>> are_labels([False, True]), are_labels([0, 1]), are_labels(["a", "b"])
+    (True, True, True)
+    >>> are_labels(["a", "a"]), are_labels(["a", 1]), are_labels([0, 2**63])
+    (False, False, False)
+    """
+    kinds = set(map(type, values))
+    return (
+        len(kinds) == 1
+        and len({*values}) == len(values)
+        and (
+            kinds == {bool}
+            or (kinds == {int} and all(-(2**63) <= value < 2**63 for value in values))
+            or (kinds == {str} and all(map(is_writable, values)))
+        )
+    )
+
+
+def is_writable(text: str) -> bool:
+    """Whether a file can hold a text: Python's may have halves of characters."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def is_missing(value: Any) -> bool:
@@ -148,3 +368,124 @@ def _plain_values(known: Sequence[Any], name: str) -> list[Any]:
             )
         numbers.append(int(number))
     return numbers
+
+
+def class_numbers(labels: Sequence[Any], class_names: Sequence[str], source: str) -> Tensor:
+    """The model's own numbers of the labels; -1 where there is none."""
+    known = {name: number for number, name in enumerate(class_names)}
+    numbers = []
+    for label in labels:
+        name = class_name(label, known)
+        if name is not None and name not in known:
+            raise UserError(
+                f"{source} has the label {name}, the model knows {', '.join(class_names)}"
+            )
+        numbers.append(-1 if name is None else known[name])
+    return torch.tensor(numbers)
+
+
+def label_numbers(
+    labels: Sequence[Any], names: Sequence[str], pairs: Sequence[Pair], source: str
+) -> Float[Tensor, "graphs labels"]:
+    """Several labels as the model's own 0 and 1, NaN where one is not known."""
+    known = [{str(value): float(number) for number, value in enumerate(pair)} for pair in pairs]
+    return torch.tensor(
+        [
+            [
+                _label_number(value, name, values, source)
+                for value, name, values in zip(row, names, known, strict=True)
+            ]
+            for row in label_rows(labels, names)[1]
+        ]
+    )
+
+
+def _label_number(value: Any, name: str, known: dict[str, float], source: str) -> float:
+    if (found := class_name(value, known)) is None:
+        return math.nan
+    if found not in known:
+        told = " and ".join(known)
+        raise UserError(f"{source} has {found} for the label {name}, the model knows {told}")
+    return known[found]
+
+
+def known_values(
+    label: Any, task: TaskName, names: Sequence[str], labels: Sequence[Any]
+) -> dict[str, Any]:
+    """The known values of a graph with several labels, as the model's own; none for other tasks."""
+    if task != "multilabel":
+        return {}
+    (values,) = given_values(label_numbers([label], names, labels, "the input"), names, labels)
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def label_text(label: Any, class_names: Sequence[str], task: TaskName) -> str | None:
+    """A label for people: its class, or its number; None where it is none.
+
+    >>> label_text({"a": 1, "b": None}, ("a", "b"), "multilabel")
+    'a: 1'
+
+    >>> label_text("0.123456", (), "regression"), label_text("inf", (), "regression")
+    ('0.1235', None)
+    """
+    if task == "classification":
+        return class_name(label, class_names)
+    if task == "multilabel":
+        rows = label_rows([label], class_names)[1]
+        pairs = zip(class_names, rows[0], strict=True)
+        return (
+            ", ".join(f"{name}: {value}" for name, value in pairs if not is_missing(value)) or None
+        )
+    usable = label_problem(label) is None and target_problem(label) is None
+    return f"{float(label):.4g}" if usable else None
+
+
+def class_name(label: Any, known: Container[str]) -> str | None:
+    """The name of a label's class: 1, 1.0 and "1.0" are the class "1"; None where it is none."""
+    if label_problem(label) is not None:
+        return None
+    if str(label) in known:
+        return str(label)
+    try:
+        return str(whole_numbers([label])[0])
+    except UserError:
+        return str(label)
+
+
+def plain_labels(graphs: Iterable[Any]) -> list[Any]:
+    """Every graph's own label, as a plain Python value."""
+    if isinstance(graphs, Dataset):
+        if graphs.task == "multilabel":
+            return given_values(graphs.graphs.y, graphs.class_names, graphs.labels)
+        known = graphs.graphs.y.tolist()
+        return known if graphs.task == "regression" else [graphs.labels[each] for each in known]
+    labels = []
+    for number, graph in enumerate(graphs):
+        if (label := own_label(graph)) is None:
+            raise UserError(f"graph {number} has no label; set its y, or give `y`")
+        labels.append(label)
+    return labels
+
+
+def own_label(graph: Any) -> Any:
+    """The label of a graph of PyG's or networkx's as a plain Python value; None without one."""
+    kept = graph if isinstance(graph, Data) else getattr(graph, "graph", {})
+    return _plain(next((kept[name] for name in LABELS if name in kept), None))
+
+
+def given_labels(y: Any) -> list[Any]:
+    """Labels that were given beside the graphs, as plain Python values."""
+    if hasattr(y, "columns") and hasattr(y, "to_dict"):  # a table of pandas: several labels
+        return list(y.to_dict("records"))
+    if isinstance(y, str | bytes) or not isinstance(y, Iterable):
+        raise UserError(f"`y` must be a list of labels, one per graph, got {y!r}")
+    return [_plain(label) for label in y]
+
+
+def _plain(label: Any) -> Any:
+    """A label as a plain Python value, from whatever holds it."""
+    if isinstance(label, Tensor | np.ndarray | np.generic):
+        label = label.tolist()
+    while isinstance(label, list | tuple) and len(label) == 1:
+        label = label[0]
+    return label

@@ -2,8 +2,7 @@
 
 import operator
 import warnings
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,9 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from cores.config.run import AskedTask
-from cores.data.dataset import Dataset, are_labels, numbered
+from cores.data.dataset import Dataset, numbered
 from cores.data.encoding import Encoding, encode
-from cores.data.labels import binary_labels, given_values
+from cores.data.labels import LABELS, given_labels, known_labels, plain_labels
 from cores.data.molecules import (
     ATOM_COLUMNS,
     BOND_COLUMNS,
@@ -23,12 +22,8 @@ from cores.data.molecules import (
     molecule_graphs,
 )
 from cores.data.raw import MOST_NODES
-from cores.data.targets import as_targets, found_task, target_problem
 from cores.errors import UserError
 from cores.graphs.store import GraphStore, Neighbourhood
-
-LABELS = ("y", "label")
-"""Attributes of a graph that may hold its label."""
 
 
 def from_graphs(
@@ -55,50 +50,35 @@ def from_graphs(
     given = plain_labels(records) if y is None else given_labels(y)
     if len(given) != len(records):
         raise UserError(f"`y` has {len(given)} labels for {len(records)} graphs")
-    known = _known_labels(given, task)
-    store = GraphStore.from_graphs(records, known.pop("y"))
+    labels = known_labels(given, task)
+    store = GraphStore.from_graphs(records, labels.y)
     if are_smiles(items):
-        return Dataset(
+        dataset = Dataset(
             "molecules",
             store,
+            class_names=(),
             feature_names=ATOM_COLUMNS,
             edge_feature_names=BOND_COLUMNS,
             smiles=tuple(items),
             encoding=Encoding.of_molecules(),
-            **known,
         )
-    return Dataset(
+        return labels.of(dataset)
+    dataset = Dataset(
         "graphs",
         store,
+        class_names=(),
         feature_names=numbered(store.num_features),
         edge_feature_names=numbered(store.num_edge_features),
         continuous=continuous_columns(store.x),
-        **known,
     )
-
-
-def _known_labels(given: Sequence[Any], asked: AskedTask) -> dict[str, Any]:
-    """The labels of graphs as a dataset has them: numbers of classes, targets, or several."""
-    task = found_task(given, asked)
-    if task == "multilabel":
-        names, pairs, y = binary_labels(given)
-        return {"y": y, "class_names": names, "labels": pairs, "task": task}
-    if task == "regression":
-        for number, label in enumerate(given):
-            if (problem := target_problem(label)) is not None:
-                raise UserError(f"graph {number} {problem}")
-        return {"y": as_targets(given), "class_names": (), "labels": (), "task": task}
-    labels, classes = numbered_classes(given)
-    names = tuple(str(label) for label in labels)
-    return {"y": torch.tensor(classes), "class_names": names, "labels": labels, "task": task}
+    return labels.of(dataset)
 
 
 def _relabelled(dataset: Dataset, given: Sequence[Any], task: AskedTask) -> Dataset:
     """The same graphs with other labels."""
     if len(given) != len(dataset):
         raise UserError(f"`y` has {len(given)} labels for {len(dataset)} graphs")
-    known = _known_labels(given, task)
-    return replace(dataset, graphs=replace(dataset.graphs, y=known.pop("y")), **known)
+    return known_labels(given, task).of(dataset)
 
 
 def are_smiles(items: Sequence[Any]) -> bool:
@@ -306,75 +286,6 @@ def _rows(values: list[Any], number: int, kind: str) -> Tensor | None:
         raise UserError(
             f"graph {number}: the {kind} features must be as many numbers on every {kind}"
         ) from None
-
-
-def plain_labels(graphs: Iterable[Any]) -> list[Any]:
-    """Every graph's own label, as a plain Python value."""
-    if isinstance(graphs, Dataset):
-        if graphs.task == "multilabel":
-            return given_values(graphs.graphs.y, graphs.class_names, graphs.labels)
-        known = graphs.graphs.y.tolist()
-        return known if graphs.task == "regression" else [graphs.labels[each] for each in known]
-    labels = []
-    for number, graph in enumerate(graphs):
-        kept = graph if isinstance(graph, Data) else getattr(graph, "graph", {})
-        label = next((kept[name] for name in LABELS if name in kept), None)
-        if label is None:
-            raise UserError(f"graph {number} has no label; set its y, or give `y`")
-        labels.append(_plain(label))
-    return labels
-
-
-def given_labels(y: Any) -> list[Any]:
-    """Labels that were given beside the graphs, as plain Python values."""
-    if hasattr(y, "columns") and hasattr(y, "to_dict"):  # a table of pandas: several labels
-        return list(y.to_dict("records"))
-    if isinstance(y, str | bytes) or not isinstance(y, Iterable):
-        raise UserError(f"`y` must be a list of labels, one per graph, got {y!r}")
-    return [_plain(label) for label in y]
-
-
-def _plain(label: Any) -> Any:
-    """A label as a plain Python value, from whatever holds it."""
-    if isinstance(label, Tensor | np.ndarray | np.generic):
-        label = label.tolist()
-    while isinstance(label, list | tuple) and len(label) == 1:
-        label = label[0]
-    return label
-
-
-def numbered_classes(
-    given: Sequence[Any], what: str = "graph"
-) -> tuple[tuple[Any, ...], list[int]]:
-    """The labels in order, and the number of each one's."""
-    for number, label in enumerate(given):
-        if isinstance(label, float):
-            raise UserError(
-                f"{what} {number} has the label {label}, a float; classes are whole numbers or "
-                'text (y.long() turns 1.0 into 1), and any number is for task="regression"'
-            )
-        if not isinstance(label, int | str):
-            several = '; several are for task="multilabel"' if what == "graph" else ""
-            raise UserError(
-                f"{what} {number} has the label {label!r}; a {what} has one label, a whole number "
-                f"or text{several}"
-            )
-    for number, label in enumerate(given):
-        if isinstance(label, str) != isinstance(given[0], str):
-            kinds = ("text", "a number") if isinstance(label, str) else ("a number", "text")
-            raise UserError(
-                f"the label of {what} {number} is {kinds[0]}, that of {what} 0 is {kinds[1]}; "
-                "make them all alike"
-            )
-    labels = tuple(sorted(set(given)))
-    if {*map(type, labels)} == {bool, int}:
-        labels = tuple(map(int, labels))
-    if labels and not are_labels(labels):
-        raise UserError(
-            "a label is too large a number, or holds half a character that no file can hold"
-        )
-    numbers = {label: number for number, label in enumerate(labels)}
-    return labels, [numbers[label] for label in given]
 
 
 def continuous_columns(x: Tensor) -> tuple[int, ...]:

@@ -13,8 +13,9 @@ from cores.config import Reach
 from cores.config.run import AskedTask
 from cores.data.dataset import Dataset, numbered
 from cores.data.encoding import ROOT, Encoding
-from cores.data.inputs.stored import StoredRows, raw_graphs
-from cores.data.lists import continuous_columns, given_labels, numbered_classes, read_graphs
+from cores.data.labels import given_labels, numbered_classes
+from cores.data.lists import continuous_columns, read_graphs
+from cores.data.raw import RawGraphs, Rows, stored_rows
 from cores.errors import UserError
 from cores.files.limits import MEMORY, told_size
 from cores.graphs.neighbourhoods import CHUNK, LargeGraph, Neighbourhoods
@@ -114,12 +115,13 @@ class NodeGraph:
         """Those of some nodes; all of class 0."""
         return self.store(self.large.neighbourhoods(roots, reach), torch.zeros_like(roots))
 
-    def rows(self, labels: Sequence[Any], reach: Reach, size: int = CHUNK) -> Iterator[StoredRows]:
+    def rows(self, labels: Sequence[Any], reach: Reach, size: int = CHUNK) -> Iterator[Rows]:
         """The neighbourhoods of all nodes in chunks; ``labels`` may be empty."""
         for roots, found in self.large.in_chunks(torch.arange(len(self)), reach, size):
             first = int(roots[0])
-            known = labels[first : first + len(roots)] if labels else [None] * len(roots)
-            yield StoredRows(first, raw_graphs(self.store(found, torch.zeros_like(roots))), known)
+            graphs = RawGraphs.of_store(self.store(found, torch.zeros_like(roots)))
+            for rows in stored_rows(graphs, labels[first : first + len(roots)], size):
+                yield rows.after(first)
 
 
 def from_nodes(

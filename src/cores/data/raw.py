@@ -1,11 +1,18 @@
-"""Graphs as a file has them, before a model's columns are made of them."""
+"""What every reader of files gives: rows in chunks, and the graphs that they hold.
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple
+A reader yields :class:`Rows` of a file; parsing them gives :class:`Parsed`, the checked graphs as
+flat arrays with what the file says of each, and the rows that hold none, by line and name.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from dataclasses import dataclass, field, fields, replace
+from itertools import islice
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from cores.graphs.store import GraphStore
 
 MOST_NODES = 1_000_000
 """Of a graph without features; a wrong number of nodes must not take all memory."""
@@ -32,6 +39,10 @@ class Layout:
     """None where no graph has an edge: they could have any."""
 
 
+_OF_NODES = ("node_numbers", "node_values", "node_ids", "node_truth")
+_OF_EDGES = ("edge_numbers", "edge_values", "edge_truth")
+
+
 @dataclass(frozen=True)
 class RawGraphs:
     """Many graphs laid end to end; each node and edge has numbers, and values of labels."""
@@ -49,6 +60,52 @@ class RawGraphs:
     edge_values: NDArray[Any]
     node_ids: NDArray[np.int64] | None = None
     """Numbers of the nodes in the graph that these are neighbourhoods of, each root first."""
+    node_truth: NDArray[np.bool_] | None = None
+    """Nodes of the ground-truth explanation, where the file marks them."""
+    edge_truth: NDArray[np.bool_] | None = None
+
+    @classmethod
+    def of_numbers(
+        cls,
+        node_ptr: NDArray[np.int64],
+        edge_ptr: NDArray[np.int64],
+        edge_index: NDArray[np.int64],
+        x: NDArray[np.float32],
+        edge_attr: NDArray[np.float32] | None = None,
+        **more: NDArray[Any] | None,
+    ) -> "RawGraphs":
+        """Graphs without labels of nodes and edges."""
+        edges = edge_index.shape[1]
+        return cls(
+            node_ptr=node_ptr,
+            edge_ptr=edge_ptr,
+            edge_index=edge_index,
+            node_numbers=x,
+            edge_numbers=np.empty((edges, 0), np.float32) if edge_attr is None else edge_attr,
+            node_values=np.empty((len(x), 0)),
+            edge_values=np.empty((edges, 0)),
+            **more,
+        )
+
+    @classmethod
+    def of_store(cls, store: GraphStore) -> "RawGraphs":
+        """The columns of graphs as plain numbers; that which marks roots is made anew."""
+        optional = {
+            name: None if values is None else values.numpy()
+            for name, values in (
+                ("edge_attr", store.edge_attr),
+                ("node_ids", store.node_id),
+                ("node_truth", store.node_truth),
+                ("edge_truth", store.edge_truth),
+            )
+        }
+        return cls.of_numbers(
+            store.node_ptr.numpy(),
+            store.edge_ptr.numpy(),
+            store.edge_index.numpy(),
+            (store.x[:, :-1] if store.rooted else store.x).numpy(),
+            **optional,
+        )
 
     def __len__(self) -> int:
         return len(self.node_ptr) - 1
@@ -68,29 +125,44 @@ class RawGraphs:
             edges if self.edge_index.shape[1] else None,
         )
 
+    def part(self, first: int, last: int) -> "RawGraphs":
+        """Slice ``[first:last]``."""
+        chosen: dict[str, Any] = {}
+        for pointer, names in (("node_ptr", _OF_NODES), ("edge_ptr", _OF_EDGES)):
+            ptr = getattr(self, pointer)
+            items = slice(ptr[first], ptr[last])
+            chosen[pointer] = ptr[first : last + 1] - ptr[first]
+            for name in names:
+                values = getattr(self, name)
+                chosen[name] = None if values is None else values[items]
+        return RawGraphs(edge_index=self.edge_index[:, items], **chosen)
+
     @classmethod
     def joined(cls, parts: Sequence["RawGraphs"]) -> "RawGraphs":
         """Graphs of one layout end to end; parts without edges may differ in those of the edges."""
 
-        def rows(name: str) -> NDArray[Any]:
+        def rows(name: str) -> NDArray[Any] | None:
             arrays = [getattr(part, name) for part in parts]
+            if arrays[0] is None:
+                return None
             filled = [array for array in arrays if len(array)]
             return np.concatenate(filled) if filled else arrays[0]
 
-        def pointers(name: str) -> NDArray[np.int64]:
-            counts = [np.diff(getattr(part, name)) for part in parts]
-            return np.concatenate([[0], np.concatenate(counts).cumsum()]).astype(np.int64)
+        def ptr(name: str) -> NDArray[np.int64]:
+            return pointers(np.concatenate([np.diff(getattr(part, name)) for part in parts]))
 
+        joined: dict[str, Any] = {name: rows(name) for name in (*_OF_NODES, *_OF_EDGES)}
         return cls(
-            node_ptr=pointers("node_ptr"),
-            edge_ptr=pointers("edge_ptr"),
+            node_ptr=ptr("node_ptr"),
+            edge_ptr=ptr("edge_ptr"),
             edge_index=np.concatenate([part.edge_index for part in parts], axis=1),
-            node_numbers=rows("node_numbers"),
-            edge_numbers=rows("edge_numbers"),
-            node_values=rows("node_values"),
-            edge_values=rows("edge_values"),
-            node_ids=None if parts[0].node_ids is None else rows("node_ids"),
+            **joined,
         )
+
+
+def pointers(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where each of several segments begins, and where the last one ends."""
+    return np.concatenate([[0], counts.cumsum()]).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -138,6 +210,76 @@ class Parsed:
         lists = [spec.name for spec in fields(cls) if spec.name != "graphs"]
         graphs = RawGraphs.joined([part.graphs for part in parts])
         return cls(graphs, **{name: together(name) for name in lists})
+
+    def rejections(self, reasons: Mapping[int, str]) -> list[Rejected]:
+        """The rows of some graphs that cannot be used after all, by their numbers here."""
+        return [
+            Rejected(self.positions[at], self.lines[at], self.ids[at], reason)
+            for at, reason in sorted(reasons.items())
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows that follow each other in a file; parsing them may be left to another process."""
+
+    first: int
+    """Position of the first row in the input, from 0."""
+    items: Sized
+    """The rows, not yet parsed; of a file that is read at once, its graphs."""
+    parser: Callable[[int, Any, Layout | None], Parsed]
+    """Takes ``first``, ``items`` and a layout."""
+    kind: Literal["graphs", "molecules", "nodes"] = "graphs"
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def after(self, rows: int) -> "Rows":
+        """The same rows, after others of the input."""
+        return replace(self, first=rows + self.first)
+
+    def parse(self, layout: Layout | None = None) -> Parsed:
+        """Read them as graphs, of a layout if one is asked for."""
+        return self.parser(self.first, self.items, layout)
+
+
+def chunked(rows: Iterable[Any], size: int, parser: Any, kind: Any = "graphs") -> Iterator[Rows]:
+    """The rows of a file in chunks of so many."""
+    rows, first = iter(rows), 0
+    while chunk := tuple(islice(rows, size)):
+        yield Rows(first, chunk, parser, kind)
+        first += len(chunk)
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """Graphs of a file that was read at once, and their labels."""
+
+    graphs: RawGraphs
+    labels: Sequence[Any]
+
+    def __len__(self) -> int:
+        return len(self.graphs)
+
+
+def stored_rows(graphs: RawGraphs, labels: Sequence[Any], size: int) -> Iterator[Rows]:
+    """Graphs that are read and checked already, in chunks; ``labels`` may be empty."""
+    kind: Any = "graphs" if graphs.node_ids is None else "nodes"
+    for first in range(0, len(graphs), size):
+        last = min(first + size, len(graphs))
+        known = labels[first:last] if len(labels) else [None] * (last - first)
+        yield Rows(first, _Stored(graphs.part(first, last), known), _stored, kind)
+
+
+def _stored(first: int, items: _Stored, layout: Layout | None) -> Parsed:
+    positions = range(first, first + len(items))
+    return Parsed(
+        items.graphs,
+        positions,
+        lines=[number + 1 for number in positions],
+        ids=[str(number) for number in positions],
+        labels=items.labels,
+    )
 
 
 SHOWN = 3

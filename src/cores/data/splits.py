@@ -7,6 +7,7 @@ every model, conv and preset; :class:`~cores.config.PartsConfig` divides the res
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -16,7 +17,6 @@ from torch import Tensor
 
 from cores.config import TEST_SHARE, PartsConfig
 from cores.data.dataset import Dataset
-from cores.data.scaffolds import scaffold_groups
 from cores.errors import UserError
 
 DRAWN = ("calibration", "selection", "policy")
@@ -333,3 +333,29 @@ def _split(drawn: Mapping[str, Indices]) -> Split:
         calibration=parts.get("calibration", torch.empty(0, dtype=torch.int64)),
         test=parts["test"],
     )
+
+
+def scaffold_groups(smiles: Sequence[str]) -> Indices:
+    """The number of every molecule's Bemis-Murcko scaffold: its rings and what links them.
+
+    Molecules without rings share one. Numbers follow the first molecule of each scaffold.
+    """
+    try:
+        import rdkit  # noqa: F401 - only whether it is there
+    except ImportError:
+        raise UserError("scaffold splits need rdkit: pip install 'cores-gnn[chem]'") from None
+    numbers: dict[str, int] = {}
+    found = [numbers.setdefault(scaffold(molecule), len(numbers)) for molecule in smiles]
+    return np.array(found, dtype=np.int64)
+
+
+@lru_cache(maxsize=200_000)  # a run divides its molecules several times
+def scaffold(smiles: str) -> str:
+    """SMILES of the scaffold; empty for a molecule without rings."""
+    from rdkit import Chem
+    from rdkit.Chem.Scaffolds import MurckoScaffold
+
+    molecule = Chem.MolFromSmiles(smiles)
+    if molecule is None:
+        raise UserError(f"scaffold splits need SMILES that rdkit can read, got {smiles!r}")
+    return str(MurckoScaffold.MurckoScaffoldSmiles(mol=molecule))

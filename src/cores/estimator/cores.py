@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from cores.data.dataset import Dataset
 from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ColumnNames
-from cores.data.lists import given_labels, listed, plain_labels
+from cores.data.labels import given_labels, plain_labels
+from cores.data.lists import listed
 from cores.data.nodes import from_nodes
 from cores.errors import UserError
 from cores.estimator.graphs import (
@@ -35,21 +36,15 @@ from cores.models.classifier import Classifier
 from cores.models.network import GraphModel
 from cores.models.policy import Policy
 from cores.models.sparse import SparseClassifier
-from cores.runs.card import (
-    DataFacts,
-    measured_again,
-    model_card,
-    read_card,
-    without_data,
-    write_card,
-)
+from cores.runs.card import DataFacts, model_card, write_card
 from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.fit import PreparedData, fit_model, measure_for_preset
-from cores.runs.folder import CONFIG, METRICS, read_columns, write_identity, write_promise
+from cores.runs.folder import CONFIG, METRICS, write_identity, write_promise
 from cores.runs.inputs import labelled_graphs
 from cores.runs.progress import Reports, phases_of, training_progress
 from cores.runs.promise import Promise, tuned_model
 from cores.runs.rows import read_metrics
+from cores.runs.run import Run, metric_names
 from cores.runs.trained import TrainedModel
 from cores.runs.tune import with_promise
 from cores.tasks import TASKS, Task
@@ -106,7 +101,7 @@ class Cores(Parameters):
     """
 
     _estimator_type = "classifier"
-    _card: str | None
+    _facts: DataFacts | None
     _columns: ColumnNames
 
     def fit(
@@ -160,16 +155,11 @@ class Cores(Parameters):
             if self.judge and config.spec.removes is not None:
                 judge = train_judge(dataset, data.split, config, device, reports.judge)
             metrics = measure_for_preset(fitted.trained, data.part("test"), judge)
-        metrics |= {
-            "epochs": fitted.epochs,
-            "best_epoch": fitted.best_epoch,
-            "seconds": round(fitted.seconds, 3),
-            **fitted.promise,
-        }
+        metrics |= fitted.facts
         if "no_promise" in metrics:
             warnings.warn(f"no promise: {metrics['no_promise']}", stacklevel=2)
         self.metrics_ = metrics | {"verdicts": fitted.trained.sentences(metrics)}
-        self._card = model_card(config, self.metrics_, DataFacts.of(data), dataset.task)
+        self._facts = DataFacts.of(dataset, data.split)
         self._columns = ColumnNames(remembered=columns)
         return self._take(fitted.trained)
 
@@ -197,7 +187,6 @@ class Cores(Parameters):
         promise = Promise(shares[0], loss, shares[1], per_class)
         tuned, found = tuned_model(self._trained, promise)
         self.metrics_ = with_promise(tuned, self.metrics_, found)
-        self._card = measured_again(self._card, tuned.config, self.metrics_, tuned.task)
         return self._take(tuned)
 
     def predict(self, graphs: Graphs, lam: Setting | None = None) -> NDArray[Any]:
@@ -279,7 +268,7 @@ class Cores(Parameters):
     def explain(
         self, graphs: Graphs, alpha: float = 0.1, lam: Setting | None = None
     ) -> list[Explanation]:
-        """What the model kept of every graph, as PyG explanations, with prediction and set."""
+        """Explain graphs by what the model kept, as PyG explanations, with prediction and set."""
         trained = self._trained.at(lam)
         store, predictions = self._predictions(trained, graphs)
         sets = _sets(trained, predictions, alpha, None, None)
@@ -321,21 +310,13 @@ class Cores(Parameters):
             read = self._columns.remembered
             columns = None if read is None else asdict(read)
             schema = asdict(trained.schema)
-            write_identity(out, trained.config, schema, device, columns=columns)
+            known = None if self._facts is None else self._facts.plain
+            write_identity(out, trained.config, schema, device, columns=columns, data=known)
             trained.save(out)
             config = trained.config
-            identity = {
-                "dataset": config.dataset,
-                "model": config.model,
-                "conv": config.conv,
-                "preset": config.preset,
-                "split": config.split,
-                "seed": config.seed,
-            }
-            card = self._card or model_card(config, self.metrics_, None, trained.task)
-            write_card(out, without_data(card))
+            write_card(out, model_card(config, trained.schema, self.metrics_, self._facts))
             write_promise(out, self.metrics_.get("promise"))
-            write_json(out / METRICS, identity | self.metrics_)
+            write_json(out / METRICS, metric_names(config) | self.metrics_)
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto") -> "Cores":
@@ -343,8 +324,8 @@ class Cores(Parameters):
         out = Path(folder)
         if not (out / CONFIG).exists():
             raise UserError(f"{out} holds no model: {CONFIG} is missing")
-        trained = TrainedModel.load(out)
-        config = trained.config
+        run = Run.open(out, device=device)
+        config = run.config
         model = cls(
             removal=config.removal,
             conv=config.conv,
@@ -355,10 +336,9 @@ class Cores(Parameters):
             task=config.task,
         )
         model.metrics_ = read_metrics(out / METRICS) if (out / METRICS).exists() else {}
-        model._card = read_card(out)  # what it was trained on, nobody else knows
-        model._columns = ColumnNames(remembered=read_columns(out))
-        trained.model.to(choose_device(device))
-        return model._take(trained)
+        model._facts = DataFacts.read(run.identity.data)
+        model._columns = ColumnNames(remembered=run.identity.columns)
+        return model._take(run.trained)
 
     @property
     def classifier_(self) -> Classifier | GraphModel:

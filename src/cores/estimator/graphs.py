@@ -11,14 +11,8 @@ from cores.config.run import AskedTask
 from cores.data.dataset import Dataset, checked, numbered
 from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ColumnNames
-from cores.data.lists import (
-    are_smiles,
-    from_graphs,
-    given_labels,
-    listed,
-    plain_labels,
-    read_graphs,
-)
+from cores.data.labels import given_labels, plain_labels
+from cores.data.lists import are_smiles, from_graphs, listed, read_graphs
 from cores.data.nodes import NodeGraph
 from cores.data.raw import Parsed
 from cores.errors import UserError
@@ -87,7 +81,7 @@ def _with_labels(graphs: Graphs, y: Labels, name: str) -> tuple[list[Any], list[
 
 
 def is_one_way(graphs: GraphStore) -> bool:
-    """Whether there are edges, and none of them has its opposite."""
+    """Tell whether there are edges, and none of them has its opposite."""
     ends = graphs.edge_index
     between = int((ends[0] != ends[1]).sum())
     pairs = graphs.pairs.ends
@@ -99,7 +93,7 @@ def _is_graph(item: Any) -> bool:
 
 
 def is_node_graph(graphs: Graphs) -> bool:
-    """Whether it is a single graph: its nodes are classified."""
+    """Tell whether it is a single graph: its nodes are classified."""
     return isinstance(graphs, Data) and not isinstance(graphs, Batch)
 
 

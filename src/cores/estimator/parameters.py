@@ -8,7 +8,6 @@ import numpy as np
 
 from cores.config import RunConfig, merged
 from cores.config.models import MODELS
-from cores.config.names import with_current_names
 from cores.config.presets import own_data_settings, preset_config, with_dial
 from cores.config.run import AskedTask
 from cores.config.spec import TaskName
@@ -18,7 +17,7 @@ from cores.tasks import CLASSIFICATION, TASKS, Task
 Whole = int | np.integer[Any]
 Real = float | np.floating[Any]
 Setting = Whole | Real
-"""Of a dial: from 0, which keeps least, to 1, in steps of 0.05."""
+"""Setting of a dial: from 0, which keeps least, to 1, in steps of 0.05."""
 Own = TypeVar("Own", bound="Parameters")
 
 
@@ -76,11 +75,11 @@ class Parameters:
 
     @property
     def _kind(self) -> Task:
-        """What it was fitted for, or is to be."""
+        """Task it was fitted for, or is to be."""
         return TASKS.get(cast(TaskName, self.task), CLASSIFICATION)
 
     def __sklearn_tags__(self) -> Any:
-        """What scikit-learn must know of this estimator; only scikit-learn asks."""
+        """Tell scikit-learn about this estimator; only scikit-learn asks."""
         from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags
 
         task = self._kind
@@ -98,7 +97,7 @@ class Parameters:
         model = "gnn" if self.removal is None else f"cores-{self.removal}"
         if model not in MODELS:
             raise UserError(f"`removal` is node, edge, both or None, got {self.removal!r}")
-        settings = with_current_names(self.settings or {})
+        settings = dict(self.settings or {})
         for name in ("conv", "seed", "task"):
             if name in settings:
                 raise UserError(f"`settings` names {name}; give it as the argument `{name}`")

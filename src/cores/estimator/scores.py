@@ -1,4 +1,4 @@
-"""How many of a user's labels are predicted: the estimator's score, by task."""
+"""The estimator's score on a user's labels, by task."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -11,9 +11,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from cores.config.spec import TaskName
-from cores.data.inputs.labelled import label_numbers
+from cores.data.labels import as_targets, label_numbers, target_problem
 from cores.data.nodes import NodeGraph, given_parts, node_labels
-from cores.data.targets import as_targets, target_problem
 from cores.errors import UserError, nearest
 from cores.runs.trained import DataSchema
 from cores.tasks import TASKS
@@ -66,7 +65,7 @@ _READ: dict[TaskName, Callable[[Sequence[Any], DataSchema], Tensor]] = {
     "regression": _targets,
     "multilabel": _values,
 }
-"""How labels that a user gives are read."""
+"""Readers of labels that a user gives, by task."""
 
 
 def node_score(predicted: NDArray[Any], graph: Data, y: Any) -> float:

@@ -62,10 +62,15 @@ def roc_auc(scores: Float[Tensor, " items"], truth: Bool[Tensor, " items"]) -> f
     """
     if truth.all() or not truth.any():
         return None
-    from torchmetrics.functional.classification import binary_auroc  # slow to import
+    values, place = scores.unique(return_inverse=True)
 
-    _, places = scores.unique(return_inverse=True)  # any scores: binary_auroc wants them in [0, 1]
-    return float(binary_auroc(places.double() / len(scores), truth.long()))
+    def rates(chosen: Bool[Tensor, " items"]) -> Float[Tensor, " thresholds"]:
+        """Shares of some items at or above every threshold, the highest first."""
+        counts = torch.bincount(place[chosen], minlength=len(values)).flip(0)
+        above = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+        return above / above[-1]
+
+    return float(torch.trapezoid(rates(truth), rates(~truth)))
 
 
 def _explained(

@@ -185,7 +185,7 @@ def draw_graphs(
         axis.set_axis_off()
     for drawing, title, axis in zip(drawings, titles, axes.flat, strict=False):
         drawing.draw(axis, names)
-        axis.set_title(**{"fontsize": 10} | title)
+        axis.set_title(**{"fontsize": 10, **title})
     if edges_alone:
         entries = {"kept edges": "ke", "removed edges": "ge"}
         if not all(all(drawing.kept_nodes) for drawing in drawings):

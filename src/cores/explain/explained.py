@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from cores.config.spec import TaskName
-from cores.data.inputs.labelled import known_values, label_text
+from cores.data.labels import known_values, label_text
 from cores.data.molecules import input_indices
 from cores.evaluation.effects import element_effects
 from cores.explain.atoms import AtomMap, elements_of, molecule_of

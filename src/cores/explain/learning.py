@@ -11,7 +11,7 @@ from cores.errors import UserError
 from cores.explain.plotting import COLOURS, PAGE_WIDTH, Chart, figure_bytes, page_chart
 from cores.files import make_folder, parsed_json, read_text, write_atomically
 from cores.files.escape import figure as figure_text
-from cores.runs.folder import read_identity
+from cores.runs.folder import Identity
 from cores.runs.progress import phases_of
 from cores.training.journal import HISTORY
 
@@ -54,7 +54,7 @@ def curve(epochs: Sequence[Mapping[str, Any]], name: str) -> Points:
     >>> curve([{"loss": 0.5}, {}, {"loss": 0.25}], "loss")
     [(1, 0.5), (3, 0.25)]
     """
-    found = ((number, epoch.get(name)) for number, epoch in enumerate(epochs, 1))
+    found: list[tuple[int, Any]] = [(at, epoch.get(name)) for at, epoch in enumerate(epochs, 1)]
     return [
         (number, float(value))
         for number, value in found
@@ -75,7 +75,7 @@ class LearningCurves:
     @classmethod
     def of(cls, run: Path, config: RunConfig | None = None) -> "LearningCurves":
         """Read a run folder, also of a run that has not ended."""
-        config = config or read_identity(run)[0]
+        config = config or Identity.read(run).config
         first, phases = 1, []
         for phase in phases_of(config, judged=False):
             phases.append((phase.name, first))

@@ -2,6 +2,7 @@
 
 import io
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,13 +46,18 @@ def page_chart(figure: Any, title: str, told: str) -> Chart:
     """A figure as part of a page, in the page's colours; ``told`` is read to who cannot see it."""
     import matplotlib as mpl
 
-    with mpl.rc_context({"svg.fonttype": "none", "savefig.transparent": True}):  # text is text
+    with (
+        mpl.rc_context({"svg.fonttype": "none", "savefig.transparent": True}),
+        warnings.catch_warnings(),
+    ):
+        # Text stays text, and a browser has letters that matplotlib's font lacks.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
         body = figure_bytes(figure, "svg", dpi=72).decode().partition("<svg")[2].partition(">")[2]
     body = re.sub(r"<(metadata|style).*?</\1>", "", body, flags=re.DOTALL)
     body = re.sub(r'<g id="[^"]*">', "<g>", body)
     for colour, on_page in _ON_PAGE.items():
         body = body.replace(f": {colour}", f": {on_page}")
-    body = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font: \1px system-ui, sans-serif", body)
+    body = re.sub(r"'DejaVu Sans'[^;\"]*", "system-ui, sans-serif", body)
     width, height = 72 * figure.get_size_inches()
     return Chart(
         title,

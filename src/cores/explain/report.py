@@ -143,7 +143,7 @@ def shares_chart(classes: Mapping[str, ClassCounts], what: str) -> Chart:
         for place, graphs in sorted(counts.shares.items()):
             at, tall = (place + 0.5) / BINS, 0.6 * graphs / most
             axis.bar(at, tall, 0.9 / BINS, bottom=-row, color=COLOURS[0])
-            axis.text(at, tall - row, graphs, ha="center", va="bottom", fontsize=7)
+            axis.text(at, tall - row, f"{graphs}", ha="center", va="bottom", fontsize=7)
         short = name if len(name) <= 40 else f"{name[:39]}…"
         axis.text(0, 0.75 - row, figure_text(f"{short}: {counts.graphs} graphs"), fontsize=9)
         axis.axhline(-row, color="#b0b0b0", linewidth=0.8)

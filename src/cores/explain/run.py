@@ -6,11 +6,8 @@ from pathlib import Path
 
 import torch
 
-from cores.data.datasets import load_dataset
-from cores.data.inputs.labelled import label_text
 from cores.data.inputs.sources import CHUNK, holds_rows
-from cores.data.lists import plain_labels
-from cores.data.splits import split_dataset
+from cores.data.labels import label_text, plain_labels
 from cores.errors import UserError
 from cores.evaluation.effects import element_effects
 from cores.evaluation.predictions import predict
@@ -19,10 +16,9 @@ from cores.explain.report import REPORT, json_lines, report_page, write_pictures
 from cores.explain.survey import Conditions, Survey
 from cores.files import make_folder, write_atomically
 from cores.runs.device import tuned_cpu
-from cores.runs.folder import MODEL, check_data, read_columns, read_source
-from cores.runs.inputs import check_kind, input_rows
-from cores.runs.predictor import PredictedGraphs, PredictOptions, Predictor, run_columns
-from cores.runs.trained import TrainedModel
+from cores.runs.inputs import PredictOptions, check_kind, input_rows
+from cores.runs.predictor import PredictedGraphs, Predictor
+from cores.runs.run import Run
 
 
 @tuned_cpu()
@@ -30,15 +26,10 @@ def explain_test_graphs(
     out: Path, count: int, *, data_root: Path | None = None
 ) -> tuple[list[Explanation], tuple[str, ...]]:
     """Explain the first test graphs of a finished run; returns the class names, too."""
-    trained = TrainedModel.load(out)
-    config = trained.config
+    run = Run.open(out, device="cpu")
+    trained, config = run.trained, run.config
     trained.need_classes("a picture of test graphs")
-    dataset = load_dataset(
-        read_source(out), data_root, columns=read_columns(out), reach=config.network.reach
-    )
-    check_data(out, dataset)
-    test = split_dataset(dataset, config.split, config.parts).test
-    graphs = dataset.graphs.subset(test[:count])
+    graphs = run.dataset(data_root).graphs.subset(trained.test[:count])
     predictions = predict(trained.model, graphs)
     sets = None
     if len(trained.calibration):
@@ -82,9 +73,9 @@ def explain_run(
         raise UserError(f"{out} exists already; delete it, or choose another `out`")
     predictor = Predictor(run, options, device)
     chunks = (
-        held_out_graphs(predictor, run, data_root)
+        held_out_graphs(predictor, data_root)
         if source is None
-        else input_graphs(predictor, run, source, options, data_root)
+        else input_graphs(predictor, source, data_root)
     )
     survey = Survey.of(predictor.trained, chunks, choice)
     if path.suffix.lower() == "":
@@ -102,15 +93,12 @@ def explain_run(
 
 def input_graphs(
     predictor: Predictor,
-    run: Path,
     source: str,
-    options: PredictOptions,
     data_root: Path | None = None,
 ) -> Iterator[PredictedGraphs]:
     """Predict the graphs of an input chunk by chunk, as `cores predict` does."""
     schema = predictor.trained.schema
-    reach = schema.encoding.reach
-    for rows in input_rows(source, run_columns(run, options), data_root, CHUNK, reach):
+    for rows in predictor.rows(source, data_root):
         check_kind(rows, schema)
         parsed = rows.parse(schema.encoding.layout)
         predictor.failed(parsed.rejected)
@@ -121,23 +109,14 @@ def input_graphs(
 
 
 def held_out_graphs(
-    predictor: Predictor, run: Path, data_root: Path | None = None
+    predictor: Predictor, data_root: Path | None = None
 ) -> Iterator[PredictedGraphs]:
     """Predict the test graphs of a run chunk by chunk, counted from 0."""
-    trained = predictor.trained
-    source, columns = read_source(run), read_columns(run)
-    dataset = load_dataset(
-        source, data_root, columns=columns, task=trained.task, reach=trained.config.network.reach
-    )
-    check_data(run, dataset)
-    test = trained.test
-    if test is None:
-        test = split_dataset(dataset, trained.config.split, trained.config.parts).test
-    if not bool((test < len(dataset)).all()):
-        raise UserError(f"{run / MODEL} names test graphs that the dataset does not have")
+    run = predictor.run
+    source, test, dataset = run.identity.source, run.trained.test, run.dataset(data_root)
     places = {place: number for number, place in enumerate(test.sort().values.tolist())}
     if holds_rows(Path(source)):  # a dataset does not keep the molecules of its file
-        yield from _test_rows(predictor, source, run, places)
+        yield from _test_rows(predictor, source, places)
         return
     labels = plain_labels(dataset)
     for part in torch.tensor(list(places), dtype=torch.int64).split(CHUNK):
@@ -152,13 +131,13 @@ def held_out_graphs(
 
 
 def _test_rows(
-    predictor: Predictor, source: str, run: Path, places: dict[int, int]
+    predictor: Predictor, source: str, places: dict[int, int]
 ) -> Iterator[PredictedGraphs]:
     """The test graphs of a file of rows; its dataset has the usable rows that have a label."""
     schema = predictor.trained.schema
     known, task, layout = schema.class_names, schema.task, schema.encoding.layout
     before = 0
-    for rows in input_rows(source, read_columns(run), None, CHUNK):
+    for rows in input_rows(source, predictor.run.identity.columns, None, CHUNK):
         parsed = rows.parse(layout)
         labelled = [
             at

@@ -16,7 +16,7 @@ APART = 1.5
 """Percentage points between models that keep equally much: their bars would hide each other."""
 MOST_IN_ROW = 4
 """Models in a row of the legend."""
-_BASELINE = {"color": "0.45", "linewidth": 1, "linestyle": "--"}
+_BASELINE: dict[str, Any] = {"color": "0.45", "linewidth": 1, "linestyle": "--"}
 
 
 def tradeoff_figure(

@@ -2,7 +2,7 @@
 
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -11,132 +11,132 @@ from cores import __version__
 from cores.config import RunConfig
 from cores.config.models import conv_spec
 from cores.config.spec import TaskName
+from cores.data.dataset import Dataset
 from cores.data.molecules import ATOM_COLUMNS
+from cores.data.splits import Split
 from cores.files import escape, write_atomically
-from cores.runs.fit import PreparedData
 from cores.runs.folder import CARD
 from cores.runs.rows import shown_metrics
+from cores.runs.trained import DataSchema
 from cores.tasks import TASKS
 from cores.verdict import promise_sentence
 
 MARK = "<!-- model card, written by cores -->"
 """First line of a card; a README.md without it is the user's, and stays."""
-_MEASURED, _PROMISES = "## What was measured", "## What the numbers promise"
 MOST_NAMES = 20
 """Classes and columns that a card lists; data may have thousands."""
 _LENGTH = 80
-"""Of a name that comes from data."""
+"""Characters of a name that comes from data."""
 PARTS = ("train", "policy", "selection", "calibration", "test")
 
 
 @dataclass(frozen=True)
 class DataFacts:
-    """What a card says of the data."""
+    """Facts of the data that the schema of a model does not have; ``config.json`` keeps them."""
 
     name: str
-    """Of the dataset, or of the file it was read from, without directories."""
-    class_counts: Mapping[str, int]
+    """Name of the dataset, or of the file it was read from, without directories."""
+    class_counts: Sequence[int]
     """Graphs of each class; of several labels, those of which each is known."""
-    feature_names: Sequence[str]
-    edge_feature_names: Sequence[str]
     parts: Mapping[str, int]
     """Number of graphs by role."""
-    labels: Mapping[str, str] = field(default_factory=dict)
-    """How many labels there are, or how they are spread."""
-    counted: str = "class"
-    """What ``class_counts`` are of."""
+    labels: Mapping[str, str]
+    """Number of labels, or their spread."""
 
     @classmethod
-    def of(cls, data: PreparedData) -> "DataFacts":
-        """The facts of a dataset that was divided."""
-        dataset = data.dataset
-        task, y = TASKS[dataset.task], dataset.graphs.y
+    def of(cls, dataset: Dataset, split: Split) -> "DataFacts":
+        """Count a dataset that was divided."""
+        task, y, names = TASKS[dataset.task], dataset.graphs.y, dataset.class_names
         return cls(
             Path(dataset.name).name,
-            task.class_counts(y, dataset.class_names),
-            dataset.feature_names,
-            dataset.edge_feature_names,
-            {part: len(getattr(data.split, part)) for part in PARTS},
-            task.label_facts(y, dataset.class_names),
-            task.counted,
+            list(task.class_counts(y, names).values()),
+            {part: len(getattr(split, part)) for part in PARTS},
+            task.label_facts(y, names),
         )
+
+    @classmethod
+    def read(cls, known: Any) -> "DataFacts | None":
+        """The facts of plain data; None where these are none."""
+        try:
+            return cls(
+                str(known["name"]),
+                [int(count) for count in known["class_counts"]],
+                {str(name): int(count) for name, count in known["parts"].items()},
+                {str(name): str(value) for name, value in known["labels"].items()},
+            )
+        except (AttributeError, LookupError, TypeError, ValueError):
+            return None
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The facts as plain data."""
+        return asdict(self)
 
 
 def write_card(out: Path, text: str) -> None:
     """Write the card of a folder, unless there is a README.md of the user's."""
     path = out / CARD
-    if not path.exists() or read_card(out):
-        write_atomically(path, text.encode())
-
-
-def read_card(out: Path) -> str | None:
-    """The card of a folder; None where there is none, or a README.md of the user's."""
     try:
-        text = (out / CARD).read_text(encoding="utf-8")
+        ours = not path.exists() or path.read_text(encoding="utf-8").startswith(MARK)
     except (OSError, UnicodeDecodeError):
-        return None
-    return text if text.startswith(MARK) else None
+        ours = False
+    if ours:
+        write_atomically(path, text.encode())
 
 
 def model_card(
     config: RunConfig,
+    schema: DataSchema,
     metrics: Mapping[str, Any],
-    data: DataFacts | None,
-    task: TaskName = "classification",
+    facts: DataFacts | None,
     *,
     names_data: bool = False,
 ) -> str:
-    """The card of a trained model as Markdown; without the data's facts where nobody knows them.
+    """Write the card of a trained model as Markdown.
 
-    ``names_data`` says whether the folder tells where its data are.
+    Args:
+        config: The settings of its run.
+        schema: The names of its data.
+        metrics: What was measured.
+        facts: What else is known of the data; None where nobody knows.
+        names_data: Whether the folder tells where its data are.
     """
-    known = "" if data is None else f" on {escaped(data.name)}"
-    sections = [
-        MARK,
-        f"# {escaped(config.spec.title)}{known}",
-        escape.markdown(description(config, task)),
-        _MEASURED,
-        _measured_section(metrics),
-        *([] if data is None else ["## Data", *_data(data, config)]),
-        "## How to use it",
-        _use(data, names_data),
-        _PROMISES,
-        _promises(config, metrics, _calibrated(config, metrics, data), task),
-        "## How it was made",
-        _table(("setting", "value", "default"), _settings(config)),
-        _table(("made with", "version"), _versions()),
-    ]
-    return "\n\n".join(section for section in sections if section) + "\n"
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
 
-
-def measured_again(
-    card: str | None,
-    config: RunConfig,
-    metrics: Mapping[str, Any],
-    task: TaskName = "classification",
-) -> str:
-    """A card with other metrics of the same model; what it says of the data stays.
-
-    Where there is no card, one without the data's facts.
-    """
-    if card is None:
-        return model_card(config, metrics, None, task)
-    calibrated = _NO_CALIBRATION not in card
-    sections = {
-        _MEASURED: _measured_section(metrics),
-        _PROMISES: _promises(config, metrics, calibrated, task),
-    }
-    for title, text in sections.items():
-        before, found, after = card.partition(f"\n\n{title}\n\n")
-        if found:
-            rest = after.partition("\n\n## ")[2]  # a name from data cannot begin a section
-            card = f"{before}{found}{text}\n\n## {rest}"
-    return card
-
-
-def without_data(card: str) -> str:
-    """A card for a folder that does not say where its data are."""
-    return card.replace(_AGAIN, "")
+    promise, task = metrics.get("promise"), TASKS[schema.task]
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=False,
+        undefined=StrictUndefined,
+        finalize=lambda value: value if isinstance(value, Markup) else escape.markdown(value),
+        trim_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["short"] = lambda value: Markup(escaped(value))
+    return environment.get_template("card.md.j2").render(
+        mark=Markup(MARK),
+        config=config,
+        schema=schema,
+        facts=facts,
+        description=description(config, schema.task),
+        verdicts=metrics.get("verdicts", ()),
+        metrics=shown_metrics(metrics),
+        classes=[]
+        if facts is None
+        else list(zip(schema.class_names, facts.class_counts, strict=False)),
+        most_names=MOST_NAMES,
+        listed=_listed,
+        molecules=schema.feature_names == ATOM_COLUMNS,
+        promise=None if promise is None else Markup(promise_sentence(promise)),
+        calibrated=_calibrated(config, metrics, facts),
+        counted=task.counted,
+        set_word=task.set_word,
+        judged=metrics.get(f"judge_{task.plain.metric}") is not None,
+        names_data=names_data,
+        settings=_settings(config),
+        versions=_versions(),
+    )
 
 
 def escaped(text: object) -> str:
@@ -149,30 +149,8 @@ def escaped(text: object) -> str:
     return escape.markdown(plain if len(plain) <= _LENGTH else plain[: _LENGTH - 1] + "…")
 
 
-_USE = """From Python, on {kind}:
-
-```python
-from cores import Cores
-
-model = Cores.load("FOLDER")
-model.predict({name})
-```
-
-From the command line: `cores predict FOLDER INPUT` for new {new}, \
-`cores evaluate FOLDER --dataset INPUT` to measure it on labelled ones{again}."""
-_AGAIN = ", `cores evaluate FOLDER` to measure it again"
-"""Only for a folder that says where its data are."""
-
-
-def _use(data: DataFacts | None, names_data: bool) -> str:
-    kind, name, new = "PyG or networkx graphs with the same features", "graphs", "graphs"
-    if data is not None and tuple(data.feature_names) == ATOM_COLUMNS:
-        kind, name, new = "SMILES", "smiles", "molecules"
-    return _USE.format(kind=kind, name=name, new=new, again=_AGAIN if names_data else "")
-
-
 def description(config: RunConfig, task: TaskName = "classification") -> str:
-    """What a model is, in a sentence."""
+    """Describe a model in a sentence."""
     kind = TASKS[task].kind
     removes = {"node": "nodes", "edge": "edges", "both": "nodes and edges"}
     layers = f" ({conv_spec(config.conv).title} layers)" if config.spec.uses_conv else ""
@@ -186,108 +164,37 @@ def description(config: RunConfig, task: TaskName = "classification") -> str:
     return f"A {kind}{layers} that leaves out a part of the {removed}."
 
 
-def _measured_section(metrics: Mapping[str, Any]) -> str:
-    """The verdicts, and the metrics as a table."""
-    verdicts = "\n".join(f"- {line}" for line in metrics.get("verdicts", ()))
-    rows = [(name, escaped(value), meaning) for name, value, meaning in shown_metrics(metrics)]
-    table = _table(("metric", "value", "meaning"), rows)
-    return "\n\n".join(part for part in (verdicts, table) if part)
+def _listed(names: Sequence[str], used: str = "") -> Any:
+    """The number of columns, and the names of the first."""
+    from markupsafe import Markup
 
-
-def _data(data: DataFacts, config: RunConfig) -> list[str]:
-    edges = "none"
-    if data.edge_feature_names:
-        used = "used" if config.network.edge_features else "not used"
-        edges = f"{len(data.edge_feature_names)}, {used}: {_listed(data.edge_feature_names)}"
-    counts = list(data.class_counts.items())
-    classes = [(escaped(name), str(count)) for name, count in counts[:MOST_NAMES]]
-    if len(counts) > MOST_NAMES:
-        rest = sum(count for _, count in counts[MOST_NAMES:])
-        classes.append((f"{len(counts) - MOST_NAMES} more", str(rest)))
-    features = data.feature_names
-    facts = [
-        *data.labels.items(),
-        ("node features", f"{len(features)}: {_listed(features)}" if features else "none"),
-        ("edge features", edges),
-        *((f"{name} part", f"{count} graphs") for name, count in data.parts.items()),
-    ]
-    by_class = [_table((data.counted, "graphs"), classes)] if classes else []
-    return [_table(("data", ""), facts), *by_class]
-
-
-def _listed(names: Sequence[str]) -> str:
     more = ", …" if len(names) > MOST_NAMES else ""
-    return ", ".join(map(escaped, names[:MOST_NAMES])) + more
+    listed = ", ".join(map(escaped, names[:MOST_NAMES])) + more
+    number = f"{len(names)}, {used}" if used else f"{len(names)}"
+    return Markup(f"{number}: {listed}" if names else "none")
 
 
-def _calibrated(config: RunConfig, metrics: Mapping[str, Any], data: DataFacts | None) -> bool:
-    """Whether there was a calibration part: a split column may give one, whatever the settings."""
-    if data is not None:
-        return data.parts.get("calibration", 0) > 0
+def _calibrated(config: RunConfig, metrics: Mapping[str, Any], facts: DataFacts | None) -> bool:
+    """Tell whether there was a calibration part: a split column may give one, too."""
+    if facts is not None:
+        return facts.parts.get("calibration", 0) > 0
     if "coverage" in metrics:
         return metrics["coverage"] is not None
     return config.parts.calibration > 0
 
 
-_NO_CALIBRATION = "There was no calibration part, so there are no prediction "
-
-
-def _promises(
-    config: RunConfig, metrics: Mapping[str, Any], calibrated: bool, task: TaskName
-) -> str:
-    """What is promised of the dial's setting, of prediction sets, and what is not."""
-    promise = metrics.get("promise")
-    said = [] if promise is None else [promise_sentence(promise)]
-    row = TASKS[task]
-    judged = metrics.get(f"judge_{row.plain.metric}")
-    return "\n\n".join([*said, _limits(config, calibrated, judged, *row.set_word)])
-
-
-def _limits(
-    config: RunConfig, calibrated: bool, judged: float | None, known: str, missed: str
-) -> str:
-    sets = (
-        f"A prediction {known} misses the true {missed} at most a share alpha of the time, on "
-        "average over draws of calibration and new graphs, if the new graphs are like those of the "
-        "calibration part. It does not hold for each graph, nor for graphs from elsewhere."
-    )
-    if not calibrated:
-        sets = f"{_NO_CALIBRATION}{known}s."
-    faithful = " The prediction depends on nothing but the kept subgraph."
-    judge = (
-        " That a subgraph was kept does not make it the reason for the label: the judge, a "
-        "classifier that never saw this model, shows whether others can read it, and its accuracy "
-        "on random subgraphs what choosing added."
-    )
-    if judged is None:
-        judge = " No judge has checked whether the kept subgraph can be read as a reason."
-    if not config.spec.has_policy:
-        faithful = ""
-    if config.spec.removes is None:
-        judge = ""
-    licence = (
-        " The program is under the MIT licence. Whether the weights may be passed on is decided by "
-        "the licence of the data."
-    )
-    return sets + faithful + judge + licence
-
-
-def _settings(config: RunConfig) -> list[tuple[str, str, str]]:
+def _settings(config: RunConfig) -> list[tuple[str, Any, Any]]:
     """The settings that differ from the defaults, and those that every run has."""
     defaults = config.defaults
-    always = [
-        (name, escaped(getattr(config, name)), escaped(defaults[name]))
-        for name in ("model", "conv", "preset", "split", "seed")
-    ]
-    changed = [
-        (f"{group}.{name}", escaped(value), escaped(defaults[group][name]))
+    names = ["model", "conv", "preset", "split", "seed"]
+    names += ["alpha"] if config.alpha != defaults["alpha"] else []
+    always = [(name, getattr(config, name), defaults[name]) for name in names]
+    return always + [
+        (f"{group}.{name}", value, defaults[group][name])
         for group, values in config.changes.items()
         if isinstance(values, Mapping)
         for name, value in values.items()
     ]
-    if config.alpha != defaults["alpha"]:
-        always.append(("alpha", f"{config.alpha:g}", f"{defaults['alpha']:g}"))
-    return always + changed
 
 
 def _versions() -> list[tuple[str, str]]:
@@ -303,9 +210,3 @@ def _versions() -> list[tuple[str, str]]:
         ("torch-geometric", installed("torch-geometric")),
         ("Python", platform.python_version()),
     ]
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table; its cells are Markdown already."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -77,7 +77,7 @@ def on_cluster(
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Of a scheduler that is lost, dask would log tracebacks; here it is told in a line."""
+    """Silence dask, which logs tracebacks when a scheduler is lost; we tell it in a line."""
     logger = logging.getLogger("distributed.client")
     before = logger.level
     logger.setLevel(logging.CRITICAL + 1)
@@ -88,7 +88,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _security(address: str, certificates: Certificates | None) -> "Security":
-    """How to speak to a scheduler."""
+    """Find the certificates for an address, or refuse it."""
     from distributed import Security
     from distributed.comm.addressing import parse_address, parse_host_port
 

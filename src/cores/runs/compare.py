@@ -83,7 +83,7 @@ def comparison_columns(task: Task = CLASSIFICATION) -> tuple[str, ...]:
 
 
 def comparison_legend(rows: Sequence[Row], task: Task = CLASSIFICATION) -> list[str]:
-    """What the columns are, in lines for a terminal."""
+    """Explain the columns, in lines for a terminal."""
     leading, beside = task.leading, task.beside
     means = meanings(task.quality)
     better = "higher" if leading.higher_is_better else "lower"
@@ -126,7 +126,7 @@ def comparison_lines(rows: Sequence[Row], task: Task = CLASSIFICATION) -> list[l
 
 
 def comparison_table(rows: Sequence[Row], task: Task = CLASSIFICATION) -> Table:
-    """The same as a table."""
+    """Make a table of :func:`comparison_lines`."""
     return Table(comparison_columns(task), comparison_lines(rows, task))
 
 

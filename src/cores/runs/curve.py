@@ -6,25 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from cores.config.policy import SETTINGS
 from cores.config.spec import TaskName
-from cores.data.dataset import Dataset
-from cores.data.datasets import load_dataset
 from cores.errors import UserError
 from cores.evaluation.predictions import predict
 from cores.graphs.store import GraphStore
 from cores.models.sparse import SparseClassifier
-from cores.runs.agreement import held_out_part
-from cores.runs.device import choose_device, tuned_cpu
+from cores.runs.device import tuned_cpu
 from cores.runs.fit import measure
-from cores.runs.folder import check_data, read_columns, read_source
-from cores.runs.run import check_held_out, held_out_judge
+from cores.runs.inputs import PredictOptions
+from cores.runs.run import Run
 from cores.runs.trained import TrainedModel
 from cores.tasks import TASKS
 from cores.training.judge import Judge
-from cores.training.supervised import Report, no_report
 
 POINTS = 11
 """Settings that are measured unless told otherwise."""
@@ -68,7 +63,6 @@ def dial_curve(
     alpha: float | None = None,
     score: str | None = None,
     per_class: bool | None = None,
-    judge_report: Report = no_report,
     advance: Callable[[int], None] = lambda points: None,
 ) -> Curve:
     """Measure a run's model on its test graphs at several settings of its dial.
@@ -82,29 +76,15 @@ def dial_curve(
         alpha: Error rate of the prediction sets; None: the run's.
         score: Conformal score; None: the run's.
         per_class: Whether every class is covered as often; None: the run's.
-        judge_report: Called after every epoch of the judge, where it is not in the cache.
         advance: Called with 1 after every setting.
     """
-    chosen_device = choose_device(device)
-    trained = TrainedModel.load(run).with_sets(alpha, score, per_class)
-    config = trained.config
+    opened = Run.open(run, PredictOptions(alpha, score, per_class), device=device)
+    trained, config = opened.trained, opened.config
     lams = settings_of(trained, points)
-    if score is not None or per_class is not None:
-        trained.need_sets("a choice of `score` or `per_class`")
-    data = load_dataset(
-        read_source(run),
-        data_root,
-        columns=read_columns(run),
-        task=trained.task,
-        reach=config.network.reach,
-    )
-    check_data(run, data)
-    held_out = held_out_part(trained, data)
-    check_held_out(run, held_out, data)
-    compared = None if plain is None else _plain(plain, run, trained, data, held_out)
-    judge = held_out_judge(config, data, held_out, chosen_device, judge_report)
-    trained.model.to(chosen_device)
-    graphs = data.graphs.subset(held_out).to(chosen_device)
+    data = opened.dataset(data_root)
+    graphs, _ = opened.test_graphs(data)
+    compared = None if plain is None else _plain(plain, opened)
+    judge = opened.judge(data)
     measured = []
     for lam in lams:
         measured.append(_measured(trained.at(lam), graphs, judge))
@@ -112,7 +92,7 @@ def dial_curve(
     task = TASKS[trained.task]
     plain_metrics: dict[str, Any] = {}
     if compared is not None:
-        found = predict(compared.model.to(chosen_device), graphs).probs
+        found = predict(compared.model.to(opened.device), graphs).probs
         name = task.plain.metric
         plain_metrics[name] = task.quality[name](found, graphs.y)
     return Curve(
@@ -155,16 +135,14 @@ def _measured(trained: TrainedModel, graphs: GraphStore, judge: Judge | None) ->
     return metrics | {"kept_ratio": float(kept.mean())}
 
 
-def _plain(
-    folder: Path, run: Path, trained: TrainedModel, dataset: Dataset, held_out: Tensor
-) -> TrainedModel:
+def _plain(folder: Path, run: Run) -> TrainedModel:
     """The model of a run that removes nothing, with the same test graphs."""
     plain = TrainedModel.load(folder)
     if plain.config.spec.removes is not None:
         raise UserError(f"`plain` names a {plain.config.model}; it must be one that keeps all")
-    if plain.schema != trained.schema:
-        raise UserError(f"the run in {folder} was trained on other data than that in {run}")
-    if not torch.equal(held_out_part(plain, dataset), held_out):
+    if plain.schema != run.trained.schema:
+        raise UserError(f"the run in {folder} was trained on other data than that in {run.folder}")
+    if not torch.equal(plain.test, run.trained.test):
         raise UserError("`plain` names a run with another test part; compare runs of one split")
     return plain
 

@@ -1,4 +1,4 @@
-"""Where to compute, and the CPU set up for many small operations."""
+"""The device, and the set-up of a CPU for many small operations."""
 
 import ctypes
 import sys
@@ -11,7 +11,7 @@ import torch
 from cores.errors import UserError
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
-"""Of glibc's ``mallopt``."""
+"""Parameters of glibc's ``mallopt``."""
 MOST_KEPT_MEMORY = 256 * 2**20
 """Bytes at the end of the heap that are kept when they are free."""
 LARGEST_ON_HEAP = 32 * 2**20
@@ -19,7 +19,7 @@ LARGEST_ON_HEAP = 32 * 2**20
 
 
 def choose_device(name: str) -> torch.device:
-    """``auto`` takes a GPU where there is one."""
+    """Choose a device; ``auto`` takes a GPU where there is one."""
     if name not in ("auto", "cpu", "cuda"):
         raise UserError(f"`device` is auto, cpu or cuda, got {name!r}")
     if name == "auto":

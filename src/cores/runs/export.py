@@ -106,7 +106,7 @@ def traced(model: TensorModel, batch: dict[str, Tensor]) -> Any:
 
 
 def metadata(trained: TrainedModel) -> dict[str, str]:
-    """What a user of the file must know of the run, as JSON.
+    """Collect what a user of the file must know of the run, as JSON.
 
     A prediction set at level ``alpha`` holds the classes with ``1 - probs <= q_hat``.
     """

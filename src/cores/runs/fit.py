@@ -32,13 +32,12 @@ from cores.runs.promise import promised_model
 from cores.runs.trained import DataSchema, TrainedModel, calibrate
 from cores.tasks import TASKS, Task
 from cores.training import bilevel, supervised
-from cores.training.balance import settled
+from cores.training.balance import settled as settle_balance
 from cores.training.bilevel import BilevelState
 from cores.training.journal import Journal, SharedState
 from cores.training.judge import Judge
 from cores.training.learner import Learner
 from cores.training.state import RandomState
-from cores.training.stopping import EarlyStopping
 from cores.training.supervised import Report, fit_head, fit_scaler, no_report
 
 READ_ROOTS = Classifier, SparseClassifier, RandomSubgraph
@@ -84,7 +83,7 @@ class PreparedData:
         return self.graphs.subset(getattr(self.split, name))
 
     def names(self, name: str) -> list[str]:
-        """What the data call the graphs of a part."""
+        """Names of the graphs of a part, as the data have them."""
         return [self.dataset.graph_name(at) for at in getattr(self.split, name).tolist()]
 
 
@@ -93,11 +92,8 @@ class FittedModel:
     """A trained model, and how its training went."""
 
     trained: TrainedModel
-    epochs: int
-    best_epoch: int
-    seconds: float
-    promise: dict[str, Any]
-    """What its metrics say of a promise; empty where none was asked for."""
+    facts: dict[str, Any]
+    """What metrics say of the training: epochs, seconds, and a promise where one was asked for."""
 
 
 def fit_model(
@@ -109,7 +105,7 @@ def fit_model(
     warm_ups: Path | None = None,
     begin: Callable[[DataSchema], None] = lambda schema: None,
 ) -> FittedModel:
-    """Build a model, train it on its parts of the graphs, and calibrate it.
+    """Build a model, train it by Algorithm 1 if it has a policy, else supervised, and calibrate it.
 
     Its dial is set with a promise where the settings ask for one.
 
@@ -126,49 +122,41 @@ def fit_model(
     schema = DataSchema.of(data.dataset)
     model = build_model(config, schema.dims).to(device)
     begin(schema)
-    journal, stopping = fit(model, config, data, random, folder, report, warm_ups)
-    seconds = journal.seconds  # what follows is not training
-    held_out = data.part("calibration"), data.names("calibration")
-    calibration, dial = calibrate(model, *held_out)
-    trained = TrainedModel(config, schema, model, calibration, data.split.test, dial)
-    trained, promise = promised_model(trained)
-    return FittedModel(trained, journal.epoch, stopping.best_epoch, seconds, promise)
-
-
-def fit(
-    model: GraphModel,
-    config: RunConfig,
-    data: PreparedData,
-    random: RandomState,
-    folder: Path | None = None,
-    report: Report = no_report,
-    warm_ups: Path | None = None,
-) -> tuple[Journal, EarlyStopping]:
-    """Train a model: by Algorithm 1 if it has a policy, else supervised."""
     if ranks.current() is not None:
         check_shareable(model, config)
     index = training_graphs(config, data.split)
-    key = "" if folder is None else f"{config.key}-{data.dataset.fingerprint}"
-    asked, config = config, replace(config, training=training_settings(config, data))
+    settled = replace(config, training=training_settings(config, data))
     fit_scaler(model, data.dataset.graphs.subset(index), data.dataset)
     classifier = model.classifier if isinstance(model, SparseClassifier) else model
     fit_head(classifier, data.dataset.graphs.y[index], config.training.loss)
+    key = "" if folder is None else f"{config.key}-{data.dataset.fingerprint}"
+    train_preset = imported(preset_spec(config.preset).train)
     if not isinstance(model, SparseClassifier):
         train, selection = data.graphs.subset(index), data.part("selection")
-        return supervised.train(
-            model, train, selection, config.training, random, folder, report, key
+        journal, stopping = supervised.train(
+            model, train, selection, settled.training, random, folder, report, key
         )
-    train_preset = imported(preset_spec(config.preset).train)
-    if train_preset is not None:
+    elif train_preset is not None:
         if ranks.current() is not None:
             raise UserError(f"the preset {config.preset} trains in one process, without torchrun")
-        journal, stopping = train_preset(model, config, data, random, folder, report, key)
-        return journal, stopping
-    state = bilevel_state(model, config, data, random)
-    journal = Journal(folder, state.parts, _shared_warm_up(asked, data, warm_ups), key)
-    bilevel.train(state, journal, report)
-    model.effects = bilevel.fit_effect_network(state, data.dataset.dims, report)
-    return journal, state.stopping
+        journal, stopping = train_preset(model, settled, data, random, folder, report, key)
+    else:
+        state = bilevel_state(model, settled, data, random)
+        journal = Journal(folder, state.parts, _shared_warm_up(config, data, warm_ups), key)
+        bilevel.train(state, journal, report)
+        model.effects = bilevel.fit_effect_network(state, data.dataset.dims, report)
+        stopping = state.stopping
+    seconds = journal.seconds  # what follows is not training
+    calibration, dial = calibrate(model, data.part("calibration"), data.names("calibration"))
+    trained = TrainedModel(config, schema, model, calibration, data.split.test, dial)
+    trained, promise = promised_model(trained)
+    facts = {
+        "epochs": journal.epoch,
+        "best_epoch": stopping.best_epoch,
+        "seconds": round(seconds, 3),
+        **promise,
+    }
+    return FittedModel(trained, facts)
 
 
 def check_shareable(model: GraphModel, config: RunConfig) -> None:
@@ -191,7 +179,7 @@ def check_shareable(model: GraphModel, config: RunConfig) -> None:
 def bilevel_state(
     model: SparseClassifier, config: RunConfig, data: PreparedData, random: RandomState
 ) -> BilevelState:
-    """What Algorithm 1 begins with."""
+    """Build the state with which Algorithm 1 begins."""
     student, referees = _learners(model, config, data, random)
     return BilevelState(
         model,
@@ -207,7 +195,7 @@ def training_settings(config: RunConfig, data: PreparedData) -> TrainingConfig:
     """The settings of training, with "auto" settled by the classes of the training graphs."""
     index = training_graphs(config, data.split)
     y, task = data.dataset.graphs.y[index], data.dataset.task
-    return settled(config.training, y, task)  # Deviation D15
+    return settle_balance(config.training, y, task)  # Deviation D15
 
 
 def _shared_warm_up(
@@ -323,3 +311,13 @@ def _unjudged(task: Task) -> dict[str, None]:
     """For a model that removes nothing, and on graphs that no judge was trained for."""
     seen = ("", "full_", "random_")
     return {f"judge_{each}{name}": None for name in task.judged for each in seen}
+
+
+def measure_test(
+    trained: TrainedModel, graphs: GraphStore, judge: Judge | None, names: Sequence[str]
+) -> dict[str, Any]:
+    """Measure a model on test graphs as its preset asks for."""
+    measure_preset = imported(preset_spec(trained.config.preset).measure)
+    if measure_preset is None:
+        return measure(trained, graphs, trained.config.alpha, judge, names)
+    return dict(measure_preset(trained, graphs, judge, names))

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,79 @@ CONFIG, MODEL, METRICS = "config.json", "model.safetensors", "metrics.json"
 CARD = "README.md"
 PROMISE = "promise.json"
 """What was promised when the dial of a model was set."""
-
-
 FORMAT = 2
-"""Of run folders; version 0.1.0 wrote none, and another kind of weights."""
+"""Format of run folders; others are refused."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The content of ``config.json``: what was run, and on which data."""
+
+    folder: Path
+    config: RunConfig
+    schema: Mapping[str, Any]
+    """Names of the data, as plain data."""
+    place: str | None
+    """Path of the data, if they are not known by name."""
+    columns: ColumnNames
+    """The columns of the data that were read."""
+    division: str | None
+    """Stands for the parts that the data give."""
+    data: Any = None
+    """Facts of the data for the model card, beside the schema."""
+
+    @classmethod
+    def read(cls, folder: Path) -> "Identity":
+        """Read it from the folder of a run."""
+        known = _read(folder)
+        place, columns = known.get("source"), known.get("columns") or {}
+        if not isinstance(place, str | None):
+            raise UserError(f"{folder / CONFIG} does not name its dataset")
+        names = ("smiles", "label", "id", "split")
+        if not isinstance(columns, dict) or not all(
+            isinstance(columns.get(name), str | None) for name in names
+        ):
+            raise UserError(f"{folder / CONFIG} does not name the columns of its data")
+        return cls(
+            folder,
+            RunConfig.from_settings(known["config"]),
+            known["schema"],
+            place,
+            ColumnNames(**{name: columns.get(name) for name in names}),
+            known.get("division"),
+            known.get("data"),
+        )
+
+    @property
+    def source(self) -> str:
+        """The dataset of the run: its name, or the whole path that it was read from.
+
+        The folder may have been moved, or the data.
+        """
+        name = self.config.dataset
+        if self.place is not None and not Path(self.place).exists():
+            raise UserError(
+                f"the data of the run in {self.folder} are no longer at {self.place}; say where "
+                "with `dataset`, or give an input"
+            )
+        if self.place is None and name not in (*DATASETS, *REGISTERED):
+            raise UserError(
+                f"the run in {self.folder} does not say where its data are, and {name!r} is no "
+                "known dataset; give a `dataset` or an input, or import what registers it"
+            )
+        return self.place or name
+
+    def check_data(self, dataset: Dataset) -> None:
+        """Refuse other data, or other parts, than the run was started with."""
+        for found, known, what in (
+            (dataset.fingerprint, self.schema.get("fingerprint"), "dataset"),
+            (dataset.division, self.division, "split column"),
+        ):
+            if found != known:
+                raise UserError(
+                    f"the {what} has changed since the run in {self.folder} was started; choose "
+                    "another `out`"
+                )
 
 
 def write_identity(
@@ -33,23 +103,24 @@ def write_identity(
     config: RunConfig,
     schema: Mapping[str, Any],
     device: torch.device,
-    source: Path | None = None,
+    place: Path | None = None,
     columns: Mapping[str, Any] | None = None,
     division: str | None = None,
+    data: Mapping[str, Any] | None = None,
 ) -> None:
     """Write ``config.json``: what was run, on which data, by which code, on which machine.
 
-    ``source`` is where the data lie, if they are not known by name, ``columns`` which of its
-    columns hold what, and ``division`` stands for the parts that it gives.
+    The last four arguments are those of :class:`Identity`.
     """
     identity = {
         "format": FORMAT,
         "config": config.settings,
         "key": config.key,
         "schema": schema,
-        "source": None if source is None else str(source),
+        "source": None if place is None else str(place),
         "columns": columns,
         "division": division,
+        "data": data,
         "version": __version__,
         "commit": commit(),
         "machine": machine_of(device),
@@ -58,13 +129,13 @@ def write_identity(
 
 
 def machine_of(device: torch.device) -> str:
-    """The kind of machine that a device is."""
+    """Name the kind of machine that a device is."""
     return "cpu" if device.type == "cpu" else torch.cuda.get_device_name(device)
 
 
 @cache
 def commit() -> str | None:
-    """The commit this code stands at, where it is a checkout; CORES_COMMIT names it elsewhere."""
+    """Find the commit of this code in a checkout; CORES_COMMIT names it elsewhere."""
     here = Path(__file__).resolve().parents[3]
     if (here / ".git").exists() and shutil.which("git"):
         head = _git(here, "rev-parse", "--short=12", "HEAD")
@@ -76,7 +147,7 @@ def commit() -> str | None:
 
 
 def _git(repository: Path, *arguments: str) -> str:
-    """What git prints; nothing where it fails."""
+    """Run git; returns what it prints, nothing where it fails."""
     asked = subprocess.run(
         ["git", "-C", str(repository), *arguments], capture_output=True, text=True, check=False
     )
@@ -100,12 +171,11 @@ def is_finished(
                 f"{out} is not empty and holds no run (there is {strange[0]}); choose another `out`"
             )
         return False
-    there, here = _identity(out)["config"], config.settings
-    if there != here:
-        raise UserError(
-            f"{out} holds another run ({_difference(there, here)}); choose another `out`"
-        )
-    if _identity(out).get("columns") != columns:
+    known = _read(out)
+    if known["config"] != config.settings:
+        different = _difference(known["config"], config.settings)
+        raise UserError(f"{out} holds another run ({different}); choose another `out`")
+    if known.get("columns") != columns:
         raise UserError(f"{out} holds a run on other columns of the data; choose another `out`")
     if not resume:
         raise UserError(
@@ -122,72 +192,7 @@ def write_promise(out: Path, promise: Mapping[str, Any] | None) -> None:
         write_json(out / PROMISE, promise)
 
 
-def check_data(out: Path, dataset: Dataset) -> None:
-    """Refuse to go on with other data, or other parts, than a run was started with."""
-    if not (out / CONFIG).exists():
-        return
-    identity = _identity(out)
-    if identity["schema"].get("fingerprint") != dataset.fingerprint:
-        raise UserError(
-            f"the dataset has changed since the run in {out} was started; choose another `out`"
-        )
-    if identity.get("division") != dataset.division:
-        raise UserError(
-            f"the split column has changed since the run in {out} was started; choose another `out`"
-        )
-
-
-def read_identity(out: Path) -> tuple[RunConfig, dict[str, Any]]:
-    """The configuration of a run, and what it knew of its data."""
-    identity = _identity(out)
-    return RunConfig.from_settings(identity["config"]), identity["schema"]
-
-
-def read_source(out: Path) -> str:
-    """The dataset of a run: its name, or the path that it was read from.
-
-    The folder may have been moved, or the data; the path is the whole one, so that it does not
-    depend on the working directory.
-    """
-    identity = _identity(out)
-    source = identity.get("source")
-    if not isinstance(source, str | None):
-        raise UserError(f"{out / CONFIG} does not name its dataset")
-    if source is None:
-        return _dataset_name(out, identity["config"].get("dataset"))
-    if not Path(source).exists():
-        raise UserError(
-            f"the data of the run in {out} are no longer at {source}; say where with `dataset`, or "
-            "give an input"
-        )
-    return source
-
-
-def read_columns(out: Path) -> ColumnNames:
-    """Which columns of its data a run has read."""
-    known = _identity(out).get("columns") or {}
-    try:
-        names = {name: known.get(name) for name in ("smiles", "label", "id", "split")}
-        if all(isinstance(name, str | None) for name in names.values()):
-            return ColumnNames(**names)
-        raise TypeError("a column's name is text")
-    except (AttributeError, TypeError):
-        raise UserError(f"{out / CONFIG} does not name the columns of its data") from None
-
-
-def _dataset_name(out: Path, name: Any) -> str:
-    """The name of a dataset that is known by name."""
-    if not isinstance(name, str):
-        raise UserError(f"{out / CONFIG} does not name its dataset")
-    if name not in (*DATASETS, *REGISTERED):
-        raise UserError(
-            f"the run in {out} does not say where its data are, and {name!r} is no known dataset; "
-            "give a `dataset` or an input, or import what registers it"
-        )
-    return name
-
-
-def _identity(out: Path) -> dict[str, Any]:
+def _read(out: Path) -> dict[str, Any]:
     if not (out / CONFIG).exists():
         raise UserError(f"{out} holds no run: {CONFIG} is missing")
     identity = read_json(out / CONFIG)
@@ -204,7 +209,7 @@ def _identity(out: Path) -> dict[str, Any]:
 
 
 def _difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
-    """The first setting in which two configurations differ."""
+    """Name the first setting in which two configurations differ."""
     for name in here:
         old, new = there.get(name), here[name]
         if old != new:

@@ -10,7 +10,6 @@ from typing import Any
 from cores import ranks
 from cores.config import RunConfig
 from cores.data.dataset import Dataset, need_classes
-from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ColumnNames
 from cores.data.splits import split_dataset
 from cores.errors import UserError, failed
@@ -18,7 +17,7 @@ from cores.files import make_folder, unlinked, write_json
 from cores.runs.folder import CONFIG, METRICS
 from cores.runs.progress import Reports
 from cores.runs.rows import read_metrics
-from cores.runs.run import train_run
+from cores.runs.run import load_data, train_run
 from cores.runs.runner import Outcome, has_fault, in_processes, train_in_worker
 from cores.runs.sharing import shared_gpu
 from cores.runs.table import Table
@@ -88,13 +87,7 @@ def train_folds(
     if (out / CONFIG).exists():
         raise UserError(f"{out} holds a run of its own; choose another `out`")
     if dataset is None:
-        dataset = load_dataset(
-            config.dataset,
-            data_root,
-            columns=columns,
-            task=config.task,
-            reach=config.network.reach,
-        )
+        dataset = load_data(config, data_root, columns)
     need_classes(dataset, "`folds`")
     for fold in configs:  # what is wrong with one fold is told before the first is trained
         split_dataset(dataset, fold.split, fold.parts)
@@ -125,7 +118,7 @@ def train_folds(
 
 
 def fold_folder(out: Path, fold: RunConfig) -> Path:
-    """Where the run of a fold is."""
+    """Return the folder of a fold's run."""
     return unlinked(out / f"fold{fold.split}")
 
 

@@ -1,33 +1,49 @@
 """New graphs for a trained model: any input, with the model's own columns and classes."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 import torch
 
 from cores.config import Reach
-from cores.data.catalogue import DATASETS, REGISTERED, canonical_name
+from cores.data.catalogue import DATASETS, REGISTERED, canonical_name, data_folder, dataset_path
 from cores.data.dataset import Dataset, unusable_graphs
-from cores.data.datasets import load_dataset
+from cores.data.datasets import OnError, load_dataset, own_labels, parsed_rows
 from cores.data.encoding import encode
-from cores.data.folders import data_folder, dataset_path
 from cores.data.inputs.columns import ColumnNames
-from cores.data.inputs.labelled import OnError, own_labels, own_numbers, parsed_rows
-from cores.data.inputs.molecules import MoleculeRows
-from cores.data.inputs.sources import CHUNK, Rows, read_rows, saved_by_pyg
-from cores.data.inputs.stored import StoredRows, raw_graphs, saved_graphs, stored_rows
-from cores.data.lists import plain_labels
+from cores.data.inputs.saved import saved_by_pyg, saved_graphs
+from cores.data.inputs.sources import CHUNK, read_rows
+from cores.data.labels import own_numbers, plain_labels
 from cores.data.molecules import VERSION
 from cores.data.nodes import NodeGraph, labels_nodes, node_labels
-from cores.data.raw import Parsed, Rejected
+from cores.data.raw import Parsed, RawGraphs, Rejected, Rows, stored_rows
 from cores.errors import UserError
 from cores.graphs.store import GraphStore
 from cores.runs.trained import DataSchema
 
 OnUnknown = Literal["error", "ignore"]
-"""What to do with node or edge labels that no graph of the training had."""
+"""Policy for node or edge labels that no graph of the training had."""
+
+
+@dataclass(frozen=True)
+class PredictOptions:
+    """Options of predictions: prediction sets, the dial, and how an input is read."""
+
+    alpha: float | None = None
+    """Error rate of the prediction sets; None: the run's."""
+    score: str | None = None
+    """Conformal score; None: the run's."""
+    per_class: bool | None = None
+    """Whether every class is covered as often; None: the run's."""
+    lam: float | None = None
+    """Setting of the model's dial, where it has one; None: the run's."""
+    columns: ColumnNames = field(default_factory=ColumnNames)
+    on_error: OnError = "skip"
+    """Rows that are no graphs: ``skip`` gives them a record with an error, ``fail`` stops."""
+    on_unknown: OnUnknown = "error"
+    """Labels of nodes or edges that no graph of the training had."""
 
 
 def input_rows(
@@ -44,7 +60,7 @@ def input_rows(
     name = canonical_name(source)
     if name in REGISTERED or (name in DATASETS and DATASETS[name].is_made):
         dataset = load_dataset(name, data_root, reach=reach)
-        return stored_rows(raw_graphs(dataset.graphs), plain_labels(dataset), size)
+        return stored_rows(RawGraphs.of_store(dataset.graphs), plain_labels(dataset), size)
     path = Path(name)
     if reach is not None and name not in DATASETS:
         return node_rows(path, reach, size)
@@ -80,11 +96,10 @@ def model_rows(
 def check_kind(rows: Rows, schema: DataSchema) -> None:
     """Refuse molecules for a model of other graphs, and the other way round."""
     encoding = schema.encoding
-    found = "molecules" if isinstance(rows, MoleculeRows) else "graphs"
+    found = "molecules" if rows.kind == "molecules" else "graphs"
     if found != encoding.kind:
         raise UserError(f"the model was trained on {encoding.kind}, these are {found}")
-    nodes = isinstance(rows, StoredRows) and rows.graphs.node_ids is not None
-    if nodes != (encoding.reach is not None):
+    if (rows.kind == "nodes") != (encoding.reach is not None):
         kinds = ("nodes of one graph", "whole graphs")
         mine, theirs = kinds if encoding.reach is not None else reversed(kinds)
         raise UserError(f"the model classifies {mine}, these are {theirs}")
@@ -101,7 +116,7 @@ class EncodedGraphs:
 
     graphs: GraphStore
     index: list[int]
-    """Of each graph, its number among those that were parsed."""
+    """Number of each graph among those that were parsed."""
     rejected: list[Rejected]
 
     @classmethod
@@ -122,10 +137,7 @@ class EncodedGraphs:
                 'on_unknown="ignore" takes it without'
                 for value in unknown
             }
-        rejected = [
-            Rejected(parsed.positions[at], parsed.lines[at], parsed.ids[at], reasons[at])
-            for at in sorted(reasons)
-        ]
+        rejected = parsed.rejections(reasons)
         index = [at for at in range(len(graphs)) if at not in reasons]
         if rejected:
             graphs = graphs.subset(torch.tensor(index, dtype=torch.int64))

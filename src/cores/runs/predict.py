@@ -7,38 +7,52 @@ is joined from the pieces at the end. Memory does not grow with the file.
 
 import hashlib
 import json
+import re
 import shutil
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from cores.data.inputs.sources import CHUNK, Rows, holds_rows, partitions, suffix_of
-from cores.data.raw import SHOWN
+from cores.data.inputs.sources import CHUNK, holds_rows, partitions, suffix_of
+from cores.data.raw import SHOWN, Rows
 from cores.errors import UserError
-from cores.files import locked, make_folder, read_json, write_atomically, write_json
+from cores.files import (
+    LOCK,
+    atomic_writer,
+    locked,
+    make_folder,
+    read_json,
+    unlinked,
+    write_atomically,
+    write_json,
+)
 from cores.runs.cluster import Certificates, on_cluster
 from cores.runs.folder import MODEL
-from cores.runs.inputs import input_rows
-from cores.runs.pieces import (
-    JOB,
-    PredictSummary,
-    check_job,
-    file_states,
-    finished_pieces,
-    join_pieces,
-    pieces_folder,
-    pieces_summary,
-)
-from cores.runs.predictor import PredictOptions, Predictor, run_columns
+from cores.runs.inputs import PredictOptions
+from cores.runs.predictor import Predictor
 from cores.runs.records import Record, RecordFormat
 from cores.runs.runner import in_processes
 from cores.runs.sharing import shared_gpu
 
 Advance = Callable[[int], None]
 """Called with the number of rows that are done."""
+JOB = "job.json"
+"""In a folder of pieces: what is predicted there, by what."""
+_PIECE = re.compile(r"(\d{8})\.(\d+)\.(\d+)\.piece")
+"""Number, rows, and rows with an error."""
+
+
+@dataclass(frozen=True)
+class PredictSummary:
+    """Counts of what was predicted."""
+
+    records: int
+    errors: int
+    """Rows that are no graphs."""
+    first_errors: tuple[str, ...]
 
 
 def predict_records(
@@ -49,10 +63,9 @@ def predict_records(
     device: str = "auto",
     data_root: Path | None = None,
 ) -> Iterator[tuple[list[Record], tuple[str, ...]]]:
-    """The records of an input, chunk by chunk, and the fields of each."""
+    """Predict an input chunk by chunk; yields records and their fields."""
     predictor = Predictor(run, options, device)
-    columns, reach = run_columns(run, options), predictor.trained.schema.encoding.reach
-    for rows in input_rows(source, columns, data_root, CHUNK, reach):
+    for rows in predictor.rows(source, data_root):
         yield predictor.records(rows), predictor.fields
 
 
@@ -83,8 +96,7 @@ def predict_file(
         check_job(pieces, _job(run, source, options, kind))
         job = partial(_predict_piece, run.absolute(), options, device, pieces.absolute(), kind)
         try:
-            columns, reach = run_columns(run, options), predictor.trained.schema.encoding.reach
-            chunks = enumerate(input_rows(source, columns, data_root, CHUNK, reach))
+            chunks = enumerate(predictor.rows(source, data_root))
             with shared_gpu(device, workers):
                 _predict_pieces(pieces, chunks, job, workers, advance)
             summary = pieces_summary(pieces)
@@ -145,7 +157,7 @@ def _predictor(run: Path, options: PredictOptions, device: str, changed: int | N
 
 
 def _changed(path: Path) -> int | None:
-    """When a file was written last; None where there is none."""
+    """Modification time of a file; None where there is none."""
     return path.stat().st_mtime_ns if path.exists() else None
 
 
@@ -174,22 +186,19 @@ def _predict_piece(
 def _job(
     run: Path, source: str, options: PredictOptions, kind: RecordFormat, *, folder: bool = False
 ) -> dict[str, Any]:
-    """What decides the content of the pieces.
+    """Describe everything that decides the content of the pieces.
 
     Of a folder whose files are predicted one by one, each keeps the state of its own.
     """
     path = Path(source)
     model = hashlib.sha256((run / MODEL).read_bytes()).hexdigest()
-    chosen = asdict(options)
-    if options.lam is None:  # pieces of before there was a dial still count
-        del chosen["lam"]
     return json.loads(
         json.dumps(
             {
                 "model": model,
                 "input": str(path.absolute()) if path.exists() else source,
                 "files": None if folder else file_states(path),
-                "options": chosen,
+                "options": asdict(options),
                 "rows": CHUNK,
                 "format": [kind.kind, kind.packed],
             }
@@ -258,7 +267,7 @@ def _outputs(source: Path, out: Path) -> dict[Path, Path]:
 
 
 def _output_name(file: Path) -> str:
-    """Of what is predicted for a file: a table for molecules in files that hold no tables."""
+    """Name the output of a file: a table for molecules in files that hold no tables."""
     known = {".sdf": ".csv", ".smi": ".csv", ".tsv": ".csv", ".ndjson": ".jsonl"}
     kind = suffix_of(file)
     return file.name[: file.name.lower().rindex(kind)] + known.get(kind, kind)
@@ -301,3 +310,72 @@ def _predict_partition(
     except UserError as error:
         return str(error)
     return None
+
+
+def pieces_folder(out: Path) -> Path:
+    """Return the folder of an output's pieces."""
+    return unlinked(out.with_name(f"{out.name}.pieces"))
+
+
+class Piece(NamedTuple):
+    """Some rows of the output."""
+
+    number: int
+    rows: int
+    errors: int
+    path: Path
+
+
+def finished_pieces(pieces: Path) -> list[Piece]:
+    """The pieces that are there, in order."""
+    named = ((_PIECE.fullmatch(path.name), path) for path in pieces.iterdir())
+    return sorted(
+        Piece(int(name[1]), int(name[2]), int(name[3]), path) for name, path in named if name
+    )
+
+
+def pieces_summary(pieces: Path) -> PredictSummary:
+    """Count the rows and errors of the pieces that are there."""
+    done = finished_pieces(pieces)
+    first: list[str] = []
+    for path in sorted(pieces.glob("*.errors")):
+        told = read_json(path)
+        if not (isinstance(told, list) and all(isinstance(line, str) for line in told)):
+            raise UserError(f"{path} is damaged; delete {pieces} to start over")
+        first += told
+        if len(first) >= SHOWN:
+            break
+    return PredictSummary(
+        sum(piece.rows for piece in done),
+        sum(piece.errors for piece in done),
+        tuple(first[:SHOWN]),
+    )
+
+
+def join_pieces(pieces: Path, kind: RecordFormat, out: Path) -> None:
+    """Join the pieces to a file that is whole or not there."""
+    try:
+        with atomic_writer(out) as file:
+            kind.join([piece.path for piece in finished_pieces(pieces)], file)
+    except OSError as error:
+        raise UserError(
+            f"cannot write {out}: {error.strerror or error}; the same command goes on from there"
+        ) from None
+
+
+def file_states(path: Path) -> list[list[Any]]:
+    """Name, size and time of the last change of a file, or of every file of a folder."""
+    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    found = ((file, file.stat()) for file in files if file.exists())
+    return [[file.name, state.st_size, state.st_mtime_ns] for file, state in found]
+
+
+def check_job(pieces: Path, job: dict[str, Any]) -> None:
+    """Refuse to go on with pieces of another model, input or setting."""
+    if not (pieces / JOB).exists() and any(path.name != LOCK for path in pieces.iterdir()):
+        raise UserError(f"{pieces} is in the way; delete it, or choose another `out`")
+    if finished_pieces(pieces) and read_json(pieces / JOB) != job:
+        raise UserError(
+            f"{pieces} holds pieces of another prediction; delete it, or choose another `out`"
+        )
+    write_json(pieces / JOB, job)

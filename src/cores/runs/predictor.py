@@ -1,8 +1,8 @@
 """A trained model that turns rows of a file into records, with what it kept of each graph."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +10,12 @@ import torch
 
 from cores.config import SetsConfig
 from cores.data.inputs.columns import ColumnNames
-from cores.data.inputs.labelled import OnError
-from cores.data.inputs.sources import Rows
-from cores.data.raw import Parsed, Rejected
+from cores.data.raw import Parsed, Rejected, Rows
 from cores.errors import UserError
 from cores.evaluation.predictions import TOO_LARGE, Predictions, predict_any, unpredicted
 from cores.graphs.store import GraphStore
-from cores.runs.device import choose_device, tuned_cpu
-from cores.runs.folder import read_columns
-from cores.runs.inputs import EncodedGraphs, OnUnknown, check_kind
+from cores.runs.device import tuned_cpu
+from cores.runs.inputs import EncodedGraphs, PredictOptions, check_kind, input_rows
 from cores.runs.records import (
     Record,
     RecordFormat,
@@ -27,56 +24,45 @@ from cores.runs.records import (
     prediction_records,
     record_fields,
 )
-from cores.runs.trained import TrainedModel
+from cores.runs.run import Run
 from cores.tasks import TASKS
 
 _UNPREDICTED = f"the model gives no probabilities: {TOO_LARGE}"
-
-
-@dataclass(frozen=True)
-class PredictOptions:
-    """How graphs are predicted."""
-
-    alpha: float | None = None
-    """Error rate of the prediction sets; None: the run's."""
-    score: str | None = None
-    """Conformal score; None: the run's."""
-    per_class: bool | None = None
-    """Whether every class is covered as often; None: the run's."""
-    lam: float | None = None
-    """Setting of the model's dial, where it has one; None: the run's."""
-    columns: ColumnNames = field(default_factory=ColumnNames)
-    on_error: OnError = "skip"
-    """Rows that are no graphs: ``skip`` gives them a record with an error, ``fail`` stops."""
-    on_unknown: OnUnknown = "error"
-    """Labels of nodes or edges that no graph of the training had."""
-
-
-def run_columns(run: Path, options: PredictOptions) -> ColumnNames:
-    """The columns that the user names, else those of the training where they are there again."""
-    return replace(options.columns, remembered=read_columns(run))
 
 
 class Predictor:
     """A trained model that turns rows of a file into records."""
 
     def __init__(self, run: Path, options: PredictOptions, device: str = "auto") -> None:
-        self.trained = TrainedModel.load(run).at(options.lam)
+        self.run = Run.open(run, options, device=device)
+        self.trained = self.run.trained
         self.options = options
-        self.device = choose_device(device)
-        self.trained.model.to(self.device)
-        config = self.trained.config
-        self.alpha = _checked(config.alpha if options.alpha is None else options.alpha)
-        if options.score is not None or options.per_class is not None:
-            self.trained.need_sets("a choice of `score` or `per_class`")
-        self.sets: SetsConfig = config.sets.changed(options.score, options.per_class)
+
+    @property
+    def alpha(self) -> float:
+        """Error rate of the prediction sets."""
+        return self.trained.config.alpha
+
+    @property
+    def sets(self) -> SetsConfig:
+        """Score and grouping of the prediction sets."""
+        return self.trained.config.sets
 
     def at(self, alpha: float, lam: float | None = None) -> "Predictor":
         """The same model with another error rate of its sets, or another setting of its dial."""
         other = copy(self)
-        other.alpha = _checked(alpha)
-        other.trained = self.trained.at(lam)
+        other.trained = self.trained.at(lam).with_sets(alpha, None, None)
         return other
+
+    @property
+    def columns(self) -> ColumnNames:
+        """The columns that the user names, else those of the training where they are there."""
+        return replace(self.options.columns, remembered=self.run.identity.columns)
+
+    def rows(self, source: str, data_root: Path | None = None) -> Iterator[Rows]:
+        """The rows of an input, chunk by chunk."""
+        reach = self.trained.schema.encoding.reach
+        return input_rows(source, self.columns, data_root, reach=reach)
 
     @property
     def reads_molecules(self) -> bool:
@@ -85,7 +71,7 @@ class Predictor:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """Of its records."""
+        """Fields of its records."""
         return record_fields(self.reads_molecules, self.trained.lam is not None, self.trained.task)
 
     @property
@@ -99,13 +85,15 @@ class Predictor:
         return RecordFormat.of(path, self.fields, schema.labels, schema.class_names, schema.task)
 
     def records(self, rows: Rows) -> list[Record]:
-        """One record per row, in order; rows that are no graphs have an error."""
+        """Predict rows, one record each, in order; rows that are no graphs have an error."""
         schema = self.trained.schema
         check_kind(rows, schema)
         parsed = rows.parse(schema.encoding.layout)
         by_position = self.failed(parsed.rejected)
         if len(parsed.graphs):
-            by_position |= self._predicted(parsed)
+            found = self.predicted(parsed)
+            by_position |= dict(zip(found.positions, found.records, strict=True))
+            by_position |= self.failed(found.rejected)
         return [by_position[position] for position in sorted(by_position)]
 
     def failed(self, rejected: Sequence[Rejected]) -> dict[int, Record]:
@@ -117,13 +105,8 @@ class Predictor:
             for row in rejected
         }
 
-    def _predicted(self, parsed: Parsed) -> dict[int, Record]:
-        """The records of graphs, by position."""
-        found = self.predicted(parsed)
-        return dict(zip(found.positions, found.records, strict=True)) | self.failed(found.rejected)
-
     def predicted(self, parsed: Parsed, chosen: Collection[int] | None = None) -> "PredictedGraphs":
-        """What the model predicts for parsed graphs, or for some of them."""
+        """Predict parsed graphs, or some of them."""
         encoded = EncodedGraphs.of(parsed, self.trained.schema, self.options.on_unknown)
         self.failed(encoded.rejected)  # refuses them, if that was asked for
         graphs, index = encoded.graphs, encoded.index
@@ -151,13 +134,13 @@ class Predictor:
         *,
         parts: bool = True,
     ) -> "PredictedGraphs":
-        """What the model predicts for graphs that have its columns.
+        """Predict graphs that have the model's columns.
 
         Without ``parts`` records do not list what is kept; those of molecules always do.
         """
         if not len(graphs):
             return PredictedGraphs(graphs, None, [], [], [], [], [])
-        predictions = predict_any(self.trained.model, graphs.to(self.device)).cpu()
+        predictions = predict_any(self.trained.model, graphs.to(self.run.device)).cpu()
         records = self._records(graphs, predictions, ids, parts or bool(molecules))
         if molecules:
             add_molecules(records, molecules, graphs, predictions)
@@ -183,12 +166,6 @@ class Predictor:
         return prediction_records(graphs, predictions, ids, told, parts=parts)
 
 
-def _checked(alpha: float) -> float:
-    if not 0 < alpha < 1:
-        raise UserError(f"`alpha` must lie in (0, 1), got {alpha}")
-    return alpha
-
-
 @dataclass(frozen=True)
 class PredictedGraphs:
     """Graphs, what the model predicts for each, and where they stand in the input."""
@@ -198,10 +175,10 @@ class PredictedGraphs:
     """None where there are no graphs."""
     records: list[Record]
     positions: list[int]
-    """Of each graph's row in the input, from 0."""
+    """Position of each graph's row in the input, from 0."""
     labels: list[Any]
     """As the input has them, None where it has none."""
     molecules: list[Any]
-    """Of rdkit; empty for other graphs."""
+    """Molecules of rdkit; empty for other graphs."""
     rejected: list[Rejected]
     """Rows that cannot be used; among them graphs that the model has no prediction for."""

@@ -1,4 +1,4 @@
-"""What a person sees of a training, on standard error: its phases, and the time left for all."""
+"""Progress of a training on standard error: its phases, and the time left for all."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,13 +38,13 @@ class Phase:
     name: str
     epochs: int
     cost: float
-    """Of an epoch, in graphs that a network is trained on; a guess until one has been timed."""
+    """Cost of an epoch in graphs that a network is trained on; a guess until one was timed."""
 
 
 def phases_of(
     config: RunConfig, judged: bool = True, num_graphs: int = TYPICAL_GRAPHS
 ) -> list[Phase]:
-    """What a training consists of, in order.
+    """List the phases of a training, in order.
 
     >>> [(phase.name, phase.epochs) for phase in phases_of(RunConfig())]
     [('classifier', 174), ('policy', 66), ('effects', 66), ('judge', 150)]
@@ -70,7 +70,7 @@ def phases_of(
 
 
 def _policy_cost(config: RunConfig, num_graphs: int) -> float:
-    """Of an epoch of the policy: samples are only predicted, a third of the work of training."""
+    """Estimate an epoch of the policy: samples are only predicted, a third of training's work."""
     referees = max(1, config.reward.referees)
     rolled_out = referees * min(config.ppo.env_steps, num_graphs / referees)
     selection = config.parts.selection * num_graphs
@@ -78,13 +78,13 @@ def _policy_cost(config: RunConfig, num_graphs: int) -> float:
 
 
 def _effects_cost(config: RunConfig, num_graphs: int) -> float:
-    """Of so many steps for the effects as there are for an epoch of the policy."""
+    """Estimate the steps for the effects that belong to an epoch of the policy."""
     at_once = min(effects.GRAPHS, num_graphs / max(1, config.reward.referees))
     return config.effects.steps * at_once * (1 + 2 / 3)
 
 
 class Pace:
-    """How far a training is, and how long the rest takes.
+    """Estimates how far a training is, and how long the rest takes.
 
     An epoch of a phase takes as long as its epochs did so far, without the first, which also pays
     for what a phase prepares. Before a phase begins, it is taken to take as long per graph as the
@@ -139,7 +139,7 @@ class Pace:
 
 @dataclass(frozen=True)
 class Reports:
-    """What is to be told of the epochs of a training, and of those of its judge."""
+    """Callbacks for the epochs of a training, and for those of its judge."""
 
     training: Report = no_report
     judge: Report = no_report

@@ -29,9 +29,9 @@ FIELDS = (
     *("kept_nodes", "kept_edges", "node_ratio", "edge_ratio", "pieces"),
     *("lam", "kept_smiles", "error"),
 )
-"""Of records, in this order."""
+"""Fields of records, in this order."""
 DIGITS = 6
-"""Of ratios."""
+"""Decimals of ratios."""
 
 
 def record_fields(
@@ -73,7 +73,7 @@ def prediction_records(
 
 
 def _kept_records(graphs: GraphStore, predictions: Predictions, parts: bool) -> list[Record]:
-    """What records tell of the kept parts; their nodes and edges where these are asked for."""
+    """Describe the kept parts; their nodes and edges where these are asked for."""
     nothing = [None] * len(graphs)
     pieces: list[int | None] = [None] * len(graphs)
     if predictions.pieces is not None:
@@ -146,7 +146,7 @@ def add_molecules(
 
 @dataclass(frozen=True)
 class RecordFormat:
-    """How records are written."""
+    """The format in which records are written."""
 
     kind: Literal["jsonl", "csv", "parquet"]
     packed: bool
@@ -155,7 +155,7 @@ class RecordFormat:
     labels: tuple[Any, ...]
     """The labels of the model, as they were given for training; none where it predicts numbers."""
     names: tuple[str, ...] = ()
-    """What classes or labels are called."""
+    """Names of the classes or labels."""
     task: TaskName = "classification"
 
     @classmethod
@@ -205,7 +205,7 @@ class RecordFormat:
                 shutil.copyfileobj(source, file)
 
     def _header(self) -> bytes:
-        """What comes before the first piece."""
+        """Bytes before the first piece."""
         if self.kind != "csv":
             return b""
         header = f"{','.join(self.fields)}\n".encode()

@@ -87,7 +87,7 @@ MEANINGS = {
     "epochs": "epochs trained",
     "seconds": "training time",
 }
-"""What each metric measures, in a line."""
+"""Meaning of each metric, in a line."""
 OF_LABELS = {
     "accuracy": "share of the known values predicted correctly",
     "balanced_accuracy": "mean accuracy over labels and values",
@@ -97,7 +97,7 @@ OF_LABELS = {
     "coverage": "share of sets with the true value",
     "set_size": "mean number of values per prediction set",
 }
-"""The same where graphs have several labels, as far as it differs."""
+"""Meanings that differ where graphs have several labels."""
 EVERY = tuple(dict.fromkeys((*METRICS, *MEANINGS)))
 """Metrics of any task."""
 _NAMES = ("dataset", "model", "conv", "preset", "split", "seed")
@@ -106,7 +106,7 @@ COLUMNS = (*_NAMES, *METRICS, *_ORIGIN)
 """Columns of a results file; empty where a metric does not apply."""
 
 LARGEST = 1e15
-"""Of a metric; no number of graphs, epochs or seconds is higher."""
+"""Largest value of a metric; no number of graphs, epochs or seconds is higher."""
 Row = dict[str, str]
 
 
@@ -140,7 +140,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_json(value: Any) -> bool:
-    """Whether it can be printed as JSON, which has no NaN."""
+    """Tell whether a value can be printed as JSON, which has no NaN."""
     try:
         json.dumps(value, allow_nan=False)
     except ValueError:
@@ -184,7 +184,7 @@ def run_row(folder: Path, metrics: Sequence[str] = METRICS) -> Row | None:
 
 
 def meanings(metrics: Collection[str]) -> dict[str, str]:
-    """What each metric measures; where graphs have several labels, as their metrics tell."""
+    """Explain each metric; where graphs have several labels, some mean something else."""
     return MEANINGS | (OF_LABELS if "label_roc_auc" in metrics else {})
 
 
@@ -227,11 +227,11 @@ def _number(text: str) -> int | float | None:
 
 @dataclass(frozen=True)
 class RowKind:
-    """What the rows of a file are; one of the columns is ``key``."""
+    """A kind of rows; one of the columns is ``key``."""
 
     columns: Sequence[str]
     what: str
-    """What a message calls one of them."""
+    """Name of one of them in messages."""
     check: Callable[[Row], None]
     """Raises a ValueError for values that cannot have been measured."""
     order: Callable[[Row], tuple[Any, ...]]

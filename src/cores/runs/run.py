@@ -1,42 +1,39 @@
-"""One configuration, one run folder: data, split, training, weights, metrics."""
+"""One configuration, one run folder: trained, opened again, measured."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from cores import ranks
-from cores.config import RunConfig
+from cores.config import Removal, RunConfig
 from cores.data.catalogue import DATASETS, REGISTERED
 from cores.data.dataset import Dataset
 from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ColumnNames
-from cores.data.inputs.labelled import OnError
 from cores.data.splits import split_dataset
 from cores.errors import UserError
-from cores.evaluation.faithfulness import faithfulness_metrics
+from cores.evaluation.faithfulness import agreement_metrics, faithfulness_metrics
 from cores.evaluation.predictions import predict
 from cores.files import locked, write_json
+from cores.graphs.store import GraphStore
 from cores.models.sparse import SparseClassifier
-from cores.runs.agreement import agreement, held_out_part, load_others
 from cores.runs.card import DataFacts, model_card, write_card
 from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.fit import PreparedData, fit_model, measure, measure_for_preset
 from cores.runs.folder import (
+    CONFIG,
     METRICS,
     MODEL,
-    check_data,
+    Identity,
     is_finished,
-    read_columns,
-    read_source,
     write_identity,
     write_promise,
 )
-from cores.runs.inputs import OnUnknown, labelled_graphs
+from cores.runs.inputs import PredictOptions, labelled_graphs
 from cores.runs.rows import read_metrics
 from cores.runs.trained import DataSchema, TrainedModel
 from cores.tasks import TASKS
@@ -44,6 +41,88 @@ from cores.training import judge as judges
 from cores.training.judge import Judge, judge_of
 from cores.training.state import forked_rng
 from cores.training.supervised import Report, no_report
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run, opened: its model, and its data as far as they are asked for."""
+
+    folder: Path
+    identity: Identity
+    trained: TrainedModel
+    """On the device."""
+    device: torch.device
+
+    @classmethod
+    def open(
+        cls, folder: Path, options: PredictOptions | None = None, *, device: str = "auto"
+    ) -> "Run":
+        """Open the folder of a finished run, with the sets and the setting that were asked for."""
+        chosen = choose_device(device)
+        trained = TrainedModel.load(folder)
+        if options is not None:
+            trained = trained.at(options.lam)
+            trained = trained.with_sets(options.alpha, options.score, options.per_class)
+        trained.model.to(chosen)
+        return cls(folder, Identity.read(folder), trained, chosen)
+
+    @property
+    def config(self) -> RunConfig:
+        """The settings of the run, with the prediction sets that were asked for."""
+        return self.trained.config
+
+    def dataset(self, data_root: Path | None = None) -> Dataset:
+        """Read the data of the run again; refuse them where they have changed.
+
+        Args:
+            data_root: Folder of the named datasets.
+        """
+        data = self.read(self.identity.source, data_root)
+        self.identity.check_data(data)
+        self._check_test(data)
+        return data
+
+    def read(self, source: str, data_root: Path | None = None) -> Dataset:
+        """Read the run's data from a place, by the columns that the run has read."""
+        return load_dataset(
+            source,
+            data_root,
+            columns=self.identity.columns,
+            task=self.trained.task,
+            reach=self.config.network.reach,
+        )
+
+    def test_graphs(self, data: Dataset) -> tuple[GraphStore, list[str]]:
+        """The test graphs among those of the run's dataset, on its device, and their names."""
+        self._check_test(data)
+        names = [data.graph_name(at) for at in self.trained.test.tolist()]
+        return data.graphs.subset(self.trained.test).to(self.device), names
+
+    def judge(self, data: Dataset, report: Report = no_report) -> Judge | None:
+        """The judge of the test graphs; None without one, or where it could have learnt them."""
+        test = split_dataset(data, self.config.split, self.config.parts).test
+        if self.config.spec.removes is None or not torch.equal(self.trained.test, test):
+            return None
+        return judge_of(data, self.config, self.device, report)
+
+    def _check_test(self, data: Dataset) -> None:
+        if not bool((self.trained.test < len(data)).all()):
+            raise UserError(
+                f"{self.folder / MODEL} names test graphs that the dataset does not have"
+            )
+
+
+def load_data(
+    config: RunConfig, data_root: Path | None = None, columns: ColumnNames | None = None
+) -> Dataset:
+    """Read the dataset of a configuration."""
+    return load_dataset(
+        config.dataset,
+        data_root,
+        columns=columns,
+        task=config.task,
+        reach=config.network.reach,
+    )
 
 
 @tuned_cpu()
@@ -62,14 +141,24 @@ def train_run(
 ) -> dict[str, Any]:
     """Train one configuration into a run folder and return its metrics.
 
-    Everything that can be wrong with the input is found before the folder is made. With
-    ``resume``, an interrupted run goes on, a finished one is left as it is, and where there is none
-    yet it starts. In ``warm_ups``, runs that differ in the reward alone share the part of their
-    training that does not depend on it. ``columns`` names the columns of a file, and ``dataset``
-    is what was read from it, if that was done already. ``report`` is called after every epoch of
-    the training, ``judge_report`` after every one of the judge's; if the judge is in the cache,
-    once, with its last epoch, before the training. Of processes that train together
-    (:func:`cores.ranks.joined`), the first one alone reads and writes the folder.
+    Everything that can be wrong with the input is found before the folder is made. Of processes
+    that train together (:func:`cores.ranks.joined`), the first one alone reads and writes the
+    folder.
+
+    Args:
+        config: The settings of the run.
+        out: The run folder.
+        data_root: Folder of the named datasets.
+        columns: Which columns of a file hold what.
+        dataset: The data, if they have been read already.
+        device: Where to compute.
+        resume: Continue an interrupted run, leave a finished one as it is, and start one where
+            there is none yet.
+        report: Called after every epoch of the training.
+        judge_report: Called after every epoch of the judge's training; if the judge is in the
+            cache, once, with its last epoch, before the training.
+        warm_ups: Folder in which runs that differ in the reward alone share the part of their
+            training that does not depend on it.
     """
     known = None if columns is None else asdict(columns)
 
@@ -80,13 +169,7 @@ def train_run(
         return _metrics(out)
     chosen_device = choose_device(device)
     if dataset is None:
-        dataset = load_dataset(
-            config.dataset,
-            data_root,
-            columns=columns,
-            task=config.task,
-            reach=config.network.reach,
-        )
+        dataset = load_data(config, data_root, columns)
     if config.spec.removes is not None:
         judges.judge_parts(dataset, config)  # the judge divides the graphs in its own way
         if judges.is_kept(dataset, config, chosen_device):
@@ -96,124 +179,102 @@ def train_run(
     with locked(out) if ranks.leads() else nullcontext():
         if finished():  # another process may have come first
             return _metrics(out)
-        if ranks.leads():
-            check_data(out, dataset)
+        if ranks.leads() and (out / CONFIG).exists():
+            Identity.read(out).check_data(dataset)
         _check_alike(config, dataset)
+
+        facts = DataFacts.of(dataset, data.split)
 
         def begin(schema: DataSchema) -> None:
             if not ranks.leads():
                 return
             named = config.dataset in (*DATASETS, *REGISTERED)
-            source = None if named else Path(config.dataset).absolute()
+            place = None if named else Path(config.dataset).absolute()
             write_identity(
-                out, config, asdict(schema), chosen_device, source, known, dataset.division
+                *(out, config, asdict(schema), chosen_device),
+                *(place, known, dataset.division, facts.plain),
             )
 
         fitted = fit_model(config, data, folder=out, report=report, warm_ups=warm_ups, begin=begin)
         if ranks.leads():
             fitted.trained.save(out)
-            write_promise(out, fitted.promise.get("promise"))
-        judge = _judge(config, dataset, chosen_device, judge_report)
+            write_promise(out, fitted.facts.get("promise"))
+        judge = None
+        if config.spec.removes is not None:
+            judge = judge_of(dataset, config, chosen_device, judge_report)
         metrics = {
+            **metric_names(config),
             "dataset": dataset.name,
-            "model": config.model,
-            "conv": config.conv,
-            "preset": config.preset,
-            "split": config.split,
-            "seed": config.seed,
             **measure_for_preset(fitted.trained, data.part("test"), judge, data.names("test")),
-            "epochs": fitted.epochs,
-            "best_epoch": fitted.best_epoch,
-            "seconds": round(fitted.seconds, 3),
-            **fitted.promise,
+            **fitted.facts,
         }
         metrics["verdicts"] = fitted.trained.sentences(metrics)
         if ranks.leads():
-            card = model_card(config, metrics, DataFacts.of(data), dataset.task, names_data=True)
-            write_card(out, card)
+            schema = fitted.trained.schema
+            write_card(out, model_card(config, schema, metrics, facts, names_data=True))
             write_json(out / METRICS, metrics)
     return metrics
 
 
 @tuned_cpu()
 def evaluate_run(
-    out: Path,
+    folder: Path,
+    options: PredictOptions | None = None,
     *,
     dataset: str | None = None,
     data_root: Path | None = None,
     device: str = "auto",
-    alpha: float | None = None,
-    score: str | None = None,
-    per_class: bool | None = None,
-    lam: float | None = None,
     sample: bool = False,
     explanations: bool = False,
     others: Sequence[Path] = (),
-    columns: ColumnNames | None = None,
-    on_error: OnError = "skip",
-    on_unknown: OnUnknown = "error",
 ) -> dict[str, Any]:
     """Measure a saved model on its own test split, or on all graphs of another dataset.
 
-    Another dataset may be any name or path; its graphs get the model's own columns. ``lam`` is the
-    setting of a model with a dial; the other runs are measured there, too.
-
-    With ``sample``, or where the run's preset says so, the subgraphs are
-    drawn from the policy, seeded by the run's seed. Sets are left out then: they were calibrated on
-    the mode's subgraphs. With ``explanations`` the metrics also
-    tell how faithful the kept parts of the mode are, with ``others``, folders of runs that differ
-    in the seed, whether those keep the same.
+    Args:
+        folder: The run folder.
+        options: Prediction sets, the setting of a dial, and how another dataset is read.
+        dataset: The name or path of another dataset; its graphs get the model's own columns.
+        data_root: Folder of the named datasets.
+        device: Where to compute.
+        sample: Draw the subgraphs from the policy, seeded by the run's seed, as is done where the
+            run's preset says so. There are no prediction sets then: they were calibrated on the
+            mode's subgraphs.
+        explanations: Also measure how faithful the kept parts of the mode are.
+        others: Folders of runs that differ in the seed: also measure whether they keep the same.
     """
-    chosen_device = choose_device(device)
-    trained = TrainedModel.load(out).at(lam).with_sets(alpha, score, per_class)
-    config = trained.config
-    if score is not None or per_class is not None:
-        trained.need_sets("a choice of `score` or `per_class`")
+    options = options or PredictOptions()
+    run = Run.open(folder, options, device=device)
+    trained, config = run.trained, run.config
     if explanations:
         trained.need_classes("`explanations`")
     sample = sample or config.samples
-    sampler = _with_policy(trained, "sample", out) if sample else None
+    sampler = _with_policy(run, "sample") if sample else None
     if sampler is not None:
         sampler.sampling = True
         trained = trained.without_calibration()
-    chooser = _with_policy(trained, "explanations", out) if explanations else None
-    compared = load_others(out, trained, others) if others else []
-    compared = [other.at(lam) for other in compared]
+    chooser = _with_policy(run, "explanations") if explanations else None
+    compared = [other.at(options.lam) for other in _others(run, others)] if others else []
     if dataset is None:
-        data = load_dataset(
-            read_source(out),
-            data_root,
-            columns=read_columns(out),
-            task=trained.task,
-            reach=config.network.reach,
-        )
-        check_data(out, data)
+        data = run.dataset(data_root)
     else:
-        named = replace(columns or ColumnNames(), remembered=read_columns(out))
-        data = labelled_graphs(dataset, trained.schema, named, data_root, on_error, on_unknown)
-    graphs, judge = data.graphs, None
-    names = [data.graph_name(at) for at in range(len(data))]
+        columns = replace(options.columns, remembered=run.identity.columns)
+        data = labelled_graphs(
+            dataset, trained.schema, columns, data_root, options.on_error, options.on_unknown
+        )
     own = data.fingerprint == trained.schema.fingerprint  # then only its test part was held out
+    if own and dataset is not None:  # the parts may come from a column that is not named this time
+        data = run.read(dataset, data_root)
+    judge = None
     if own:
-        if dataset is not None:  # the parts may come from a column that is not named this time
-            data = load_dataset(
-                dataset,
-                data_root,
-                columns=read_columns(out),
-                task=trained.task,
-                reach=config.network.reach,
-            )
-        held_out = held_out_part(trained, data)
-        if not all(torch.equal(held_out_part(other, data), held_out) for other in compared):
+        if not all(torch.equal(other.test, trained.test) for other in compared):
             raise UserError("`other` names a run with another test part; compare runs of one split")
-        check_held_out(out, held_out, data)
-        graphs = data.graphs.subset(held_out)
-        names = [data.graph_name(at) for at in held_out.tolist()]
-        judge = held_out_judge(config, data, held_out, chosen_device)
-    trained.model.to(chosen_device)
-    with forked_rng(chosen_device):
+        graphs, names = run.test_graphs(data)
+        judge = run.judge(data)
+    else:
+        graphs = data.graphs.to(run.device)
+        names = [data.graph_name(at) for at in range(len(data))]
+    with forked_rng(run.device):
         torch.manual_seed(config.seed)
-        graphs = graphs.to(chosen_device)
         predictions = predict(trained.model, graphs, names)
         metrics = measure(trained, graphs, config.alpha, judge, names, predictions)
         if sampler is not None and (explanations or compared):  # both are about the mode
@@ -222,61 +283,69 @@ def evaluate_run(
         if chooser is not None:
             metrics |= faithfulness_metrics(chooser, graphs, predictions)
         if compared:
-            metrics |= agreement(trained, predictions, compared, graphs, chosen_device)
+            found = [predict(other.model.to(run.device), graphs) for other in compared]
+            metrics |= agreement_metrics([predictions, *found], graphs, _removal(trained, folder))
+    unusable = data.unusable
     return {
-        "run": str(out),
+        "run": str(folder),
+        **metric_names(config),
         "dataset": data.name,
-        "model": config.model,
-        "conv": config.conv,
-        "preset": config.preset,
         "split": config.split if own else None,
-        "seed": config.seed,
         **metrics,
         "verdicts": trained.sentences(metrics),
-        **_unusable(data),
+        **(
+            {}
+            if unusable is None
+            else {"errors": unusable.count, "first_errors": [str(row) for row in unusable.first]}
+        ),
     }
 
 
-def check_held_out(out: Path, held_out: Tensor, dataset: Dataset) -> None:
-    """Refuse a run folder that names test graphs which its dataset does not have."""
-    if not bool((held_out < len(dataset)).all()):
-        raise UserError(f"{out / MODEL} names test graphs that the dataset does not have")
+def metric_names(config: RunConfig) -> dict[str, Any]:
+    """Name a run as ``metrics.json`` does."""
+    names = ("dataset", "model", "conv", "preset", "split", "seed")
+    return {name: getattr(config, name) for name in names}
 
 
-def held_out_judge(
-    config: RunConfig,
-    dataset: Dataset,
-    held_out: Tensor,
-    device: torch.device,
-    report: Report = no_report,
-) -> Judge | None:
-    """The judge of a run's test graphs; None where it could have learnt from them."""
-    if not torch.equal(held_out, split_dataset(dataset, config.split, config.parts).test):
-        return None
-    return _judge(config, dataset, device, report)
-
-
-def _with_policy(trained: TrainedModel, asked: str, out: Path) -> SparseClassifier:
+def _with_policy(run: Run, asked: str) -> SparseClassifier:
     """The model of a run that was asked for something that needs a policy."""
-    if not isinstance(trained.model, SparseClassifier):
-        kind = trained.config.model
-        raise UserError(f"`{asked}` needs a model with a policy; {out} holds a {kind}")
-    return trained.model
+    if not isinstance(run.trained.model, SparseClassifier):
+        kind = run.config.model
+        raise UserError(f"`{asked}` needs a model with a policy; {run.folder} holds a {kind}")
+    return run.trained.model
 
 
-def _unusable(dataset: Dataset) -> dict[str, Any]:
-    """How many rows of a file were left out, and the first of them."""
-    rows = dataset.unusable
-    if rows is None:
-        return {}
-    return {"errors": rows.count, "first_errors": [str(row) for row in rows.first]}
+def _others(run: Run, others: Sequence[Path]) -> list[TrainedModel]:
+    """The models of other runs on the same data, which remove the same.
+
+    A pattern of the shell may name the run itself among them, which is left out.
+    """
+    removal = _removal(run.trained, run.folder)
+    found = []
+    for folder in dict.fromkeys(other.resolve() for other in others):
+        if folder == run.folder.resolve():
+            continue
+        other = TrainedModel.load(folder)
+        if other.schema != run.trained.schema:
+            raise UserError(
+                f"the run in {folder} was trained on other data than that in {run.folder}"
+            )
+        if _removal(other, folder) != removal:
+            raise UserError(
+                f"{folder} holds a {other.config.model}, {run.folder} a {run.config.model}; runs "
+                "are compared that remove the same"
+            )
+        found.append(other)
+    if not found:
+        raise UserError(f"`other` names no run but {run.folder} itself")
+    return found
 
 
-def _judge(
-    config: RunConfig, dataset: Dataset, device: torch.device, report: Report = no_report
-) -> Judge | None:
-    """The judge of a model that removes something."""
-    return None if config.spec.removes is None else judge_of(dataset, config, device, report)
+def _removal(trained: TrainedModel, folder: Path) -> Removal:
+    removes = trained.config.spec.removes
+    if removes is None:
+        raise UserError(f"a {trained.config.model} removes nothing ({folder}): nothing to compare")
+    return removes
 
 
 def _check_alike(config: RunConfig, dataset: Dataset) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from cores.config import RunConfig
-from cores.data.folders import data_folder
+from cores.data.catalogue import data_folder
 from cores.data.inputs.columns import ColumnNames
 from cores.errors import UserError, out_of_memory
 from cores.files import HeldError, is_held, make_folder, unlinked, write_atomically
@@ -27,25 +27,25 @@ from cores.runs.scripts import in_worker
 from cores.runs.sharing import shared_gpu
 
 ATTEMPTS = 3
-"""How often a run may be in flight when a process dies before it counts as failed."""
+"""Deaths of processes after which their run counts as failed."""
 STARTING = 30
 """Seconds that a new process may need until it can be ended."""
 ERROR = "error.txt"
 """File in the folder of a run that failed by a fault of the program: where."""
 HELD = "this run is locked by another process; wait for it"
-"""Why a worker left a run alone."""
+"""Failure of a run that another process has locked."""
 WARM_UPS = "warm-ups"
 """Folder beside the run folders, in which runs that differ in the reward share their warm-ups."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one run ended."""
+    """The end of one run."""
 
     config: RunConfig
     folder: Path
     failure: str | None = None
-    """Why it failed; None when it finished."""
+    """Reason of the failure; None when it finished."""
 
 
 Item = TypeVar("Item")
@@ -61,7 +61,7 @@ def run_folder(root: Path, config: RunConfig) -> Path:
 
 
 def has_fault(folder: Path) -> bool:
-    """Whether the run there failed by a fault of the program."""
+    """Tell whether the run there failed by a fault of the program."""
     return (folder / ERROR).exists()
 
 
@@ -198,7 +198,7 @@ def train_in_worker(
     columns: ColumnNames | None = None,
     folder: Callable[[Path, RunConfig], Path] = run_folder,
 ) -> Job:
-    """What a worker does with a run, in its folder under ``root``."""
+    """Make the job that trains a run in a worker, in its folder under ``root``."""
     return partial(
         _run,
         root=root.absolute(),

@@ -15,7 +15,7 @@ from cores.config import RunConfig
 from cores.errors import UserError
 
 _imported: list[str] = []
-"""What this process has imported; its workers import it, too."""
+"""Scripts that this process has imported; its workers import them, too."""
 
 
 def import_scripts(places: Iterable[str]) -> None:

@@ -13,8 +13,9 @@ from torch import Tensor
 from cores.config import RunConfig
 from cores.config.policy import SETTINGS
 from cores.config.spec import TaskName
-from cores.data.dataset import Dataset, Dims, are_labels
+from cores.data.dataset import Dataset, Dims
 from cores.data.encoding import Encoding
+from cores.data.labels import are_labels
 from cores.errors import UserError
 from cores.evaluation.dial import predict_settings
 from cores.evaluation.predictions import predict, predict_full
@@ -23,7 +24,7 @@ from cores.models.build import build_effects, build_model, network_dims
 from cores.models.effects import EffectNetwork
 from cores.models.network import GraphModel
 from cores.models.sparse import SparseClassifier
-from cores.runs.folder import CONFIG, MODEL, read_identity
+from cores.runs.folder import CONFIG, MODEL, Identity
 from cores.tasks import TASKS
 from cores.tasks.calibration import Calibration
 from cores.training.state import check_fits, load_state, save_state
@@ -31,7 +32,7 @@ from cores.training.state import check_fits, load_state, save_state
 
 @dataclass(frozen=True)
 class DataSchema:
-    """What a model must know of its dataset to be built again, and to name its predictions."""
+    """Names and columns of a dataset: enough to build its model again and to name predictions."""
 
     feature_names: tuple[str, ...]
     edge_feature_names: tuple[str, ...]
@@ -39,11 +40,11 @@ class DataSchema:
     labels: tuple[Any, ...]
     """The labels as they were given."""
     fingerprint: str
-    """Of the dataset the model was trained on."""
+    """Fingerprint of the dataset the model was trained on."""
     encoding: Encoding
-    """What the columns are made of."""
+    """Meaning of the columns."""
     task: TaskName = "classification"
-    """What is predicted; numbers have no class names, several labels a pair of values each."""
+    """Task; numbers have no class names, several labels a pair of values each."""
 
     @classmethod
     def of(cls, dataset: Dataset) -> "DataSchema":
@@ -68,19 +69,14 @@ class DataSchema:
         Also ``ValueError`` where names are no names, or no number fits the other.
         """
         values = {name: _tupled(value) for name, value in known.items()}
-        if "encoding" in known:
-            encoding = {name: _tupled(value) for name, value in known["encoding"].items()}
-            values["encoding"] = Encoding(**encoding)
-        else:  # written by version 0.2
-            columns = values["feature_names"], values["edge_feature_names"]
-            values["encoding"] = Encoding.of_names(*columns)
-        schema = cls(**values)
+        encoding = {name: _tupled(value) for name, value in known["encoding"].items()}
+        schema = cls(**values | {"encoding": Encoding(**encoding)})
         _check_schema(schema)
         return schema
 
     @property
     def dims(self) -> Dims:
-        """What a network must know of the graphs."""
+        """Sizes that a network must know of the graphs."""
         classes, edges = len(self.class_names), len(self.edge_feature_names)
         rooted = self.encoding.reach is not None
         return Dims(len(self.feature_names), classes, edges, self.task, rooted=rooted)
@@ -99,7 +95,7 @@ class DialCalibration:
     """Graphs by which the dial was set: they calibrate nothing."""
 
     def calibration(self, place: int, task: TaskName = "classification") -> Calibration:
-        """What calibrates prediction sets at a setting."""
+        """Return the calibration of prediction sets at a setting."""
         others = torch.ones(len(self.labels), dtype=torch.bool)
         others[self.chosen_by] = False
         return TASKS[task].calibration(self.probs[place][others], self.labels[others])
@@ -114,14 +110,14 @@ class TrainedModel:
     model: GraphModel
     calibration: Calibration
     """Without graphs where there was no calibration part."""
-    test: Tensor | None = None
-    """Positions of the test graphs in the dataset; None in folders of before version 0.3."""
+    test: Tensor
+    """Positions of the test graphs in the dataset."""
     dial: DialCalibration | None = None
     """The calibration part at every setting of the dial; None without one."""
 
     @property
     def lam(self) -> float | None:
-        """Where the dial stands; None without one."""
+        """Setting of the dial; None without one."""
         return dial_setting(self.model)
 
     @property
@@ -131,7 +127,7 @@ class TrainedModel:
 
     @property
     def task(self) -> TaskName:
-        """What it predicts."""
+        """Task of the model."""
         return self.schema.task
 
     @property
@@ -142,7 +138,7 @@ class TrainedModel:
         return self.model.classifier.head.known_tolerance
 
     def sentences(self, metrics: Mapping[str, Any]) -> list[str]:
-        """What metrics of the model say, as ``metrics.json`` holds it."""
+        """Say in sentences what metrics mean, as ``metrics.json`` holds them."""
         counts = self.calibration.class_counts
         return TASKS[self.task].sentences(metrics, self.config, counts)
 
@@ -155,7 +151,7 @@ class TrainedModel:
         TASKS[self.task].need_sets(what, "this model predicts")
 
     def at(self, lam: Any) -> "TrainedModel":
-        """The same model at another setting of its dial, calibrated there; None: as it is."""
+        """Return the model at another setting of its dial, calibrated there; None: as it is."""
         if lam is None:
             return self
         if self.lam is None or not isinstance(self.model, SparseClassifier):
@@ -164,17 +160,16 @@ class TrainedModel:
         if SETTINGS[place] == self.lam:
             return self
         if self.dial is None:
-            raise UserError(
-                f"the model is calibrated at `lam` {self.lam:g} alone: an earlier version trained "
-                "it; train it again"
-            )
+            raise UserError("this model has no prediction sets at other settings of its dial")
         calibration = self.dial.calibration(place, self.task)
         return replace(self, model=self.model.at(SETTINGS[place]), calibration=calibration)
 
     def with_sets(
         self, alpha: float | None, score: str | None, per_class: bool | None
     ) -> "TrainedModel":
-        """The same model with other prediction sets; None: as it is configured."""
+        """Return the model with other prediction sets; None: as it is configured."""
+        if score is not None or per_class is not None:
+            self.need_sets("a choice of `score` or `per_class`")
         config = replace(
             self.config,
             alpha=self.config.alpha if alpha is None else alpha,
@@ -193,16 +188,17 @@ class TrainedModel:
                     "labels": self.calibration.labels,
                 },
                 **({} if self.dial is None else {"dial": vars(self.dial)}),
-                **({} if self.test is None else {"parts": {"test": self.test}}),
+                "parts": {"test": self.test},
             },
         )
 
     @classmethod
     def load(cls, out: Path) -> "TrainedModel":
         """The model of a finished run."""
-        config, known = read_identity(out)
+        identity = Identity.read(out)
+        config = identity.config
         try:
-            schema = DataSchema.of_settings(known)
+            schema = DataSchema.of_settings(identity.schema)
         except (TypeError, AttributeError, KeyError, ValueError):
             raise UserError(f"{out / CONFIG} does not name its data as it should") from None
         if not (out / MODEL).exists():
@@ -211,13 +207,14 @@ class TrainedModel:
         try:
             dims = network_dims(config, schema.dims)
             model = build_model(config, dims)
-            if isinstance(model, SparseClassifier) and _has_effects(state["model"]):
+            has_effects = any(name.startswith("effects.") for name in state["model"])
+            if isinstance(model, SparseClassifier) and has_effects:
                 model.effects = build_effects(config, dims, model.scaler)
             check_fits(state["model"], model.state_dict())
             model.load_state_dict(state["model"])
             calibration = _calibration(state["calibration"], dims)
-            dial = _dial(state["dial"], dims) if "dial" in state else None
-            test = _positions(state["parts"]["test"]) if "parts" in state else None
+            dial = None if dial_setting(model) is None else _dial(state["dial"], dims)
+            test = _positions(state["parts"]["test"])
         except UserError:
             raise
         except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
@@ -231,16 +228,16 @@ class TrainedModel:
         return trained
 
     def without_calibration(self) -> "TrainedModel":
-        """The same model without prediction sets."""
+        """Return the model without prediction sets."""
         return replace(self, calibration=uncalibrated(self.model), dial=None)
 
 
 _DIGITS = 6
-"""Of a setting; the network has half as many again, and not all of them are right."""
+"""Decimals of a setting; the network has half as many again, and not all of them are right."""
 
 
 def dial_setting(model: GraphModel) -> float | None:
-    """Where the dial of a model stands; None without one."""
+    """Read the setting of a model's dial; None without one."""
     if not isinstance(model, SparseClassifier) or model.policy.lam is None:
         return None
     return round(float(model.policy.lam), _DIGITS)
@@ -290,13 +287,8 @@ def _calibrated_dial(
 
 
 def uncalibrated(model: GraphModel) -> Calibration:
-    """Where there is no calibration part."""
+    """Return a calibration without graphs."""
     return TASKS[model.task].calibration.empty(model.num_outputs)
-
-
-def _has_effects(weights: Mapping[str, Any]) -> bool:
-    """Whether a file holds the effects of removing elements; those of earlier versions do not."""
-    return any(name.startswith("effects.") for name in weights)
 
 
 def _calibration(saved: Mapping[str, Any], dims: Dims) -> Calibration:

@@ -1,23 +1,20 @@
 """The dial of a finished run, set with a promise: its model, metrics and card afterwards."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from cores.data.datasets import load_dataset
+from cores.data.catalogue import DATASETS, REGISTERED
 from cores.errors import UserError
 from cores.files import locked, write_json
-from cores.runs.agreement import held_out_part
-from cores.runs.card import measured_again, read_card, write_card
-from cores.runs.device import choose_device, tuned_cpu
+from cores.runs.card import DataFacts, model_card, write_card
+from cores.runs.device import tuned_cpu
 from cores.runs.fit import measure_for_preset
-from cores.runs.folder import METRICS, check_data, read_columns, read_source, write_promise
+from cores.runs.folder import METRICS, write_promise
 from cores.runs.promise import Promise, tuned_model
 from cores.runs.rows import read_metrics
-from cores.runs.run import check_held_out, held_out_judge
+from cores.runs.run import Run
 from cores.runs.trained import TrainedModel
 from cores.training.supervised import Report, no_report
 from cores.verdict import measured_before
@@ -55,22 +52,24 @@ def tune_run(
         device: Where to compute.
         judge_report: Called after every epoch of the judge, where it is not in the cache.
     """
-    chosen = choose_device(device)
     with locked(out):
-        trained = TrainedModel.load(out)
-        tuned, found = tuned_model(trained, promise)
+        run = Run.open(out, device=device)
+        tuned, found = tuned_model(run.trained, promise)
         metrics, unmeasured = None, None
         if (out / METRICS).exists():
             known = read_metrics(out / METRICS)
             try:
-                measured = _measured(out, tuned, data_root, chosen, judge_report)
+                measured = _measured(replace(run, trained=tuned), data_root, judge_report)
             except UserError as error:  # the promise does not depend on the test graphs
                 measured, unmeasured = None, str(error)
             metrics = with_promise(tuned, known, found, measured)
         tuned.save(out)
         write_promise(out, found)
         if metrics is not None:
-            write_card(out, measured_again(read_card(out), tuned.config, metrics, tuned.task))
+            facts = DataFacts.read(run.identity.data)
+            named = run.identity.place is not None or run.config.dataset in (*DATASETS, *REGISTERED)
+            card = model_card(tuned.config, tuned.schema, metrics, facts, names_data=named)
+            write_card(out, card)
             write_json(out / METRICS, metrics)
     return TunedRun(found, metrics, unmeasured)
 
@@ -100,22 +99,9 @@ def with_promise(
     return metrics | {"verdicts": verdicts}
 
 
-def _measured(
-    out: Path,
-    tuned: TrainedModel,
-    data_root: Path | None,
-    device: torch.device,
-    report: Report,
-) -> dict[str, Any]:
+def _measured(run: Run, data_root: Path | None, report: Report) -> dict[str, Any]:
     """The metrics of a run's test graphs at the new setting."""
-    data = load_dataset(
-        read_source(out), data_root, columns=read_columns(out), reach=tuned.config.network.reach
-    )
-    check_data(out, data)
-    held_out = held_out_part(tuned, data)
-    check_held_out(out, held_out, data)
-    judge = held_out_judge(tuned.config, data, held_out, device, report)
-    tuned.model.to(device)
-    graphs = data.graphs.subset(held_out).to(device)
-    names = [data.graph_name(at) for at in held_out.tolist()]
-    return measure_for_preset(tuned, graphs, judge, names)
+    data = run.dataset(data_root)
+    judge = run.judge(data, report)
+    graphs, names = run.test_graphs(data)
+    return measure_for_preset(run.trained, graphs, judge, names)

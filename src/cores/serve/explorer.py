@@ -10,15 +10,15 @@ from pathlib import Path
 
 import torch
 
-from cores.data.inputs.sources import GRAPHS, STREAMED, read_rows, suffix_of
+from cores.data.inputs.sources import KINDS, read_rows, suffix_of
 from cores.data.raw import Parsed
 from cores.errors import UserError
 from cores.explain.atoms import AtomMap, atom_map
 from cores.explain.explained import ExplainedGraph, explained_graphs
 from cores.explain.run import held_out_graphs
 from cores.files import limits
-from cores.runs.inputs import check_kind
-from cores.runs.predictor import PredictedGraphs, PredictOptions, Predictor, run_columns
+from cores.runs.inputs import PredictOptions, check_kind
+from cores.runs.predictor import PredictedGraphs, Predictor
 from cores.runs.records import Record
 from cores.serve.limits import LINE, MEMORY, MOST_GRAPHS, Deadline, check_bytes, check_graph
 
@@ -27,8 +27,12 @@ AT_ONCE, SMALL = 20, 1_000
 models need memory for every pair of nodes."""
 MOST_TEST_GRAPHS = 1_000
 """Test graphs that are kept in memory."""
-STORED = (".npz", ".zip")
-"""Files of graphs that are read at once; those of PyG's are pickles, and not taken from a page."""
+GRAPHS = tuple(
+    ending
+    for ending, kind in KINDS.items()
+    if kind.holds == "graphs" and ending not in (".pt", ".pth")
+)
+"""Endings of files of graphs; those of PyG's are pickles, and not taken from a page."""
 
 
 @dataclass
@@ -65,7 +69,6 @@ class Explorer:
     ) -> None:
         self.run = run
         self.predictor = Predictor(run, options, device)
-        self._columns = run_columns(run, options)
         self._data_root = data_root
         self._atoms = atom_map(self.predictor.trained.config.dataset)
 
@@ -73,8 +76,8 @@ class Explorer:
     def kinds(self) -> tuple[str, ...]:
         """Endings of the files that it takes."""
         if self.predictor.reads_molecules:
-            return tuple(kind for kind in STREAMED if kind not in GRAPHS)
-        return (*GRAPHS, *STORED)
+            return tuple(ending for ending, kind in KINDS.items() if kind.holds == "molecules")
+        return GRAPHS
 
     @property
     def draws_molecules(self) -> bool:
@@ -91,7 +94,7 @@ class Explorer:
         """
         name = re.sub(r"[^A-Za-z0-9_.-]+", "_", said.replace("\\", "/").rpartition("/")[2])
         kind = suffix_of(Path(name))
-        if kind not in self.kinds or (name.lower().endswith(".gz") and kind not in STREAMED):
+        if kind not in self.kinds or (name.lower().endswith(".gz") and not KINDS[kind].streamed):
             raise UserError(
                 f"the file's name must end in {', '.join(self.kinds)}, got {name[-40:] or 'none'}"
             )
@@ -139,7 +142,7 @@ class Explorer:
     def _test_part(self) -> list[PredictedGraphs]:
         """Read once: the whole dataset must be."""
         chunks, graphs = [], 0
-        for chunk in held_out_graphs(self.predictor, self.run, self._data_root):
+        for chunk in held_out_graphs(self.predictor, self._data_root):
             if len(chunk.positions):
                 chunks.append(chunk)
             graphs += len(chunk.positions)
@@ -150,7 +153,7 @@ class Explorer:
     def _parsed(self, path: Path, deadline: Deadline) -> Iterator[Parsed]:
         """Rows one by one, up to one more than are shown: reading a row may take seconds."""
         schema = self.predictor.trained.schema
-        for number, rows in enumerate(read_rows(path, self._columns, 1)):
+        for number, rows in enumerate(read_rows(path, self.predictor.columns, 1)):
             deadline.check()
             check_kind(rows, schema)
             parsed = rows.parse(schema.encoding.layout)

@@ -5,12 +5,13 @@ from pathlib import Path
 
 from cores import __version__
 from cores.config.policy import SETTINGS
+from cores.data.inputs.sources import KINDS
 from cores.explain.report import TEMPLATES, environment, page_style, template_text
 from cores.files.limits import told_size
 from cores.runs.card import description
 from cores.runs.folder import METRICS
 from cores.runs.rows import read_metrics
-from cores.serve.explorer import STORED, Explorer
+from cores.serve.explorer import Explorer
 from cores.serve.limits import MOST_BYTES, MOST_GRAPHS
 from cores.tasks import TASKS
 
@@ -42,7 +43,9 @@ def explorer_page(explorer: Explorer) -> str:
     predictor, run = explorer.predictor, explorer.run
     config = predictor.trained.config
     metrics = read_metrics(run / METRICS) if (run / METRICS).exists() else {}
-    packed = [f"{kind}.gz" for kind in explorer.kinds if kind not in (*STORED, ".parquet")]
+    packed = [
+        f"{kind}.gz" for kind in explorer.kinds if KINDS[kind].streamed and kind != ".parquet"
+    ]
     return str(
         environment(OWN, TEMPLATES)
         .get_template("explorer.html.j2")

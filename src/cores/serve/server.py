@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cores.errors import UserError
-from cores.runs.predictor import PredictOptions
+from cores.runs.inputs import PredictOptions
 
 HOST = "127.0.0.1"
 SHUTDOWN_SECONDS = 3

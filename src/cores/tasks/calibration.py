@@ -127,9 +127,50 @@ class Calibration(ABC):
     def set_metrics(sets: Tensor, labels: Tensor) -> dict[str, Any]:
         """How often sets hold the truth, and how large they are."""
 
-    @abstractmethod
     def promise(self, alpha: float, per_class: bool) -> str:
         """What the sets promise at an error rate, in words."""
+        words, counts = self._words(per_class), self._counts(per_class)
+        if not any(counts):
+            return f"The run has no calibration part, so there are no prediction {words.sets}."
+        fewest, most = min(counts), max(counts)
+        if Fraction(str(alpha)) * (fewest + 1) < 1:  # nothing can be ruled out
+            return (
+                f"{fewest} calibration graphs {words.of}are too few for error rate {alpha:g}: "
+                f"{words.held}. From {least_rate(fewest):g} on, {words.can}."
+            )
+        like = f"the {len(self)} calibration graphs"
+        if words.some:
+            number = f"{fewest}" if fewest == most else f"{fewest} to {most}"
+            like = f"the calibration graphs, of which {number} have one"
+        return (
+            f"At error rate {alpha:g} {words.misses} at most {100 * alpha:g} % of the time, on "
+            f"average{words.where}, if the graphs are like {like}."
+        )
+
+    @abstractmethod
+    def _words(self, per_class: bool) -> "_Words": ...
+
+    def _counts(self, per_class: bool) -> list[int]:
+        """Graphs behind each quantile."""
+        return [len(self)]
+
+
+@dataclass(frozen=True)
+class _Words:
+    """How a promise tells of sets."""
+
+    sets: str
+    misses: str
+    """What is rare."""
+    held: str
+    """What sets of too few calibration graphs hold."""
+    can: str
+    """What sets can do with enough of them."""
+    of: str = ""
+    """Of which graphs there are too few."""
+    where: str = ""
+    some: bool = False
+    """Whether not all calibration graphs have a label."""
 
 
 @dataclass(frozen=True)
@@ -202,32 +243,18 @@ class ClassCalibration(Calibration):
             "set_size": float(sets.sum(-1).double().mean()),
         }
 
-    def promise(self, alpha: float, per_class: bool) -> str:
-        """What the sets promise at an error rate, in words.
-
-        >>> part = ClassCalibration(torch.ones(50, 2), torch.tensor([0] * 20 + [1] * 30))
-        >>> print(part.promise(0.1, per_class=False))
-        At error rate 0.1 a set misses the true label at most 10 % of the time, on average, if the \
-graphs are like the 50 calibration graphs.
-        >>> print(part.promise(0.01, per_class=False))
-        50 calibration graphs are too few for error rate 0.01: every set holds every label. From \
-0.0197 on, sets can leave one out.
-        """
-        if not len(self):
-            return "The run has no calibration part, so there are no prediction sets."
-        fewest = min(self.class_counts) if per_class else len(self)
-        if too_few(fewest, alpha):
-            of = "of a class " if per_class else ""
-            return (
-                f"{fewest} calibration graphs {of}are too few for error rate {alpha:g}: every "
-                f"set holds {'that' if per_class else 'every'} label. From "
-                f"{least_rate(fewest):g} on, sets can leave one out."
-            )
-        where = ", of every class" if per_class else ""
-        return (
-            f"At error rate {alpha:g} a set misses the true label at most {100 * alpha:g} % of the "
-            f"time, on average{where}, if the graphs are like the {len(self)} calibration graphs."
+    def _words(self, per_class: bool) -> _Words:
+        return _Words(
+            "sets",
+            "a set misses the true label",
+            f"every set holds {'that' if per_class else 'every'} label",
+            "sets can leave one out",
+            of="of a class " if per_class else "",
+            where=", of every class" if per_class else "",
         )
+
+    def _counts(self, per_class: bool) -> list[int]:
+        return self.class_counts if per_class else [len(self)]
 
 
 @dataclass(frozen=True)
@@ -289,29 +316,9 @@ class ValueCalibration(Calibration):
             "interval_width": width if torch.isfinite(sets).all() else None,
         }
 
-    def promise(self, alpha: float, per_class: bool) -> str:
-        """What the intervals promise at an error rate, in words.
-
-        >>> part = ValueCalibration(torch.zeros(50, 1), torch.zeros(50))
-        >>> print(part.promise(0.1, per_class=False))
-        At error rate 0.1 an interval misses the true number at most 10 % of the time, on average, \
-if the graphs are like the 50 calibration graphs.
-        >>> print(part.promise(0.01, per_class=False))
-        50 calibration graphs are too few for error rate 0.01: no interval has an end. From 0.0197 \
-on, they have.
-        """
-        graphs = len(self)
-        if not graphs:
-            return "The run has no calibration part, so there are no prediction intervals."
-        if too_few(graphs, alpha):
-            return (
-                f"{graphs} calibration graphs are too few for error rate {alpha:g}: no interval "
-                f"has an end. From {least_rate(graphs):g} on, they have."
-            )
-        return (
-            f"At error rate {alpha:g} an interval misses the true number at most {100 * alpha:g} % "
-            f"of the time, on average, if the graphs are like the {graphs} calibration graphs."
-        )
+    def _words(self, per_class: bool) -> _Words:
+        misses = "an interval misses the true number"
+        return _Words("intervals", misses, "no interval has an end", "they have")
 
 
 @dataclass(frozen=True)
@@ -391,44 +398,23 @@ class LabelCalibration(Calibration):
             "label_coverage": covered,
         }
 
-    def promise(self, alpha: float, per_class: bool) -> str:
-        """What the sets of each label promise at an error rate, in words.
-
-        >>> known = torch.tensor([[1.0, 1.0]] * 20 + [[torch.nan, 1.0]] * 10)
-        >>> part = LabelCalibration(torch.ones(30, 2), known)
-        >>> print(part.promise(0.1, per_class=False))
-        At error rate 0.1 the sets of each label miss its true value at most 10 % of the time, on \
-average, if the graphs are like the calibration graphs, of which 20 to 30 have one.
-        >>> print(part.promise(0.04, per_class=False))
-        20 calibration graphs are too few for error rate 0.04: sets of such labels hold both \
-values. From 0.0477 on, all can leave one out.
-        """
-        known = self.class_counts
-        if per_class:
-            known = [number for each in self.of_label for number in each.class_counts]
-        if not any(known):
-            return "The run has no calibration part, so there are no prediction sets."
-        fewest, most = min(known), max(known)
-        if too_few(fewest, alpha):
-            return (
-                f"{fewest} calibration graphs are too few for error rate {alpha:g}: sets of such "
-                f"labels hold both values. From {least_rate(fewest):g} on, all can leave one out."
-            )
-        number = f"{fewest}" if fewest == most else f"{fewest} to {most}"
-        return (
-            f"At error rate {alpha:g} the sets of each label miss its true value at most "
-            f"{100 * alpha:g} % of the time, on average, if the graphs are like the calibration "
-            f"graphs, of which {number} have one."
+    def _words(self, per_class: bool) -> _Words:
+        return _Words(
+            "sets",
+            "the sets of each label miss its true value",
+            "sets of such labels hold both values",
+            "all can leave one out",
+            some=True,
         )
 
-
-def too_few(graphs: int, alpha: float) -> bool:
-    """Whether so many calibration graphs can rule nothing out at an error rate."""
-    return Fraction(str(alpha)) * (graphs + 1) < 1
+    def _counts(self, per_class: bool) -> list[int]:
+        if per_class:
+            return [number for each in self.of_label for number in each.class_counts]
+        return self.class_counts
 
 
 def least_rate(graphs: int) -> float:
-    """The smallest error rate at which they can, in four digits.
+    """The smallest error rate at which so many graphs can rule something out, in four digits.
 
     >>> least_rate(50)
     0.0197

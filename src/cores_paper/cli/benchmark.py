@@ -1,15 +1,17 @@
 """`cores benchmark`: the speed ratios, and the seconds of an epoch on a dataset."""
 
+from argparse import Namespace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jsonargparse import Namespace
+from rich.console import Console
+from rich.table import Table
 
 from cores import UserError
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root
 from cores.cli.inputs import is_named
-from cores.cli.values import path_or_none
 
 
 def _parser() -> CommandParser:
@@ -54,9 +56,9 @@ def _benchmark(options: Namespace) -> dict[str, Any]:
     ratios = _synthetic(options) if options.dataset is None else _on_dataset(options)
     worse = None if before is None else slower(ratios, before)
     if not options.json:
-        display.print_benchmark(ratios, before or {})
+        _print_ratios(ratios, before or {})
         if worse is not None:
-            display.print_slower(worse)
+            _print_slower(worse)
     return ratios if worse is None else {**ratios, "slower": worse}
 
 
@@ -75,10 +77,31 @@ def _on_dataset(options: Namespace) -> dict[str, float]:
     from cores_paper.speed import dataset_benchmark
 
     name = options.dataset
-    dataset = load_dataset(name, path_or_none(options.data_root))
+    dataset = load_dataset(name, options.data_root)
     settings = {} if is_named(name) else own_data_settings(len(dataset))
     config = preset_config(name, options.model, "gin", "default", settings)
     return dataset_benchmark(dataset, config, choose_device(options.device), options.repeats)
+
+
+def _print_ratios(metrics: Mapping[str, float], before: Mapping[str, float]) -> None:
+    """Ratios first, beside those of an earlier measurement, then the seconds they come from."""
+    table = Table()
+    table.add_column("metric")
+    table.add_column("value", justify="right")
+    if before:
+        table.add_column("before", justify="right")
+    for name in sorted(metrics, key=lambda name: "seconds" in name):
+        known = [f"{before[name]:.4g}" if name in before else ""] if before else []
+        table.add_row(display.plain_text(name), f"{metrics[name]:.4g}", *known)
+    Console().print(table)
+
+
+def _print_slower(growth: Mapping[str, float]) -> None:
+    """Which ratios have grown, and by how much."""
+    for name, times in growth.items():
+        display.print_note(f"{name} is {times:.2f} times what it was")
+    if not growth:
+        display.print_note("no ratio is worse by more than a tenth")
 
 
 BENCHMARK = Command("benchmark", "measure the speed ratios", _parser, _benchmark)

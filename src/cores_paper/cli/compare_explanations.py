@@ -1,8 +1,7 @@
 """`cores compare-explanations`: methods of explaining on one dataset."""
 
+from argparse import Namespace
 from typing import Any
-
-from jsonargparse import Namespace
 
 from cores import UserError
 from cores.cli import display

@@ -1,8 +1,7 @@
 """`cores equal-risk`: how much each method may cut away at the same controlled loss."""
 
-from typing import Any, Literal
-
-from jsonargparse import Namespace
+from argparse import Namespace
+from typing import Any
 
 from cores import UserError
 from cores.cli import display
@@ -43,7 +42,7 @@ def _parser() -> CommandParser:
     )
     parser.add_argument(
         "--removal",
-        type=Literal["node", "edge"],
+        choices=("node", "edge"),
         default="node",
         help="What is cut away (default: node).",
     )

@@ -1,21 +1,19 @@
 """`cores reproduce`: every target's runs, tables and figures."""
 
+from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jsonargparse import Namespace
-
 from cores import UserError
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
 from cores.cli.scheduler import add_scheduler, certificates
-from cores.cli.values import check_workers, named_path, names, numbers, path_or_none
+from cores.cli.values import check_workers, named_path, names, numbers
 from cores.config import RunConfig
 from cores.config.models import MODELS, model_spec
-from cores.data.catalogue import PAPER_DATASETS, canonical_name
-from cores.data.folders import data_folder
+from cores.data.catalogue import PAPER_DATASETS, canonical_name, data_folder
 from cores.errors import ProgramError, failed, nearest
 from cores.files import make_folder
 from cores.runs.rows import Row, as_measured, merge_rows, run_row, with_keys
@@ -89,7 +87,6 @@ def _parser() -> CommandParser:
     )
     parser.add_argument(
         "--preset",
-        type=str,
         metavar="NAME",
         default="default",
         help="Settings of the runs: one for all datasets, without edge features, the published "
@@ -243,7 +240,7 @@ def _run_all(
         scheduler=options.scheduler,
         certificates=certificates(options),
         device=options.device,
-        data_root=path_or_none(options.data_root),
+        data_root=options.data_root,
         done=done,
         waits=lambda runs: display.print_note(
             f"the last {runs} runs are locked by another process; waiting for them"
@@ -254,7 +251,7 @@ def _run_all(
 def _statistics(options: Namespace, target: str) -> Result:
     """Table 1, measured from the data."""
     from cores import load_dataset
-    from cores.data.statistics import statistics
+    from cores.data.dataset import statistics
     from cores_paper.tables.report import write_tables
     from cores_paper.tables.tables import statistics_table
 
@@ -296,9 +293,7 @@ def _picture(options: Namespace, target: str) -> Result:
     row = run_row(folder)
     if row is None:
         raise UserError(f"the run behind {target} failed; see the line above")
-    explanations, class_names = explain_test_graphs(
-        folder, 1000, data_root=path_or_none(options.data_root)
-    )
+    explanations, class_names = explain_test_graphs(folder, 1000, data_root=options.data_root)
     files = draw_pipeline(
         explanations,
         picture.classes or class_names,
@@ -343,7 +338,7 @@ def _times(options: Namespace, target: str) -> Result:
                     dataset,
                     models,
                     repeats=repeats,
-                    data_root=path_or_none(options.data_root),
+                    data_root=options.data_root,
                     device=device,
                 )
                 timings = merge_timings(rows_file, new)

@@ -1,17 +1,23 @@
 """`cores search`: good settings for a model on a dataset."""
 
+from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from jsonargparse import Namespace
+from rich.console import Console
+from rich.table import Table
 
 from cores import UserError
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
 from cores.cli.inputs import add_columns, own_file
 from cores.cli.settings import add_settings, run_config
-from cores.cli.values import check_workers, named_path, path_or_none
+from cores.cli.values import check_workers, named_path
+
+if TYPE_CHECKING:
+    from cores_paper.search import Tried
 
 
 def _parser() -> CommandParser:
@@ -36,7 +42,7 @@ def _parser() -> CommandParser:
     )
     parser.add_argument(
         "--sampler",
-        type=Literal["tpe", "random"],
+        choices=("tpe", "random"),
         default="tpe",
         help="tpe learns from earlier trials; random is the paper's (default: tpe).",
     )
@@ -70,14 +76,37 @@ def _search(options: Namespace) -> dict[str, Any]:
             sampler=options.sampler,
             workers=options.workers,
             device=options.device,
-            data_root=path_or_none(options.data_root),
+            data_root=options.data_root,
             columns=None if own is None else own.named,
             done=lambda trial: advance(f"trial {trial.number}", trial.failure),
         )
     settings = str(folder / searching.SETTINGS)
     if not options.json:
-        display.print_trials(tried, settings)
+        _print_trials(tried, settings)
     return {"settings": settings, "trials": [asdict(trial) for trial in tried]}
+
+
+def _print_trials(trials: Sequence["Tried"], settings: str) -> None:
+    """The best trials of a search, and where its settings are."""
+    table = Table()
+    table.add_column("trial", justify="right")
+    table.add_column("score", justify="right")
+    table.add_column("settings")
+    for trial in trials[:_BEST]:
+        changed = [
+            f"{group}.{name} {value:.3g}" if isinstance(value, float) else f"{group}.{name} {value}"
+            for group, values in trial.settings.items()
+            for name, value in values.items()
+        ]
+        score = "failed" if trial.score is None else f"{trial.score:.4f}"
+        table.add_row(str(trial.number), score, display.plain_text(", ".join(changed)))
+    console = Console()
+    console.print(table)
+    console.print(display.plain_text(f"Best settings: {settings}"), soft_wrap=True)
+
+
+_BEST = 5
+"""Trials of a search that are shown."""
 
 
 SEARCH = Command(

@@ -34,8 +34,10 @@ def draw_pipeline(
         explanation = explanations[index]
         names = [symbols[label] for label in explanation.x.argmax(dim=1)] if symbols else []
         kept = explanation.drawing
-        every = {"kept_nodes": [True] * len(kept.points), "kept_edges": [True] * len(kept.edges)}
-        replace(kept, **every).draw(left, names, ROLES | {"kept": "#5a5a5a"})
+        full = replace(
+            kept, kept_nodes=[True] * len(kept.points), kept_edges=[True] * len(kept.edges)
+        )
+        full.draw(left, names, ROLES | {"kept": "#5a5a5a"})
         kept.draw(middle, names)
         left.set_title(f"graph: {figure_text(class_names[labels[index]])}", fontsize=11)
         nodes, edges = explanation.node_ratio, explanation.edge_ratio

@@ -18,9 +18,8 @@ from cores.config.presets import preset_config
 from cores.evaluation.predictions import EVALUATION_BATCH
 from cores.models.build import build_model
 from cores.runs.device import tuned_cpu
-from cores.runs.fit import PreparedData, fit
+from cores.runs.fit import PreparedData, fit_model
 from cores.runs.folder import commit, machine_of
-from cores.training.state import RandomState
 from cores_paper.tables.targets import BASE_CONV, MEASURED, PLAIN_GNN
 from cores_paper.tables.timing_rows import Timing
 
@@ -109,7 +108,6 @@ class _Clock:
     ) -> None:
         self.config, self.device = config, device
         self.data = PreparedData.of(data, config, device)
-        self.random = RandomState(config.seed, device)
         self.model = build_model(config, data.dims).to(device)
         chosen = torch.randperm(len(data.graphs), generator=torch.Generator().manual_seed(0))
         self.batch = self.data.graphs.batch(chosen[:batch_size])
@@ -131,7 +129,7 @@ class _TrainingClock(_Clock):
         def report(epoch: int, metrics: dict[str, float]) -> None:
             stamps.append(self._now())
 
-        fit(self.model, self.config, self.data, self.random, report=report)
+        fit_model(self.config, self.data, report=report)
         epochs = [end - start for start, end in zip(stamps[::2], stamps[1::2], strict=True)]
         return statistics.mean(epochs)
 

@@ -18,9 +18,9 @@ from torch_geometric.data import Data, InMemoryDataset
 
 from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ColumnNames
-from cores.data.inputs.labelled import class_numbers, whole_numbers
 from cores.data.inputs.molecules import needs_pyarrow
 from cores.data.inputs.sources import count_rows, read_rows
+from cores.data.labels import class_numbers, whole_numbers
 from cores.data.molecules import needs_rdkit
 from cores.data.raw import Parsed
 from cores.errors import UserError
@@ -350,7 +350,7 @@ def test_what_pyg_saved_is_read_whichever_way_it_did(tmp_path: Path, count: int)
 def test_saved_graphs_need_no_labels_to_be_predicted(tmp_path: Path) -> None:
     torch.save([pyg(None), pyg(None)], tmp_path / "new.pt")
     assert read(tmp_path / "new.pt").labels == [None, None]
-    with pytest.raises(UserError, match="graph 0 has no label"):
+    with pytest.raises(UserError, match=r"new.pt has no labels; set the y of every graph"):
         load_dataset(tmp_path / "new.pt")
 
 

@@ -1,7 +1,11 @@
-"""Which columns of a table hold the molecule, its label, its name and its part."""
+"""Which columns of a file hold the molecule, its label, its name and its part.
 
-from collections.abc import Container, Sequence
+Properties of an SD file's entries and keys of JSON lines are columns, too; not all rows have all.
+"""
+
+from collections.abc import Callable, Collection, Container, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from cores.errors import UserError, nearest
 
@@ -55,14 +59,30 @@ class ColumnNames:
 
 
 @dataclass(frozen=True)
-class ColumnPlaces:
-    """Where the columns stand; None: the table has none."""
+class ChosenColumns:
+    """The columns that are read; None: there is none."""
 
-    smiles: int
-    label: int | dict[str, int] | None
-    """Of several labels, by their names."""
-    id: int | None
-    split: int | None
+    smiles: str | None
+    label: str | tuple[str, ...] | None
+    """A tuple where there are several labels."""
+    id: str | None
+    split: str | None
+
+    def values(self, get: Callable[[str], Any]) -> tuple[str, Any, str]:
+        """The name, label and part of a row, whose values ``get`` returns, None for none."""
+
+        def value(column: str | None) -> Any:
+            return None if column is None else get(column)
+
+        name, part = (_text(value(column)) for column in (self.id, self.split))
+        if isinstance(self.label, tuple):
+            return name, {each: get(each) for each in self.label}, part
+        return name, value(self.label), part
+
+
+def _text(value: Any) -> str:
+    """Text that can be written: JSON may hold halves of characters."""
+    return "" if value is None else str(value).encode(errors="replace").decode()
 
 
 def several_names(said: str | None, known: Container[str]) -> tuple[str, ...]:
@@ -73,50 +93,57 @@ def several_names(said: str | None, known: Container[str]) -> tuple[str, ...]:
     """
     if said is None or said in known or "," not in said:
         return ()
-    names = tuple(" ".join(name.split()) for name in said.split(","))
+    names = tuple(map(column_name, said.split(",")))
     if "" in names or len({*names}) < len(names):
         raise UserError(f"`label_column` needs names that differ, got {said!r}")
     return names
 
 
-def find_columns(header: Sequence[str], names: ColumnNames, source: str) -> ColumnPlaces:
-    """Look the columns up in a table's header.
+def choose_columns(
+    known: Sequence[str] | dict[str, Any], names: ColumnNames, missing: str | None = None
+) -> ChosenColumns:
+    """Choose among the columns of a row: those that are said, else those with usual names.
 
-    >>> find_columns(["mol_id", "SMILES", "label"], ColumnNames(), "mols.csv")
-    ColumnPlaces(smiles=1, label=2, id=0, split=None)
+    One that is said and not there is refused with a message that begins with ``missing``, if given.
     """
-    known = [" ".join(name.split()) for name in header]
-
-    def named(said: str, option: str) -> int:
-        if said not in known:
-            raise UserError(f"{source} has no column {said!r} (`{option}`); {nearest(said, known)}")
-        return known.index(said)
-
-    def place(said: str | None, option: str, usual: Sequence[str]) -> int | None:
-        if said is not None:
-            return named(said, option)
-        folded = [name.lower() for name in known]
-        return next((folded.index(name) for name in usual if name in folded), None)
-
-    label_is_said = names.label is not None
     names = names.among(known)
-    smiles = place(names.smiles, "smiles_column", SMILES)
-    if smiles is None and len(known) == 1 and ";" in known[0]:
-        raise UserError(f"{source} is separated by semicolons; save it with commas")
-    if smiles is None:
-        raise UserError(
-            f"{source}: no column is named smiles; name the one that holds the molecules with "
-            f"`smiles_column` (the first line has {', '.join(known[:8])})"
-        )
-    label: int | dict[str, int] | None
-    if several := several_names(names.label, known):
-        there = [name for name in several if label_is_said or name in known]
-        label = {name: named(name, "label_column") for name in there}
-    else:
-        label = place(names.label, "label_column", LABEL)
-    return ColumnPlaces(
-        smiles,
-        label,
+
+    def place(said: str | None, option: str, usual: Collection[str]) -> str | None:
+        if said is None:
+            folded = {name.lower(): name for name in reversed([*known])}
+            return next((folded[name] for name in usual if name in folded), None)
+        if said not in known and missing is not None:
+            raise UserError(f"{missing} {said!r} (`{option}`); {nearest(said, known)}")
+        return said
+
+    return ChosenColumns(
+        place(names.smiles, "smiles_column", SMILES),
+        several_names(names.label, known) or place(names.label, "label_column", LABEL),
         place(names.id, "id_column", ID),
         place(names.split, "split_column", ()),
     )
+
+
+def table_columns(header: Sequence[str], names: ColumnNames, source: str) -> ChosenColumns:
+    """Choose among the columns of a table of molecules; what is said must be there.
+
+    >>> table_columns(["mol_id", "SMILES", "label"], ColumnNames(), "mols.csv")
+    ChosenColumns(smiles='SMILES', label='label', id='mol_id', split=None)
+    """
+    missing = f"{source} has no column"
+    for name in several_names(names.label, header):
+        choose_columns(header, ColumnNames(label=name), missing)
+    chosen = choose_columns(header, names, missing)
+    if chosen.smiles is None and len(header) == 1 and ";" in header[0]:
+        raise UserError(f"{source} is separated by semicolons; save it with commas")
+    if chosen.smiles is None:
+        raise UserError(
+            f"{source}: no column is named smiles; name the one that holds the molecules with "
+            f"`smiles_column` (the first line has {', '.join(header[:8])})"
+        )
+    return chosen
+
+
+def column_name(written: str) -> str:
+    """The name of a column, as it is said and remembered: without the spaces around it."""
+    return " ".join(written.split())

@@ -7,17 +7,28 @@ as for nodes; it stands for both directions. docs/inputs.md has examples.
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cores.data.inputs.columns import ID, LABEL, ColumnNames, several_names
+from cores.data.inputs.columns import ColumnNames, choose_columns
 from cores.data.inputs.text import text_lines
-from cores.data.raw import BYTES_OF_NODE, MOST_NODES, Columns, Layout, Parsed, RawGraphs, Rejected
+from cores.data.raw import (
+    BYTES_OF_NODE,
+    MOST_NODES,
+    Columns,
+    Layout,
+    Parsed,
+    RawGraphs,
+    Rejected,
+    Rows,
+    chunked,
+    pointers,
+)
 from cores.errors import told
 from cores.files.limits import MEMORY, told_size
 
@@ -39,67 +50,46 @@ class _Graph:
     """None for a graph without edges: it could be any."""
 
 
-@dataclass(frozen=True, eq=False)
-class JsonRows:
-    """Lines that follow each other in a file."""
-
-    first: int
-    """Position of the first row in the file, from 0."""
-    rows: tuple[tuple[int, str], ...]
-    """Number of the line, from 1, and its text."""
-    names: ColumnNames
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def after(self, rows: int) -> "JsonRows":
-        """The same rows, after others of the input."""
-        return replace(self, first=rows + self.first)
-
-    def parse(self, layout: Layout | None = None) -> Parsed:
-        """Read every line as a graph; one that is none is rejected with its line and name.
-
-        Without a layout, the first graph decides what features the others must have.
-        """
-        graphs: list[_Graph] = []
-        positions, lines, ids, labels, parts = [], [], [], [], []
-        rejected = []
-        node_columns = None if layout is None else layout.nodes
-        edge_columns = None if layout is None else layout.edges
-        for position, (line, text) in enumerate(self.rows, self.first):
-            name = str(position)
-            try:
-                record = _record(text)
-                names = self.names.among(record)
-                name = _text(_field(record, names.id, ID, name))
-                graph = _graph(record)
-                _same(graph.node_columns, node_columns, "node")
-                _same(graph.edge_columns, edge_columns, "edge")
-            except InvalidGraphError as error:
-                rejected.append(Rejected(position, line, name, str(error)))
-                continue
-            node_columns = graph.node_columns
-            edge_columns = graph.edge_columns or edge_columns
-            graphs.append(graph)
-            positions.append(position)
-            lines.append(line)
-            ids.append(name)
-            several = several_names(names.label, record)
-            label = _field(record, names.label, LABEL, None)
-            labels.append({name: record.get(name) for name in several} if several else label)
-            parts.append(str(_field(record, names.split, (), "")))
-        raw = _flat(graphs, node_columns or NOTHING, edge_columns or NOTHING)
-        return Parsed(raw, positions, lines, ids, labels, parts, rejected=rejected)
-
-
-def json_rows(path: Path, names: ColumnNames, size: int) -> Iterator[JsonRows]:
+def json_rows(path: Path, names: ColumnNames, size: int) -> Iterator[Rows]:
     """A file of JSON lines in chunks; blank lines are skipped."""
     with text_lines(path) as file:
         lines = ((number, line) for number, line in enumerate(file, 1) if line.strip())
-        first = 0
-        while chunk := tuple(islice(lines, size)):
-            yield JsonRows(first, chunk, names)
-            first += len(chunk)
+        yield from chunked(lines, size, partial(_parse, names=names))
+
+
+def _parse(
+    first: int, rows: Sequence[tuple[int, str]], layout: Layout | None, names: ColumnNames
+) -> Parsed:
+    """Read every line as a graph; one that is none is rejected with its line and name.
+
+    Without a layout, the first graph decides what features the others must have.
+    """
+    graphs: list[_Graph] = []
+    known: list[list[Any]] = [[] for _ in range(5)]
+    rejected = []
+    node_columns = None if layout is None else layout.nodes
+    edge_columns = None if layout is None else layout.edges
+    for position, (line, text) in enumerate(rows, first):
+        name = str(position)
+        try:
+            record = _record(text)
+            filled = {key: value for key, value in record.items() if value is not None}
+            named, label, part = choose_columns(filled, names).values(record.get)
+            name = named or name
+            graph = _graph(record)
+            _same(graph.node_columns, node_columns, "node")
+            _same(graph.edge_columns, edge_columns, "edge")
+        except InvalidGraphError as error:
+            rejected.append(Rejected(position, line, name, str(error)))
+            continue
+        node_columns = graph.node_columns
+        edge_columns = graph.edge_columns or edge_columns
+        graphs.append(graph)
+        for values, value in zip(known, (position, line, name, label, part), strict=True):
+            values.append(value)
+    raw = _flat(graphs, node_columns or NOTHING, edge_columns or NOTHING)
+    positions, lines, ids, labels, parts = known
+    return Parsed(raw, positions, lines, ids, labels, parts, rejected=rejected)
 
 
 def _record(text: str) -> dict[str, Any]:
@@ -110,16 +100,6 @@ def _record(text: str) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise InvalidGraphError("not a JSON object")
     return record
-
-
-def _text(name: Any) -> str:
-    """A name that can be written: JSON may hold halves of characters."""
-    return str(name).encode(errors="replace").decode()
-
-
-def _field(record: dict[str, Any], said: str | None, usual: Sequence[str], default: Any) -> Any:
-    names = (said,) if said is not None else usual
-    return next((record[name] for name in names if record.get(name) is not None), default)
 
 
 def _graph(record: dict[str, Any]) -> _Graph:
@@ -204,8 +184,8 @@ def _flat(graphs: list[_Graph], nodes: Columns, edges: Columns) -> RawGraphs:
     node_numbers, node_values = _rows(node_items, nodes, int(counts.sum()))
     owner = np.repeat(np.arange(len(graphs)), [2 * len(graph.ends) for graph in graphs])[~loop]
     return RawGraphs(
-        node_ptr=np.concatenate([[0], counts.cumsum()]),
-        edge_ptr=np.concatenate([[0], np.bincount(owner, minlength=len(graphs)).cumsum()]),
+        node_ptr=pointers(counts),
+        edge_ptr=pointers(np.bincount(owner, minlength=len(graphs))),
         edge_index=np.ascontiguousarray(both[~loop].T),
         node_numbers=node_numbers,
         edge_numbers=edge_numbers.repeat(2, axis=0)[~loop],

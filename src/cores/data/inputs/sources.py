@@ -1,55 +1,62 @@
-"""Any file or folder of graphs, by its path: which kind it is, and its rows in chunks."""
+"""Any file or folder of graphs, by its path: which kind it is, and its rows in chunks.
 
-from collections.abc import Callable, Iterator, Sequence
+A new kind of file is a reader in a module of its own and a row in :data:`KINDS`.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Literal
 
-from cores.data.arrays import from_npz
-from cores.data.features import tu_graphs
 from cores.data.inputs.columns import ColumnNames
 from cores.data.inputs.json_lines import json_rows
 from cores.data.inputs.molecules import needs_pyarrow, parquet_rows, sdf_rows, smi_rows, table_rows
-from cores.data.inputs.stored import raw_graphs, saved_graphs, stored_rows
-from cores.data.lists import from_graphs, plain_labels
-from cores.data.raw import Layout, Parsed, RawGraphs
-from cores.data.tu import read_tu
+from cores.data.inputs.npz import npz_rows
+from cores.data.inputs.saved import saved_by_pyg, saved_rows
+from cores.data.inputs.tu import tu_rows
+from cores.data.raw import Rows
 from cores.errors import UserError
 from cores.files.limits import check_regular
 
 CHUNK = 1024
 """Rows that are read, and predicted, at once."""
 
-
-@runtime_checkable
-class Rows(Protocol):
-    """Rows that follow each other in a file; parsing them may be left to another process."""
-
-    @property
-    def first(self) -> int:
-        """Position of the first row in the input, from 0."""
-
-    def __len__(self) -> int: ...
-
-    def after(self, rows: int) -> "Rows":
-        """The same rows, after others of the input."""
-
-    def parse(self, layout: Layout | None = None) -> Parsed:
-        """Read them as graphs, of a layout if one is asked for."""
-
-
 Reader = Callable[[Path, ColumnNames, int], Iterator[Rows]]
-STREAMED: dict[str, Reader] = {
-    ".csv": table_rows,
-    ".tsv": table_rows,
-    ".parquet": parquet_rows,
-    ".smi": smi_rows,
-    ".sdf": sdf_rows,
-    ".jsonl": json_rows,
-    ".ndjson": json_rows,
+"""Yields the rows of a file in chunks of so many; the columns are for files that name theirs."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of file: how it is read, and what its columns mean."""
+
+    rows: Reader
+    holds: Literal["graphs", "molecules"] = "graphs"
+    streamed: bool = True
+    """Whether it is read row by row; .gz may follow the name then, but for Parquet."""
+    named: bool = True
+    """Whether columns of nodes are attributes and labels; else they are features by number."""
+    measured: bool = False
+    """Whether all attributes are measurements, to be put on one scale; else the numbers decide."""
+    labels: str = "say which column holds them with `label_column`"
+    """The remedy where there are none."""
+
+
+_TABLE, _LINES = Kind(table_rows, "molecules"), Kind(json_rows)
+_SAVED = Kind(saved_rows, streamed=False, named=False, labels="set the y of every graph")
+KINDS = {
+    ".csv": _TABLE,
+    ".tsv": _TABLE,
+    ".parquet": Kind(parquet_rows, "molecules"),
+    ".smi": Kind(smi_rows, "molecules"),
+    ".sdf": Kind(sdf_rows, "molecules"),
+    ".jsonl": _LINES,
+    ".ndjson": _LINES,
+    ".npz": Kind(npz_rows, streamed=False, named=False, labels="add the array y"),
+    ".pt": _SAVED,
+    ".pth": _SAVED,
+    ".zip": Kind(tu_rows, streamed=False, measured=True, labels="NAME_graph_labels.txt is missing"),
 }
-"""Files that are read row by row, by their ending; .gz may follow, but for Parquet."""
-GRAPHS = (".jsonl", ".ndjson")
-"""Those that hold graphs; the others hold molecules."""
+"""Kinds of files by the ending of their names; a folder in TU format counts as its zip."""
 
 
 def suffix_of(path: Path) -> str:
@@ -62,16 +69,18 @@ def suffix_of(path: Path) -> str:
     return Path(name.removesuffix(".gz")).suffix
 
 
+def _is_streamed(path: Path) -> bool:
+    return suffix_of(path) in KINDS and KINDS[suffix_of(path)].streamed
+
+
 def partitions(path: Path) -> list[Path]:
     """The files that are read row by row: the path itself, or those of its folder in order."""
     if not path.is_dir():
-        return [path] if path.exists() and suffix_of(path) in STREAMED else []
+        return [path] if path.exists() and _is_streamed(path) else []
     found = sorted(
         file
         for file in path.iterdir()
-        if suffix_of(file) in STREAMED
-        and not file.name.startswith((".", "_"))
-        and not file.is_dir()
+        if _is_streamed(file) and not file.name.startswith((".", "_")) and not file.is_dir()
     )
     for file in found:
         check_regular(file)
@@ -86,19 +95,30 @@ def holds_rows(path: Path) -> bool:
     return bool(partitions(path)) and not (path.is_dir() and any(path.glob("*_A.txt")))
 
 
-def read_rows(path: Path, names: ColumnNames, size: int = CHUNK) -> Iterator[Rows]:
-    """The graphs of any file or folder, in chunks of rows."""
+def kind_of(path: Path) -> Kind:
+    """The kind of a file or folder."""
     if not path.exists():
         raise UserError(f"{path} does not exist")
-    if not path.is_dir():
-        check_regular(path)
-    if not holds_rows(path):
-        yield from stored_rows(*_stored(path), size)
-        return
+    if path.is_dir():
+        rows = partitions(path) if holds_rows(path) else []
+        return KINDS[suffix_of(rows[0]) if rows else ".pt" if saved_by_pyg(path) else ".zip"]
+    check_regular(path)
+    suffix = suffix_of(path) if _is_streamed(path) else path.suffix.lower()
+    if suffix not in KINDS:
+        raise UserError(
+            f"{path} is of no known kind; its name must end in .csv, .tsv, .parquet, .sdf, .smi, "
+            ".jsonl, .npz, .pt or .zip (TU format)"
+        )
+    return KINDS[suffix]
+
+
+def read_rows(path: Path, names: ColumnNames, size: int = CHUNK) -> Iterator[Rows]:
+    """The graphs of any file or folder, in chunks of rows."""
+    kind = kind_of(path)
     first = 0
-    for file in partitions(path):
+    for file in partitions(path) if kind.streamed else [path]:
         count = 0
-        for rows in STREAMED[suffix_of(file)](file, names, size):
+        for rows in kind.rows(file, names, size):
             count = rows.first + len(rows)
             yield rows.after(first)
         first += count
@@ -118,32 +138,3 @@ def count_rows(path: Path) -> int | None:
         return round(marks * path.stat().st_size / max(1, len(begin)))
     except Exception:  # whatever is wrong with the file, reading it tells better
         return None
-
-
-def _stored(path: Path) -> tuple[RawGraphs, Sequence[Any]]:
-    """The graphs and labels of a file that is read at once."""
-    if path.suffix.lower() == ".npz":
-        arrays = from_npz(path.name, path, labelled=False)
-        return raw_graphs(arrays.graphs), arrays.graphs.y.tolist() if arrays.class_names else ()
-    if (saved := saved_by_pyg(path)) is not None:
-        graphs = saved_graphs(saved)
-        labelled = all(graph.get("y") is not None for graph in graphs)
-        labels = plain_labels(graphs) if labelled else []
-        if any(isinstance(label, float | list) for label in labels):  # no classes
-            unlabelled = from_graphs(graphs, [0] * len(graphs), finite=False)
-            return raw_graphs(unlabelled.graphs), labels
-        dataset = from_graphs(graphs, None if labelled else [0] * len(graphs), finite=False)
-        return raw_graphs(dataset.graphs), plain_labels(dataset) if labelled else ()
-    records = read_tu(path, labelled=False)
-    return tu_graphs(records), records.graph_labels.tolist()
-
-
-def saved_by_pyg(path: Path) -> Path | None:
-    """The file in which PyG saved a dataset: the path itself, or in its folder."""
-    if path.suffix.lower() in (".pt", ".pth"):
-        return path
-    if path.is_dir() and not any(path.glob("*_A.txt")):
-        folder = path / "processed" if (path / "processed").is_dir() else path
-        found = sorted(file for file in folder.glob("*.pt") if not file.name.startswith("pre_"))
-        return found[0] if len(found) == 1 else None
-    return None

@@ -1,22 +1,18 @@
-"""Datasets and ground truth in files of flat arrays."""
+"""Graphs and ground truth in files of flat arrays."""
 
 import math
 import zipfile
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from cores.data.dataset import Dataset, numbered
-from cores.data.tu import TURecords
+from cores.data.inputs.columns import ColumnNames
+from cores.data.raw import RawGraphs, Rows, stored_rows
 from cores.errors import UserError
 from cores.files.limits import COLUMNS, Allowance, check_regular
-from cores.graphs.segments import owners
-from cores.graphs.store import GraphStore
 
 COUNTS, WHOLE, NUMBERS = "iu", "iub", "iubf"
 """Kinds of numbers, by numpy's letters: signed and unsigned, truth values, with fractions."""
@@ -47,28 +43,37 @@ ARRAYS = {
 NEEDED = ("node_ptr", "edge_ptr", "x", "edge_index")
 
 
-def from_npz(name: str, path: Path, *, labelled: bool = True) -> Dataset:
+def npz_rows(path: Path, names: ColumnNames, size: int) -> Iterator[Rows]:
     """Flat arrays, laid out like the store; ``node_gt`` and ``edge_gt`` mark the ground truth.
 
-    Where ``labelled`` is false the graphs need no ``y``; without it there are no classes. Features
-    may still be NaN: that is a fault of single graphs, not of the file.
+    Graphs need no ``y``. Features may still be NaN: that is a fault of single graphs, not of the
+    file.
     """
-    arrays = _arrays(path)
-    for needed in (*NEEDED, *(["y"] if labelled else [])):
-        if needed not in arrays:
+    found = _arrays(path)
+    for needed in NEEDED:
+        if needed not in found:
             raise UserError(f"{path} lacks the array {needed!r}")
     try:
-        _check(arrays)
+        _check(found)
     except ValueError as error:
         raise UserError(f"{path}: {error}") from None
-    known = "y" in arrays
-    if not known:
-        arrays["y"] = np.zeros(len(arrays["node_ptr"]) - 1)
     with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused later
-        dataset = _dataset(
-            name, {each: array.astype(_kept_as(each)) for each, array in arrays.items()}
-        )
-    return dataset if known else replace(dataset, class_names=(), labels=())
+        arrays: dict[str, NDArray[Any]] = {
+            name: array.astype(_kept_as(name)) for name, array in found.items()
+        }
+    truth = {name: arrays[name].astype(bool) for name in ("node_gt", "edge_gt") if name in arrays}
+    if "edge_gt" not in truth and "gt_flat" in arrays:
+        truth["edge_gt"] = _ring_edges(arrays)
+    graphs = RawGraphs.of_numbers(
+        arrays["node_ptr"],
+        arrays["edge_ptr"],
+        arrays["edge_index"],
+        arrays["x"],
+        arrays.get("edge_attr"),
+        node_truth=truth.get("node_gt"),
+        edge_truth=truth.get("edge_gt"),
+    )
+    return stored_rows(graphs, arrays["y"].tolist() if "y" in arrays else (), size)
 
 
 def _kept_as(name: str) -> type[np.float32 | np.int64]:
@@ -143,34 +148,8 @@ def _check_rings(arrays: dict[str, NDArray[Any]], nodes: NDArray[Any], marks: in
         raise ValueError("'gt_ptr' does not count 'num_gt' marks for every node")
 
 
-def _dataset(name: str, arrays: dict[str, NDArray[Any]]) -> Dataset:
-    def tensor(key: str) -> Tensor:
-        return torch.from_numpy(arrays[key])
-
-    edge_truth = tensor("edge_gt").bool() if "edge_gt" in arrays else None
-    if edge_truth is None and "gt_flat" in arrays:
-        edge_truth = _ring_edges(arrays)
-    graphs = GraphStore(
-        x=tensor("x"),
-        edge_index=tensor("edge_index"),
-        y=tensor("y"),
-        node_ptr=tensor("node_ptr"),
-        edge_ptr=tensor("edge_ptr"),
-        edge_attr=tensor("edge_attr") if "edge_attr" in arrays else None,
-        node_truth=tensor("node_gt").bool() if "node_gt" in arrays else None,
-        edge_truth=edge_truth,
-    )
-    return Dataset(
-        name,
-        graphs,
-        class_names=tuple(str(label) for label in np.unique(arrays["y"])),
-        feature_names=numbered(graphs.num_features),
-        edge_feature_names=numbered(graphs.num_edge_features),
-    )
-
-
-def with_edge_truth(dataset: Dataset, records: TURecords, path: Path) -> Dataset:
-    """Mutagenicity's marked edges; a node is marked when one of its edges is."""
+def marked_edges(path: Path, edges: int) -> NDArray[np.bool_]:
+    """The edges that a file beside a dataset marks as its ground truth."""
     arrays = _arrays(path)
     if "edge_gt" not in arrays:
         raise UserError(f"{path} lacks the array 'edge_gt'")
@@ -178,29 +157,20 @@ def with_edge_truth(dataset: Dataset, records: TURecords, path: Path) -> Dataset
         _check_array("edge_gt", arrays["edge_gt"], ARRAYS["edge_gt"], {})
     except ValueError as error:
         raise UserError(f"{path}: {error}") from None
-    marked = arrays["edge_gt"].astype(bool)
-    if len(marked) != len(records.edge_line):
-        raise UserError(f"{path} marks {len(marked)} edges, the data has {len(records.edge_line)}")
-    edge_truth = marked[records.edge_line]
-    node_truth = np.zeros(len(records.graph_of_node), dtype=bool)
-    node_truth[records.edge_index[:, edge_truth].ravel()] = True
-    graphs = replace(
-        dataset.graphs,
-        node_truth=torch.from_numpy(node_truth),
-        edge_truth=torch.from_numpy(edge_truth),
-    )
-    return replace(dataset, graphs=graphs)
+    if len(arrays["edge_gt"]) != edges:
+        raise UserError(f"{path} marks {len(arrays['edge_gt'])} edges, the data has {edges}")
+    return arrays["edge_gt"].astype(bool)
 
 
-def _ring_edges(arrays: dict[str, NDArray[Any]]) -> Tensor:
+def _ring_edges(arrays: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
     """Benzene marks atoms, with a column for every ring and for every union of rings.
 
     A bond is true when one ring, a column of six atoms, holds both its ends; the bond that joins
     two rings is not.
     """
-    graphs = len(arrays["y"])
-    nodes_of = owners(torch.from_numpy(np.diff(arrays["node_ptr"]))).numpy()
-    edges_of = owners(torch.from_numpy(np.diff(arrays["edge_ptr"]))).numpy()
+    graphs = len(arrays["node_ptr"]) - 1
+    nodes_of = np.arange(graphs).repeat(np.diff(arrays["node_ptr"]))
+    edges_of = np.arange(graphs).repeat(np.diff(arrays["edge_ptr"]))
     ends = arrays["edge_index"] + arrays["node_ptr"][edges_of]
     columns = arrays["num_gt"]
     local = np.arange(len(nodes_of)) - arrays["node_ptr"][nodes_of]
@@ -212,7 +182,7 @@ def _ring_edges(arrays: dict[str, NDArray[Any]]) -> Tensor:
         marked[there] = arrays["gt_flat"][first[there] + column]
         ring = np.bincount(nodes_of[marked], minlength=graphs) == 6
         inside |= (marked & ring[nodes_of])[ends].all(axis=0)
-    return torch.from_numpy(inside)
+    return inside
 
 
 def _arrays(path: Path) -> dict[str, NDArray[Any]]:

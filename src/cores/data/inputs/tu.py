@@ -1,4 +1,4 @@
-"""Read the text files of a dataset in TU format, from a zip or a folder, with every line checked.
+"""The text files of a dataset in TU format, from a zip or a folder, with every line checked.
 
 We read the files ourselves rather than through PyG's ``TUDataset`` because users bring their own:
 a missing file, a line too few or an edge between two graphs must be named, folders may be
@@ -9,14 +9,16 @@ import lzma
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cores.data.inputs.columns import ColumnNames
+from cores.data.inputs.npz import marked_edges
+from cores.data.raw import RawGraphs, Rows, pointers, stored_rows
 from cores.errors import UserError
 from cores.files.limits import Allowance, all_lines, check_regular
 
@@ -31,46 +33,20 @@ _BAD_ZIP = (
 )
 
 
-@dataclass(frozen=True)
-class TURecords:
-    """The files' content: nodes grouped by graph, directed edges sorted by graph and ends."""
+def tu_rows(path: Path, names: ColumnNames, size: int, truth: Path | None = None) -> Iterator[Rows]:
+    """The graphs of a zip or a folder that holds ``NAME_A.txt`` and its companions.
 
-    graph_of_node: NDArray[np.int64]
-    """Of every node, counted from 0, never falling."""
-    edge_index: NDArray[np.int64]
-    """[2, edges], node numbers over the whole dataset."""
-    edge_line: NDArray[np.int64]
-    """Line of the adjacency file that an edge stood on, counted from 0."""
-    graph_labels: NDArray[np.int64]
-    """Without values where the files have none, and none were asked for."""
-    attributes: NDArray[np.float64]
-    """[nodes, attributes], 0 columns without the file."""
-    node_labels: NDArray[np.int64]
-    """[nodes, kinds of label]."""
-    edge_labels: NDArray[np.int64]
-    """[edges, kinds of label]."""
-
-    @property
-    def num_graphs(self) -> int:
-        """Every graph has a node."""
-        return int(self.graph_of_node[-1]) + 1
-
-
-def read_tu(source: Path, *, labelled: bool = True) -> TURecords:
-    """Read ``source``, a zip or a folder that holds ``NAME_A.txt`` and its companions.
-
-    Where ``labelled`` is false the graphs need no labels.
+    They need no labels. ``truth`` is a file that marks edges, line by line of ``NAME_A.txt``; a
+    node is marked when one of its edges is.
     """
-    if not (source.is_dir() or source.is_file()):
-        raise UserError(f"{source} is neither a zip file nor a folder")
-    if source.is_file() and source.suffix.lower() != ".zip":
-        raise UserError(
-            f"{source} is of no known kind; its name must end in .csv, .tsv, .parquet, .sdf, .smi, "
-            ".jsonl, .npz, .pt or .zip (TU format)"
-        )
+    return stored_rows(*_read(path, truth), size)
+
+
+def _read(source: Path, truth: Path | None) -> tuple[RawGraphs, list[int]]:
+    """The graphs, nodes and edges grouped by graph, and their labels, maybe none."""
     try:
         if source.is_dir():
-            return _read_folder(source, source, labelled)
+            return _read_folder(source, source, truth)
         check_regular(source)
         with zipfile.ZipFile(source) as archive:
             if len(archive.namelist()) > MOST_FILES:
@@ -78,7 +54,7 @@ def read_tu(source: Path, *, labelled: bool = True) -> TURecords:
             if any(name.startswith("/") for name in archive.namelist()):
                 # Never written by a well-meant program, and `zipfile.Path` may not end on them.
                 raise UserError(f"{source} holds names that begin with /; pack it anew")
-            return _read_folder(zipfile.Path(archive), source, labelled)
+            return _read_folder(zipfile.Path(archive), source, truth)
     except _BAD_ZIP as error:
         raise UserError(
             f"{source} is not a readable zip file ({error}); unpack it or get it anew"
@@ -87,7 +63,7 @@ def read_tu(source: Path, *, labelled: bool = True) -> TURecords:
         raise UserError(f"cannot read {source}: {error.strerror or error}") from None
 
 
-def _read_folder(root: AnyPath, source: Path, labelled: bool) -> TURecords:
+def _read_folder(root: AnyPath, source: Path, truth: Path | None) -> tuple[RawGraphs, list[int]]:
     folder, name = _adjacency(root, source)
     allowance = Allowance(source)
 
@@ -100,7 +76,7 @@ def _read_folder(root: AnyPath, source: Path, labelled: bool) -> TURecords:
         raise UserError(f"{source}: {path('graph_indicator').name} is empty")
     labels = np.empty(0, dtype=np.int64)
     graphs = int(indicator.max())
-    if labelled or path("graph_labels").exists():
+    if path("graph_labels").exists():
         labels = _required(path("graph_labels"), 1, source, allowance)[:, 0]
         graphs = len(labels)
         if not graphs:
@@ -144,18 +120,35 @@ def _read_folder(root: AnyPath, source: Path, labelled: bool) -> TURecords:
         line = int(np.flatnonzero(across)[0]) + 1
         raise UserError(f"{source}: line {line} of {name}_A.txt joins two graphs")
     order = np.lexsort((ends[1], ends[0]))
-    no_columns = np.empty((len(grouped), 0))
-    return TURecords(
-        graph_of_node=graph_of_node,
-        edge_index=ends[:, order],
-        edge_line=order,
-        graph_labels=labels,
-        attributes=no_columns if attributes is None else attributes[grouped],
-        node_labels=no_columns.astype(np.int64) if node_labels is None else node_labels[grouped],
-        edge_labels=np.empty((len(order), 0), np.int64)
-        if edge_labels is None
-        else edge_labels[order],
+    marked = None if truth is None else marked_edges(truth, len(order))[order]
+    ends = ends[:, order]
+    node_ptr, graph_of_edge = pointers(np.bincount(graph_of_node)), graph_of_node[ends[0]]
+    no_numbers = np.empty((len(grouped), 0))
+    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused later
+        numbers = (no_numbers if attributes is None else attributes[grouped]).astype(np.float32)
+    raw = RawGraphs(
+        node_ptr=node_ptr,
+        edge_ptr=pointers(np.bincount(graph_of_edge, minlength=len(node_ptr) - 1)),
+        edge_index=ends - node_ptr[graph_of_edge],
+        node_numbers=numbers,
+        edge_numbers=np.empty((len(order), 0), np.float32),
+        node_values=_rows(node_labels, grouped),
+        edge_values=_rows(edge_labels, order),
+        node_truth=None if marked is None else _with_edges(ends[:, marked], len(grouped)),
+        edge_truth=marked,
     )
+    return raw, labels.tolist()
+
+
+def _rows(values: NDArray[np.int64] | None, order: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.empty((len(order), 0), np.int64) if values is None else values[order]
+
+
+def _with_edges(ends: NDArray[np.int64], nodes: int) -> NDArray[np.bool_]:
+    """The nodes that are ends of some edges."""
+    found = np.zeros(nodes, dtype=bool)
+    found[ends.ravel()] = True
+    return found
 
 
 def _adjacency(root: AnyPath, source: Path) -> tuple[AnyPath, str]:

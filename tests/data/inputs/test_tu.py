@@ -78,7 +78,7 @@ def changed(files: dict[str, str], name: str, text: str | None) -> dict[str, str
     [
         ("toy_A.txt", None, "holds no NAME_A.txt"),
         ("toy_graph_indicator.txt", None, "toy_graph_indicator.txt is missing"),
-        ("toy_graph_labels.txt", None, "toy_graph_labels.txt is missing"),
+        ("toy_graph_labels.txt", None, "has no labels; NAME_graph_labels.txt is missing"),
         ("toy_graph_labels.txt", "1", "names graphs 1 to 12, but toy_graph_labels.txt has 1 lines"),
         ("toy_graph_labels.txt", "1\n5\n" * 6 + "1", "graph 13 has no nodes"),
         ("toy_node_labels.txt", "2", "has 1 lines, but toy_graph_indicator.txt has 36"),

@@ -5,9 +5,14 @@ import torch
 from torch import Tensor
 
 from cores.config import SetsConfig
-from cores.tasks.calibration import SCORES, ClassCalibration
+from cores.tasks.calibration import (
+    SCORES,
+    ClassCalibration,
+    LabelCalibration,
+    ValueCalibration,
+)
 
-ALPHA = 0.2
+ALPHA, NAN = 0.2, float("nan")
 DRAWS = 300
 
 each_score = pytest.mark.parametrize("score", SCORES)
@@ -119,3 +124,40 @@ def test_coverage_counts_sets_with_the_true_label() -> None:
     found = ClassCalibration.set_metrics(sets, torch.tensor([0, 0, 1, 1]))
     assert found["coverage"] == 0.75, "all but the third, whose true label has score 0.6"
     assert found["set_size"] == 1.0
+
+
+def test_promises_are_told_in_words() -> None:
+    classes = ClassCalibration(torch.ones(50, 2), torch.tensor([0] * 20 + [1] * 30))
+    numbers = ValueCalibration(torch.zeros(50, 1), torch.zeros(50))
+    labels = LabelCalibration(
+        torch.ones(30, 2), torch.tensor([[1.0, 1.0]] * 20 + [[NAN, 1.0]] * 10)
+    )
+    assert classes.promise(0.1, per_class=False) == (
+        "At error rate 0.1 a set misses the true label at most 10 % of the time, on average, if "
+        "the graphs are like the 50 calibration graphs."
+    )
+    assert classes.promise(0.01, per_class=False) == (
+        "50 calibration graphs are too few for error rate 0.01: every set holds every label. From "
+        "0.0197 on, sets can leave one out."
+    )
+    few = "20 calibration graphs of a class are too few for error rate 0.04: every set holds that"
+    assert classes.promise(0.04, per_class=True).startswith(few)
+    assert numbers.promise(0.1, per_class=False) == (
+        "At error rate 0.1 an interval misses the true number at most 10 % of the time, on "
+        "average, if the graphs are like the 50 calibration graphs."
+    )
+    assert numbers.promise(0.01, per_class=False) == (
+        "50 calibration graphs are too few for error rate 0.01: no interval has an end. From "
+        "0.0197 on, they have."
+    )
+    assert labels.promise(0.1, per_class=False) == (
+        "At error rate 0.1 the sets of each label miss its true value at most 10 % of the time, on "
+        "average, if the graphs are like the calibration graphs, of which 20 to 30 have one."
+    )
+    assert labels.promise(0.04, per_class=False) == (
+        "20 calibration graphs are too few for error rate 0.04: sets of such labels hold both "
+        "values. From 0.0477 on, all can leave one out."
+    )
+    for kind, sets in ((ClassCalibration, "sets"), (ValueCalibration, "intervals")):
+        told = f"The run has no calibration part, so there are no prediction {sets}."
+        assert kind.empty(1).promise(0.1, per_class=False) == told

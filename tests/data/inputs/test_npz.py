@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 from numpy.typing import NDArray
 
-from cores.data.arrays import ARRAYS, from_npz
 from cores.data.datasets import load_dataset
+from cores.data.inputs.npz import ARRAYS
 from cores.errors import UserError
 
 FLAT: dict[str, NDArray[Any]] = {
@@ -32,7 +32,7 @@ FLAT: dict[str, NDArray[Any]] = {
 
 def read(path: Path, **changes: NDArray[Any]) -> Any:
     np.savez(path / "a.npz", **(FLAT | changes))
-    return from_npz("a", path / "a.npz")
+    return load_dataset(path / "a.npz")
 
 
 def test_any_kind_of_number_is_read(tmp_path: Path) -> None:

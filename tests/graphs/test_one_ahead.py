@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cores.graphs.ahead import one_ahead
+from cores.graphs.store import one_ahead
 
 
 def test_the_next_value_is_made_while_this_one_is_used() -> None:
