@@ -51,7 +51,7 @@ def test_the_tool_alone_trains_predicts_and_explains(
     script = (
         f"import sys; sys.path[:] = [{str(site)!r}, *(p for p in sys.path if 'src' not in p)]; "
         "import cores; assert cores.__file__.startswith(sys.path[0]), cores.__file__; "
-        "from cores import plugins; plugins._waiting.clear(); "  # the dependencies' environment has one
+        "from cores import plugins; plugins._waiting.clear(); "  # one may be installed
         "from cores.__main__ import main; status = main(); "
         "assert not [name for name in sys.modules if name.startswith('cores_paper')]; "
         "sys.exit(status)"
