@@ -66,7 +66,7 @@ def test_the_critic_begins_with_the_mean_of_the_first_rewards_whatever_the_graph
 def test_the_quantile_is_of_the_training_split_as_the_policy_samples_it(
     together: Settings, state_of: Begin
 ) -> None:
-    state = state_of(together(reward={"alpha": 0.5}))
+    state = state_of(together(reward={"alpha": 0.7}))
     graphs = state.train_graphs
     (batch,) = graphs.batches(len(graphs))
     with torch.no_grad():
