@@ -5,7 +5,7 @@ which one it was trained with. docs/inputs.md has the table.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cores.data.raw import RawGraphs
+from cores.data.raw import RawGraphs, pointers
 from cores.errors import UserError
 
 VERSION = 1
@@ -198,14 +198,14 @@ def molecule_graphs(molecules: Sequence[Any]) -> RawGraphs:
     ]
     both = np.repeat(np.array(bonds, dtype=np.int64).reshape(-1, 5), 2, axis=0)  # [E, 5]
     both[1::2, :2] = both[1::2, 1::-1]
-    return RawGraphs(
-        node_ptr=_pointers(molecule.GetNumAtoms() for molecule in molecules),
-        edge_ptr=_pointers(2 * molecule.GetNumBonds() for molecule in molecules),
-        edge_index=np.ascontiguousarray(both[:, :2].T),
-        node_numbers=_atom_features(np.array(atoms, dtype=np.int64).reshape(-1, 7)),
-        edge_numbers=_bond_features(both[:, 2:]),
-        node_values=np.empty((len(atoms), 0)),
-        edge_values=np.empty((len(both), 0)),
+    counts = [(each.GetNumAtoms(), 2 * each.GetNumBonds()) for each in molecules]
+    node_counts, edge_counts = np.array(counts, dtype=np.int64).reshape(-1, 2).T
+    return RawGraphs.of_numbers(
+        pointers(node_counts),
+        pointers(edge_counts),
+        np.ascontiguousarray(both[:, :2].T),
+        _atom_features(np.array(atoms, dtype=np.int64).reshape(-1, 7)),
+        _bond_features(both[:, 2:]),
     )
 
 
@@ -231,10 +231,6 @@ def _bond_features(bonds: NDArray[np.int64]) -> NDArray[np.float32]:
     features[np.arange(len(bonds)), _orders()[bonds[:, 0]]] = 1
     features[:, -2:] = bonds[:, 1:]
     return features
-
-
-def _pointers(counts: Iterable[int]) -> NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(np.fromiter(counts, dtype=np.int64))]).astype(np.int64)
 
 
 def kept_smiles(molecule: Any, kept_atoms: Sequence[int], kept_bonds: Sequence[int]) -> str:
