@@ -14,7 +14,7 @@ from typing import Any
 
 import cores
 from cores.config import merged
-from cores_paper.presets import PaperConfig, paper_settings
+from cores_paper.presets import UNREAD, PaperConfig, paper_settings
 
 COLUMNS = {
     "accuracy": "accuracy",
@@ -33,14 +33,16 @@ TRAINED_ON: dict[str, dict[str, Any]] = {
 
 
 def algorithm1(model: str, dataset: str, conv: str) -> dict[str, Any]:
-    """The published settings for PTC, with the reward and the network of our default."""
+    """The published settings for MUTAG, with the network, the reward and the rates of our own."""
     changes = {
-        "network": {"hidden_dim": 64},
+        "network": {"hidden_dim": 64, "gin_eps": 0.0, "gin_train_eps": False},
         "parts": {"selection": 0.1, "calibration": 0.1},
-        "training": {"epochs": 330},
+        "training": {"epochs": 330, "batch_size": 32, "learning_rate": 3e-3},
         "reward": {"lam": 0.5, "desired_ratio": 0.2},
+        "ppo": {"env_steps": 320, "learning_rate": 1e-3},
+        "paper": {"scale": 1.0, "critic_learning_rate": 1e-3},
     }
-    return merged(paper_settings(model, "PTC", conv), changes)
+    return merged(paper_settings(model, "MUTAG", conv), changes)
 
 
 cores.register_preset(
@@ -50,6 +52,7 @@ cores.register_preset(
     group="paper",
     own=PaperConfig,
     train="cores_paper.training.algorithm:train",
+    fixed=UNREAD,
 )
 
 

@@ -93,5 +93,5 @@ def test_a_registered_model_stands_in_a_comparison(tmp_path: Path) -> None:
 def test_collusion_prints_both_rows_side_by_side(here: Callable[..., str]) -> None:
     header, _, paper, ours = here("collusion.py", "--quick").strip().splitlines()
     assert header.count("|") == paper.count("|") == ours.count("|") == 10
-    assert "mix 0" in paper
+    assert "Algorithm 1" in paper
     assert "default" in ours

@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import importlib.util
 import json
 import re
 import subprocess
@@ -54,6 +55,16 @@ def test_imports_point_one_way(path: Path) -> None:
         assert module.startswith("cores."), f"the tool must not import {module}"
         used = part_of(module)
         assert ORDER.index(used) <= ORDER.index(own), f"{own} must not import {used}"
+
+
+def test_the_second_package_imports_only_what_extensions_may() -> None:
+    """Names of ``cores.__all__``, and modules that the page on extending lists."""
+    page = (ROOT / "docs" / "extending.md").read_text()
+    _, table, _ = page.split("<!-- modules -->\n")
+    listed = set(re.findall(r"`(cores\.[\w.]+)`", table))
+    assert all(importlib.util.find_spec(module) for module in listed)
+    used = set().union(*(imported(path) for path in PAPER.rglob("*.py")))
+    assert {module for module in used if module.startswith("cores.")} == listed, "mend the list"
 
 
 @pytest.mark.parametrize("name", ["conformal", "risk", "reward"])

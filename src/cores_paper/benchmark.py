@@ -15,21 +15,21 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.utils import clip_grad_norm_
 from torch.optim import Adam
 from torch_geometric.data import Batch
 from torch_geometric.loader import DataLoader
 from torch_geometric.nn import GINConv, global_add_pool, global_mean_pool
 
-from cores import ppo
+from cores import GraphStore, UserError, ppo
 from cores.config import NetworkConfig, PPOConfig, Removal
 from cores.data.dataset import Dims
-from cores.errors import UserError
 from cores.files import read_json
 from cores.graphs.segments import owners, place_within, pointers
-from cores.graphs.store import GraphStore
 from cores.models.classifier import Classifier
 from cores.models.policy import Critic, Policy
 from cores.models.sparse import SparseClassifier
+from cores.ppo import RewardedRollout
 from cores.runs.device import tuned_cpu
 from cores.training.step import Step
 from cores.training.supervised import fit_epoch
@@ -186,7 +186,7 @@ def _classifier_seconds(batch: Batch, repeats: int) -> dict[str, float]:
 
 def _ppo_seconds(batch: Batch, repeats: int) -> dict[str, float]:
     """An update of actor and critic over a batch, and a supervised one of the classifier."""
-    config = PPOConfig(baseline="critic", samples=1, ppo_epochs=1, batch_size=batch.num_graphs)
+    config = PPOConfig(samples=1, ppo_epochs=1, batch_size=batch.num_graphs)
     classifier = Classifier(DIMS, NETWORK, "gin")
     step = Step(classifier, Adam(classifier.parameters(), fused=True))
     actions: dict[str, Callable[[], object]] = {
@@ -200,10 +200,28 @@ def _ppo_seconds(batch: Batch, repeats: int) -> dict[str, float]:
         optimizer = Adam([*policy.parameters(), *critic.parameters()], lr=1e-5, fused=True)
         rollout = ppo.collect(policy, batch, config.samples)
         rewards = rollout.elements.kept_ratio(rollout.removed)
-        buffer = [rollout.rewarded(rewards, critic)]
-        updates = ppo.Updates(policy, critic, optimizer)
-        actions[f"ppo_update_{removal}_seconds"] = partial(updates.run, buffer, config)
+        with torch.no_grad():
+            rewarded = rollout.rewarded(rewards, critic(rollout.elements.batch))
+        update = partial(_ppo_update, policy, critic, optimizer, rewarded, config)
+        actions[f"ppo_update_{removal}_seconds"] = update
     return median_seconds(actions, repeats)
+
+
+def _ppo_update(
+    policy: Policy,
+    critic: Critic,
+    optimizer: Adam,
+    rollout: RewardedRollout,
+    config: PPOConfig,
+) -> None:
+    """Take a gradient step of the policy by Eq. (1), and of the critic."""
+    loss, _ = ppo.ppo_loss(policy, rollout, config)
+    value = critic(rollout.elements.batch)
+    loss = loss + 0.5 * F.mse_loss(value, rollout.rewards.mean(dim=0))
+    optimizer.zero_grad()
+    loss.backward()
+    clip_grad_norm_([*policy.parameters(), *critic.parameters()], config.max_grad_norm)
+    optimizer.step()
 
 
 @torch.no_grad()

@@ -1,5 +1,7 @@
 """What this package brings to `cores`, by the functions that are open to any other. No torch."""
 
+from typing import Any
+
 import cores
 from cores_paper.models.settings import (
     DiffPoolConfig,
@@ -8,7 +10,7 @@ from cores_paper.models.settings import (
     PoolConfig,
     SugarConfig,
 )
-from cores_paper.presets import PaperConfig, authors_settings, paper_settings
+from cores_paper.presets import UNREAD, PaperConfig, authors_settings, paper_settings
 
 SHARES = {
     "ratio": (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95),
@@ -44,11 +46,12 @@ def register() -> None:
         removes="node",
         search={"network.pooling": ()},  # its subgraphs vote; there is no readout to choose
     )
-    training = {
+    training: dict[str, Any] = {
         "group": "paper",
         "own": PaperConfig,
         "train": "cores_paper.training.algorithm:train",
         "measure": "cores_paper.training.actions:measure_actions",
+        "fixed": UNREAD,
     }
     cores.register_preset(
         "paper", paper_settings, summary="the published settings, in Algorithm 1", **training

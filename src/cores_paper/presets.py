@@ -11,10 +11,10 @@ from functools import cache
 from importlib import resources
 from typing import Any, Literal
 
+from cores import UserError
 from cores.config import RunConfig, merged
 from cores.config.checks import require
 from cores.config.models import conv_spec, model_spec
-from cores.errors import UserError
 
 FILES = {
     "gnn": "gnn.toml",
@@ -86,6 +86,17 @@ class PaperConfig:
             0 <= self.value_coef < math.inf,
             f"paper.value_coef must not be negative, got {self.value_coef}",
         )
+
+
+UNREAD: dict[str, dict[str, Any]] = {
+    "training": {"class_weights": False, "logit_adjustment": 0.0},
+    "classifier_data": {"warm_up": 0.0, "distillation": 0.0},
+    "reward": {"dial": False, "referees": 0, "max_loss": 0.0, "promised": False, "tolerance": 0.0}
+    | {"pieces_penalty": 0.0, "max_pieces": 0},
+    "ppo": {"effect_steps": 0, "max_grad_norm": 0.0, "max_kl": 0.0, "ema_decay": 0.0},
+    "effects": {"steps": 0},
+}
+"""Settings of the tool's own training that the published one does without."""
 
 
 def _file(name: str) -> dict[str, Any]:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
+from cores import UserError, load_dataset
 from cores.config import RewardConfig, RunConfig, merged
 from cores.config.presets import preset_config, with_dial
 from cores.data.dataset import need_classes
-from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ColumnNames
-from cores.errors import UserError, failed
+from cores.errors import failed
 from cores.evaluation.dial import at_settings
 from cores.evaluation.predictions import evaluation_batch, predict
 from cores.files import escape, in_turn, is_held, locked, make_folder, unlinked, write_atomically

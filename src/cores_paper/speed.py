@@ -10,12 +10,10 @@ from typing import cast
 
 import torch
 
+from cores import Dataset, GraphModel, UserError
 from cores.config import RunConfig
-from cores.data.dataset import Dataset
-from cores.errors import UserError
 from cores.graphs.stacked import Chunk
 from cores.models.build import build_model
-from cores.models.network import GraphModel
 from cores.models.sparse import SparseClassifier
 from cores.ppo import RewardedRollout
 from cores.runs.device import tuned_cpu
@@ -125,10 +123,8 @@ def _epoch_seconds(state: BilevelState, plain: GraphModel, repeats: int) -> dict
 
 
 def _rollouts(state: BilevelState) -> list[RewardedRollout]:
-    config, model, referees = state.config, state.model, state.referees
-    outcomes = state.roll_out()
-    q_hat = reward_quantile(model, state.student, referees, outcomes, config.reward)
-    return rewarded(outcomes, q_hat, config.reward, state.critic)
+    reward, outcomes = state.config.reward, state.roll_out()
+    return rewarded(outcomes, reward_quantile(outcomes, reward.alpha), reward)
 
 
 @torch.no_grad()

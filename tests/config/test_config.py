@@ -65,7 +65,7 @@ def test_every_setting_changes_the_key() -> None:
         replace(base, seed=1),
         replace(base, dataset="PTC"),
         replace(base, network=NetworkConfig(gin_eps=0.1)),
-        replace(base, training=TrainingConfig(weights="last")),
+        replace(base, training=TrainingConfig(patience=7)),
         replace(base, parts=PartsConfig(policy=0.3)),
     ]
     assert len({config.key for config in [base, *others]}) == 7

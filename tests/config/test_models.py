@@ -148,7 +148,6 @@ def test_tables_call_it_by_its_title() -> None:
     register_model("bag", Bag, settings=BagSettings)
     register_model("plain-bag", PlainBag, title="Bag of nodes")
     assert (model_spec("bag").title, model_spec("plain-bag").title) == ("bag", "Bag of nodes")
-    assert not model_spec("bag").in_paper
     assert list(MODELS)[-2:] == ["bag", "plain-bag"]
 
 
@@ -260,9 +259,11 @@ def test_settings_that_cannot_be_made_without_arguments_are_refused() -> None:
     assert "wide" not in MODELS
 
 
-def test_the_settings_of_one_model_are_refused_for_another() -> None:
-    with pytest.raises(UserError, match="settings of another model than gsat"):
+def test_the_settings_of_one_model_or_preset_are_refused_for_another() -> None:
+    with pytest.raises(UserError, match="settings of another model or preset"):
         replace(RunConfig(model="sagpool"), model="gsat")
+    with pytest.raises(UserError, match="settings of another model or preset"):
+        replace(RunConfig(), preset_settings=BagSettings())
 
 
 @dataclass(frozen=True)

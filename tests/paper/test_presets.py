@@ -2,12 +2,15 @@
 
 import ast
 import csv
+import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from cores.config import RunConfig
 from cores.config.presets import preset_config
 from cores.data.catalogue import PAPER_DATASETS
 from cores.data.dataset import Dims
@@ -44,14 +47,15 @@ def test_the_paper_preset_of_cores_is_algorithm_1_as_written(dataset: str, model
         assert config.network == plain.network
         assert config.training.learning_rate == plain.training.learning_rate
         assert config.training.batch_size == plain.training.batch_size
-        data = config.classifier_data
-        assert (data.mix, data.warm_up, config.reward.referees) == (0, 0, 0)
-        assert (config.reward.score, config.reward.empty_set) == ("aps", "wrong")
+        assert "classifier_data" not in config.settings, "no random masks"
+        assert (config.reward.referees, config.reward.dial) == (0, False)
         ppo = config.ppo
-        assert (ppo.ratio, ppo.baseline, ppo.samples) == ("joint", "critic", 1)
-        assert (ppo.min_probability, ppo.ema_decay) == (0, 0)
+        assert (ppo.samples, ppo.min_probability, ppo.ema_decay) == (1, 0, 0)
         assert (config.training.epochs, config.training.patience) == (1000, 500)
-        assert (config.phases.order, ppo.predict_from) == ("together", "mode")
+        own = config.preset_settings
+        assert (own.order, own.weights, own.sets) == ("together", "best", "at-most")
+        assert not config.samples
+        assert own.critic_learning_rate <= ppo.learning_rate
         assert config.ppo.learning_rate <= config.training.learning_rate
         section = published(model)[dataset][conv]
         assert 0 < section["reported_node_ratio"]["mean"] <= 100
@@ -65,18 +69,22 @@ def test_the_authors_preset_changes_schedule_reward_and_action_alone(model: str)
             config = preset_config(dataset, model, conv, "authors", {})
             paper = preset_config(dataset, model, conv, "paper", {})
             plain = preset_config(dataset, "gnn", conv, "paper", {})
-            assert config.phases.order == "in-turns"
-            assert config.phases.policy_patience in (5, 10, 15)
-            assert config.phases.last_policy_epochs == 10
-            training = replace(paper.training, patience=plain.training.patience, weights="last")
-            assert config.training == training
-            reward = replace(
-                paper.reward, sets="below-or-predicted", square_sparsity=True, penalise_full=True
+            own = config.preset_settings
+            assert own.policy_patience in (5, 10, 15)
+            assert own == replace(
+                paper.preset_settings,
+                order="in-turns",
+                policy_patience=own.policy_patience,
+                stop_metric=own.stop_metric,
+                weights="last",
+                sets="below-or-predicted",
+                square_sparsity=True,
+                penalise_full=True,
             )
-            assert config.reward == reward
-            assert config.ppo == replace(paper.ppo, predict_from="sample")
+            assert (config.reward, config.ppo) == (paper.reward, paper.ppo)
+            assert config.training == replace(paper.training, patience=plain.training.patience)
+            assert (config.samples, paper.samples) == (True, False)
             assert (config.network, config.parts) == (paper.network, paper.parts)
-            assert config.classifier_data == paper.classifier_data
 
 
 def test_the_published_values_of_the_authors_schedule_have_the_published_shape() -> None:
@@ -87,10 +95,17 @@ def test_the_published_values_of_the_authors_schedule_have_the_published_shape()
         for dataset in PAPER_DATASETS
         for conv in CONVS
     ]
-    assert Counter(each.phases.policy_patience for each in configs) == {5: 26, 10: 9, 15: 19}
-    assert Counter(each.phases.stop_metric for each in configs) == {"loss": 42, "reward": 12}
-    assert Counter(each.reward.scale for each in configs) == {1.0: 44, 5.0: 10}
-    assert {each.reward.scale for each in configs if each.conv == "gin"} == {1.0, 5.0}
+    assert Counter(each.preset_settings.policy_patience for each in configs) == {
+        5: 26,
+        10: 9,
+        15: 19,
+    }
+    assert Counter(each.preset_settings.stop_metric for each in configs) == {
+        "loss": 42,
+        "reward": 12,
+    }
+    assert Counter(each.preset_settings.scale for each in configs) == {1.0: 44, 5.0: 10}
+    assert {each.preset_settings.scale for each in configs if each.conv == "gin"} == {1.0, 5.0}
     assert {each.training.epochs for each in configs} == {1000}
 
 
@@ -112,10 +127,34 @@ def test_the_authors_preset_of_another_model_is_refused(model: str) -> None:
 
 def test_nothing_of_all_this_is_in_the_default_preset() -> None:
     config = preset_config("MUTAG", "cores-node", "gin", "default", {})
-    reward = config.reward
-    assert (reward.scale, reward.square_sparsity, reward.penalise_full) == (1, False, False)
-    assert (reward.sets, config.phases.order) == ("at-most", "together")
-    assert config.ppo.predict_from == "mode"
+    assert config.preset_settings is None
+    assert "paper" not in config.settings
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"ppo": {"max_kl": 0.1}}, r"ppo\.max_kl, got 0\.1"),
+        ({"reward": {"max_pieces": 1}}, r"reward\.max_pieces, got 1"),
+        ({"reward": {"referees": 3}}, r"reward\.referees, got 3"),
+        ({"classifier_data": {"warm_up": 0.5}}, r"classifier_data\.warm_up, got 0\.5"),
+    ],
+)
+def test_what_the_published_training_would_ignore_is_refused(
+    changes: dict[str, Any], named: str
+) -> None:
+    for preset in ("paper", "authors"):
+        with pytest.raises(UserError, match=f"the preset {preset} trains without {named}$"):
+            preset_config("MUTAG", "cores-node", "gin", preset, changes)
+
+
+def test_a_published_configuration_lists_what_its_training_reads_and_survives_json() -> None:
+    config = preset_config("MUTAG", "cores-node", "gin", "authors", {"reward": {"lam": 0.3}})
+    listed = config.settings
+    assert listed["reward"].keys() == {"lam", "desired_ratio", "alpha", "penalty_size"}
+    assert not {"effects", "classifier_data"} & listed.keys()
+    assert RunConfig.from_settings(json.loads(json.dumps(listed))) == config
+    assert config.changes["paper"]["weights"] == "last"
 
 
 def test_the_users_changes_come_last() -> None:
@@ -186,14 +225,14 @@ def test_the_settings_of_cores_equal_the_published_ones(data_root: Path) -> None
         pytest.skip("needs the paper's tables beside the datasets")
     places = {
         **{name: ("ppo", name) for name in ("env_steps", "ppo_epochs", "entropy_coef")},
-        "value_coef": ("ppo", "value_coef"),
+        "value_coef": ("paper", "value_coef"),
         "clip_eps": ("ppo", "clip"),
-        "rl_scheduler_factor": ("ppo", "schedule_factor"),
+        "rl_scheduler_factor": ("paper", "schedule_factor"),
         "penalty_size": ("reward", "penalty_size"),
         "desired_ratio": ("reward", "desired_ratio"),
         "lambda": ("reward", "lam"),
         "alpha": ("reward", "alpha"),
-        "reward_scale": ("reward", "scale"),
+        "reward_scale": ("paper", "scale"),
     }
     stops = {"training/ppo_loss___min": "loss", "training/ppo_rewards___max": "reward"}
     compared = 0
@@ -206,8 +245,8 @@ def test_the_settings_of_cores_equal_the_published_ones(data_root: Path) -> None
             name, text = row["parameter"], row["value"]
             dataset, conv = row["dataset"].removesuffix("_FM"), row["conv"]
             if name in ("ppo_patience", "ppo_stop_metric"):
-                phases = preset_config(dataset, model, conv, "authors", {}).phases
-                patience, metric = str(phases.policy_patience), phases.stop_metric
+                own = preset_config(dataset, model, conv, "authors", {}).preset_settings
+                patience, metric = str(own.policy_patience), own.stop_metric
                 assert (patience if name == "ppo_patience" else metric) == stops.get(text, text)
             elif name in places:
                 group, setting = places[name]
@@ -218,7 +257,7 @@ def test_the_settings_of_cores_equal_the_published_ones(data_root: Path) -> None
                 assert section["ppo"]["learning_rate"] == pytest.approx(rate, rel=1e-4)
             elif name == "critic_lr_ratio":
                 rate = section["ppo"]["learning_rate"] / float(text)
-                assert section["ppo"]["critic_learning_rate"] == pytest.approx(rate, rel=1e-4)
+                assert section["paper"]["critic_learning_rate"] == pytest.approx(rate, rel=1e-4)
     assert compared == 2 * 27 * len(places)
     for conv in CONVS:
         with (paper / f"results_{conv}.csv").open() as file:

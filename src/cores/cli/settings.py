@@ -204,11 +204,13 @@ def _field_texts(kind: type) -> dict[str, str]:
 def run_config(options: Namespace, defaults: Mapping[str, Any] | None = None) -> RunConfig:
     """The preset, changed by the settings file and by options, in turn.
 
-    ``defaults`` take the place of the preset's own.
+    ``defaults`` take the place of the default preset's own.
     """
     from_file = {} if options.settings is None else settings_file(options.settings)
-    changes = merged(merged(dict(defaults or {}), from_file), _given(options))
+    changes = merged(from_file, _given(options))
     choice = _choice(changes)
+    if defaults is not None and choice.preset == "default":
+        changes = merged(defaults, changes)
     changes["dataset"] = canonical_name(choice.dataset)
     chosen = changes["dataset"], choice.model, choice.conv, choice.preset
     _choice(from_file)  # what is wrong in a file is told even where an option overrides it

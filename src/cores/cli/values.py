@@ -13,11 +13,6 @@ def named_path(text: str) -> Path:
     return Path(text)
 
 
-def path_or_none(given: str | Path | None) -> Path | None:
-    """A path, where one was given."""
-    return None if given is None else Path(given)
-
-
 def names(text: str, option: str) -> list[str]:
     """Split a list with commas into names, at least one, each once.
 

@@ -102,6 +102,7 @@ def register_preset(
     own: type | None = None,
     train: Callable[..., Any] | str | None = None,
     measure: Callable[..., Any] | str | None = None,
+    fixed: Settings | None = None,
     samples: bool = False,
 ) -> None:
     """Add a preset: ``cores train --preset NAME`` then begins with its settings.
@@ -119,12 +120,16 @@ def register_preset(
             ``"module:function"``. None: as the tool does.
         measure: Measures a trained model: called with it, graphs, a judge or None, and the graphs'
             names; returns metrics. Or ``"module:function"``. None: as the tool does.
+        fixed: Settings that its training does not read, nested, at the values that say so: other
+            values are refused, and files leave these settings out.
         samples: Whether models predict from one sample of the policy per graph.
     """
     known = PRESETS.get(name)
     if known is not None and known.settings.__qualname__ != settings.__qualname__:
         raise UserError(f"there is a preset {name!r} already; choose another name")
-    PRESETS[name] = PresetSpec(name, summary, settings, group or name, own, train, measure, samples)
+    PRESETS[name] = PresetSpec(
+        name, summary, settings, group or name, own, train, measure, fixed or {}, samples
+    )
 
 
 COMMANDS: list[Any] = []

@@ -9,14 +9,14 @@ from cores.config.checks import require
 from cores.config.classifier import NetworkConfig, PartsConfig, SetsConfig, TrainingConfig
 from cores.config.key import added_settings, run_key
 from cores.config.models import MODELS, PRESETS, conv_spec, model_spec, preset_spec
-from cores.config.nested import from_dict, to_dict
+from cores.config.nested import from_dict, merged, to_dict
 from cores.config.policy import (
     ClassifierDataConfig,
     EffectsConfig,
     PPOConfig,
     RewardConfig,
 )
-from cores.config.spec import ModelSpec, Removal
+from cores.config.spec import ModelSpec, Removal, Settings
 from cores.plugins import load_plugins
 
 AskedTask = Literal["auto", "classification", "regression", "multilabel"]
@@ -81,6 +81,7 @@ class RunConfig:
             self.conv != "gat" or width % heads == 0,
             f"network.hidden_dim must be a multiple of gat_heads, got {width} and {heads}",
         )
+        self._check_fixed()
         own_loop = preset_spec(self.preset).train is not None
         require(
             self.removal is None or own_loop or self.warm_up_epochs > 0,
@@ -106,6 +107,16 @@ class RunConfig:
             f"`{name}` holds settings of another model or preset",
         )
 
+    def _check_fixed(self) -> None:
+        """Refuse settings that the training of the preset would ignore."""
+        for group, values in self._fixed.items():
+            for name, value in values.items():
+                found = getattr(getattr(self, group), name)
+                require(
+                    found == value,
+                    f"the preset {self.preset} trains without {group}.{name}, got {found}",
+                )
+
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> "RunConfig":
         """Build it from nested plain data, as in files.
@@ -126,6 +137,8 @@ class RunConfig:
                 own["model_config"] = checked
             elif group == preset.group and spec.has_policy:
                 own["preset_settings"] = checked
+        if spec.has_policy:
+            values = merged(preset.fixed, values)
         built = from_dict(cls, values, hidden=("model_config", "preset_settings"))
         return dataclasses.replace(built, **own)
 
@@ -138,6 +151,11 @@ class RunConfig:
     def preset_own(self) -> type | None:
         """The dataclass of the preset's own settings, for a model with a policy."""
         return preset_spec(self.preset).own if self.spec.has_policy else None
+
+    @property
+    def _fixed(self) -> Settings:
+        """Settings that the preset's training does not read, nested."""
+        return preset_spec(self.preset).fixed if self.spec.has_policy else {}
 
     @property
     def samples(self) -> bool:
@@ -188,6 +206,10 @@ class RunConfig:
             plain[preset_spec(self.preset).group] = of_preset
         if not self.spec.has_policy:
             for group in POLICY_GROUPS:
+                del plain[group]
+        for group, values in self._fixed.items():
+            plain[group] = {name: each for name, each in plain[group].items() if name not in values}
+            if not plain[group]:
                 del plain[group]
         return plain | ({self.spec.group: own} if self.spec.settings is not None else {})
 

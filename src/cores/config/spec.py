@@ -79,6 +79,9 @@ class PresetSpec:
     ``module:function``."""
     measure: Any = None
     """Measures a trained model in place of :func:`cores.runs.fit.measure`, likewise."""
+    fixed: Settings = field(default_factory=dict, hash=False)
+    """Settings that its training does not read, for models with a policy, nested, at the values
+    that say so; others are refused, and files leave them out."""
     samples: bool = False
     """Whether predictions come from one sample of the policy per graph, not from its mode."""
 

@@ -116,10 +116,11 @@ class Parameters:
             "training": {name: value for name, value in epochs.items() if value is not None},
             "reward": {name: value for name, value in reward.items() if value is not None},
         }
-        defaults = merged({"split": default_split(seed)}, own_data_settings(num_graphs))
+        preset = settings.pop("preset", "default")
+        by_size = own_data_settings(num_graphs) if preset == "default" else {}
+        defaults = merged({"split": default_split(seed)}, by_size)
         if self.max_loss is not None:
             defaults["reward"] = {"promised": True}
-        preset = settings.pop("preset", "default")
         changes = merged(merged(defaults, settings), given)
         asked = settings.get("model")  # a model that `removal` does not name, such as a baseline
         model = asked if isinstance(asked, str) else model

@@ -114,6 +114,6 @@ def _chart(title: str, dial: DialView, values: Sequence[float], plane: _Plane) -
     )
 
 
-def _text(x: float, y: float, text: str, anchor: str, kind: str = "") -> str:
+def _text(x: int | float, y: int | float, text: str, anchor: str, kind: str = "") -> str:
     name = f' class="{kind}"' if kind else ""
     return f'<text{name} x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}">{html(text)}</text>'

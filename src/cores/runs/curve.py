@@ -20,7 +20,6 @@ from cores.runs.run import Run
 from cores.runs.trained import TrainedModel
 from cores.tasks import TASKS
 from cores.training.judge import Judge
-from cores.training.supervised import Report, no_report
 
 POINTS = 11
 """Settings that are measured unless told otherwise."""
@@ -64,7 +63,6 @@ def dial_curve(
     alpha: float | None = None,
     score: str | None = None,
     per_class: bool | None = None,
-    judge_report: Report = no_report,
     advance: Callable[[int], None] = lambda points: None,
 ) -> Curve:
     """Measure a run's model on its test graphs at several settings of its dial.
@@ -78,7 +76,6 @@ def dial_curve(
         alpha: Error rate of the prediction sets; None: the run's.
         score: Conformal score; None: the run's.
         per_class: Whether every class is covered as often; None: the run's.
-        judge_report: Called after every epoch of the judge, where it is not in the cache.
         advance: Called with 1 after every setting.
     """
     opened = Run.open(run, PredictOptions(alpha, score, per_class), device=device)
@@ -87,7 +84,7 @@ def dial_curve(
     data = opened.dataset(data_root)
     graphs, _ = opened.test_graphs(data)
     compared = None if plain is None else _plain(plain, opened)
-    judge = opened.judge(data, judge_report)
+    judge = opened.judge(data)
     measured = []
     for lam in lams:
         measured.append(_measured(trained.at(lam), graphs, judge))

@@ -8,11 +8,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from cores import UserError
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root
 from cores.cli.inputs import is_named
-from cores.cli.values import path_or_none
-from cores.errors import UserError
 
 
 def _parser() -> CommandParser:
@@ -72,13 +71,13 @@ def _synthetic(options: Namespace) -> dict[str, float]:
 
 
 def _on_dataset(options: Namespace) -> dict[str, float]:
+    from cores import load_dataset
     from cores.config.presets import own_data_settings, preset_config
-    from cores.data.datasets import load_dataset
     from cores.runs.device import choose_device
     from cores_paper.speed import dataset_benchmark
 
     name = options.dataset
-    dataset = load_dataset(name, path_or_none(options.data_root))
+    dataset = load_dataset(name, options.data_root)
     settings = {} if is_named(name) else own_data_settings(len(dataset))
     config = preset_config(name, options.model, "gin", "default", settings)
     return dataset_benchmark(dataset, config, choose_device(options.device), options.repeats)

@@ -6,14 +6,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cores import UserError
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
 from cores.cli.scheduler import add_scheduler, certificates
-from cores.cli.values import check_workers, named_path, names, numbers, path_or_none
+from cores.cli.values import check_workers, named_path, names, numbers
 from cores.config import RunConfig
 from cores.config.models import MODELS, model_spec
 from cores.data.catalogue import PAPER_DATASETS, canonical_name, data_folder
-from cores.errors import ProgramError, UserError, failed, nearest
+from cores.errors import ProgramError, failed, nearest
 from cores.files import make_folder
 from cores.runs.rows import Row, as_measured, merge_rows, run_row, with_keys
 from cores_paper.tables.targets import (
@@ -239,7 +240,7 @@ def _run_all(
         scheduler=options.scheduler,
         certificates=certificates(options),
         device=options.device,
-        data_root=path_or_none(options.data_root),
+        data_root=options.data_root,
         done=done,
         waits=lambda runs: display.print_note(
             f"the last {runs} runs are locked by another process; waiting for them"
@@ -249,8 +250,8 @@ def _run_all(
 
 def _statistics(options: Namespace, target: str) -> Result:
     """Table 1, measured from the data."""
+    from cores import load_dataset
     from cores.data.dataset import statistics
-    from cores.data.datasets import load_dataset
     from cores_paper.tables.report import write_tables
     from cores_paper.tables.tables import statistics_table
 
@@ -292,9 +293,7 @@ def _picture(options: Namespace, target: str) -> Result:
     row = run_row(folder)
     if row is None:
         raise UserError(f"the run behind {target} failed; see the line above")
-    explanations, class_names = explain_test_graphs(
-        folder, 1000, data_root=path_or_none(options.data_root)
-    )
+    explanations, class_names = explain_test_graphs(folder, 1000, data_root=options.data_root)
     files = draw_pipeline(
         explanations,
         picture.classes or class_names,
@@ -339,7 +338,7 @@ def _times(options: Namespace, target: str) -> Result:
                     dataset,
                     models,
                     repeats=repeats,
-                    data_root=path_or_none(options.data_root),
+                    data_root=options.data_root,
                     device=device,
                 )
                 timings = merge_timings(rows_file, new)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
+from cores import UserError
 from cores.cli import display
 from cores.cli.command import Command, CommandParser, add_data_root, add_import
 from cores.cli.inputs import add_columns, own_file
 from cores.cli.settings import add_settings, run_config
-from cores.cli.values import check_workers, named_path, path_or_none
-from cores.errors import UserError
+from cores.cli.values import check_workers, named_path
 
 if TYPE_CHECKING:
     from cores_paper.search import Tried
@@ -76,7 +76,7 @@ def _search(options: Namespace) -> dict[str, Any]:
             sampler=options.sampler,
             workers=options.workers,
             device=options.device,
-            data_root=path_or_none(options.data_root),
+            data_root=options.data_root,
             columns=None if own is None else own.named,
             done=lambda trial: advance(f"trial {trial.number}", trial.failure),
         )

@@ -10,14 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cores import __version__
+from cores import GraphStore, UserError, __version__
 from cores.config import Removal, RunConfig
 from cores.data.inputs.columns import ColumnNames
-from cores.errors import UserError
 from cores.evaluation.explanations import truth_auc
 from cores.evaluation.predictions import predict
 from cores.evaluation.scores import Scores
-from cores.graphs.store import GraphStore
 from cores.runs.device import tuned_cpu
 from cores.runs.fit import PreparedData, training_graphs
 from cores.runs.folder import METRICS, commit, machine_of

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from cores import risk
+from cores import GraphStore, risk
 from cores.config import Removal
 from cores.config.policy import SETTINGS
 from cores.evaluation.dial import predict_settings
@@ -22,7 +22,6 @@ from cores.evaluation.predictions import EVALUATION_BATCH, predict_full
 from cores.evaluation.scores import Scores
 from cores.graphs.masks import largest, rounded_up, scattered
 from cores.graphs.segments import place_within
-from cores.graphs.store import GraphStore
 from cores.graphs.subgraphs import Elements
 from cores.models.classifier import Classifier
 from cores.models.sparse import SparseClassifier

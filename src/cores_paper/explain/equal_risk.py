@@ -8,11 +8,9 @@ from typing import Any
 
 import torch
 
-from cores import __version__
+from cores import GraphStore, UserError, __version__
 from cores.config import Removal, RunConfig
 from cores.data.inputs.columns import ColumnNames
-from cores.errors import UserError
-from cores.graphs.store import GraphStore
 from cores.models.sparse import SparseClassifier
 from cores.runs.device import tuned_cpu
 from cores.runs.fit import PreparedData

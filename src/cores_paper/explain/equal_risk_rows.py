@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cores.errors import UserError, nearest
+from cores import UserError
+from cores.errors import nearest
 from cores.runs.rows import Row, RowKind, Spread, check_finite, matching, spread
 
 

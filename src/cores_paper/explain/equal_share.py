@@ -9,14 +9,13 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
+from cores import GraphModel, GraphStore
 from cores.config import Removal
 from cores.evaluation.predictions import EVALUATION_BATCH, predict_proba
 from cores.evaluation.scores import Scores
 from cores.graphs.masks import largest, rounded_up, scattered
 from cores.graphs.segments import place_within
-from cores.graphs.store import GraphStore
 from cores.graphs.subgraphs import Elements
-from cores.models.network import GraphModel
 from cores.tasks.metrics import accuracy
 
 

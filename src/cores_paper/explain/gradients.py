@@ -6,9 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from cores import GraphModel, GraphStore
 from cores.evaluation.predictions import EVALUATION_BATCH
-from cores.graphs.store import GraphStore
-from cores.models.network import GraphModel
 
 
 def saliency(model: GraphModel, graphs: GraphStore) -> Float[Tensor, " nodes"]:

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from cores.errors import UserError, nearest
+from cores import UserError
+from cores.errors import nearest
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,10 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.explain import Explainer, ExplainerAlgorithm, GNNExplainer, PGExplainer
 
-from cores.errors import UserError
+from cores import GraphModel, GraphStore, UserError
 from cores.evaluation.effects import element_effects
 from cores.evaluation.predictions import predict
 from cores.evaluation.scores import Scores
-from cores.graphs.store import GraphStore
-from cores.models.network import GraphModel
 from cores.models.sparse import SparseClassifier
 from cores_paper.explain.gradients import gradient_input, saliency
 from cores_paper.explain.shapley import shapley_values

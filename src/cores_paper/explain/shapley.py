@@ -4,11 +4,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from cores import GraphModel, GraphStore
 from cores.evaluation.faithfulness import shuffled_nodes
 from cores.graphs.segments import gathered, owners, place_within, pointers
-from cores.graphs.store import GraphStore
 from cores.graphs.subgraphs import remove_nodes
-from cores.models.network import GraphModel
 
 MOST_ITEMS = 2**17
 """Nodes and edges of the subgraphs that are classified at once."""

@@ -7,11 +7,11 @@ from torch.nn import functional as F
 from torch_geometric.data import Batch
 from torch_geometric.nn import DenseGCNConv, DenseGINConv
 
+from cores import GraphModel
 from cores.config import NetworkConfig
 from cores.data.dataset import Dims
 from cores.graphs.subgraphs import Elements
 from cores.models.encoder import Encoder
-from cores.models.network import GraphModel
 from cores_paper.models.settings import DiffPoolConfig
 
 SMALLEST = 1e-12

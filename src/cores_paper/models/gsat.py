@@ -8,13 +8,14 @@ from torch_geometric.data import Batch
 from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
 from torch_geometric.nn import InstanceNorm
 
+from cores import GraphModel
 from cores.config import NetworkConfig
 from cores.data.dataset import Dims
 from cores.graphs.batches import with_pairs
 from cores.graphs.subgraphs import Subgraph
 from cores.models.classifier import Classifier
 from cores.models.encoder import Encoder
-from cores.models.network import GraphModel, Prediction
+from cores.models.network import Prediction
 from cores_paper.models.settings import GSATConfig
 
 MARGIN = 1e-6

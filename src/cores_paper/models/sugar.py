@@ -8,13 +8,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.data import Batch
 
+from cores import GraphModel
 from cores.config import NetworkConfig
 from cores.data.dataset import Dims
 from cores.graphs.masks import largest, rounded_up, scattered
 from cores.graphs.segments import owners, place_within, pointers
 from cores.graphs.subgraphs import Subgraph
 from cores.models.encoder import Encoder
-from cores.models.network import GraphModel, Prediction
+from cores.models.network import Prediction
 from cores_paper.models.settings import SugarConfig
 
 SETTLED_AFTER = 10

@@ -7,6 +7,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
+from cores import GraphModel
 from cores.config import NetworkConfig
 from cores.data.dataset import Dims
 from cores.graphs.masks import largest, rounded_up, scattered
@@ -14,7 +15,7 @@ from cores.graphs.segments import place_within
 from cores.graphs.subgraphs import Subgraph, remove_nodes
 from cores.models.classifier import Classifier, xavier_linear
 from cores.models.encoder import Encoder, build_layer
-from cores.models.network import GraphModel, Prediction, pooled
+from cores.models.network import Prediction, pooled
 from cores_paper.models.settings import PoolConfig
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from cores.explain.plotting import COLOURS, MARKERS, save_figure
 from cores.runs.rows import Row, Spread, kept_metric, matching, spread
@@ -54,9 +55,9 @@ def ablation_figure(rows: Sequence[Row], target: str, stem: Path, note: str = ""
     offset = BAR_OFFSET * (max(values) - min(values))
     models = ordered_models(row["model"] for row in rows)
     titles = removal_titles(models)
-    figure = Figure(figsize=(11, 3.2 * len(models) + 0.5), layout="constrained")
+    layout = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.08)
+    figure = Figure(figsize=(11, 3.2 * len(models) + 0.5), layout=layout)
     axes = figure.subplots(len(models), 3, squeeze=False)
-    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.08)
     for model, (left, middle, right) in zip(models, axes, strict=True):
         ratio = kept_metric(model)
         for number, dataset in enumerate(datasets):

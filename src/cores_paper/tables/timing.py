@@ -12,10 +12,9 @@ from pathlib import Path
 
 import torch
 
+from cores import Dataset, load_dataset
 from cores.config import RunConfig
 from cores.config.presets import preset_config
-from cores.data.dataset import Dataset
-from cores.data.datasets import load_dataset
 from cores.evaluation.predictions import EVALUATION_BATCH
 from cores.models.build import build_model
 from cores.runs.device import tuned_cpu

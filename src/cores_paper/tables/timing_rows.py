@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from cores.errors import UserError
+from cores import UserError
 from cores.files import in_turn, read_text, write_atomically
 from cores.runs.table import Table
 from cores_paper.tables.reported import published_seconds

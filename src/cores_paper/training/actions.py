@@ -5,8 +5,8 @@ from typing import Any
 
 import torch
 
+from cores import GraphStore
 from cores.evaluation.predictions import Predictions, predict
-from cores.graphs.store import GraphStore
 from cores.models.sparse import SparseClassifier
 from cores.runs.fit import measure
 from cores.runs.trained import TrainedModel

@@ -19,7 +19,7 @@ TOGETHER = {
     "network": {"hidden_dim": 8, "num_layers": 1},
     "parts": {"policy": 0.3, "selection": 0.0, "calibration": 0.0},
     "training": {"epochs": 8, "batch_size": 16, "learning_rate": 0.01},
-    "reward": {"referees": 0, "dial": False, "desired_ratio": 0.3},
+    "reward": {"desired_ratio": 0.3},
     "ppo": {"env_steps": 12, "samples": 1, "ppo_epochs": 2, "batch_size": 8}
     | {"min_probability": 0.0},
 }

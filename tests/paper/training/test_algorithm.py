@@ -66,7 +66,7 @@ def test_the_critic_begins_with_the_mean_of_the_first_rewards_whatever_the_graph
 def test_the_quantile_is_of_the_training_split_as_the_policy_samples_it(
     together: Settings, state_of: Begin
 ) -> None:
-    state = state_of(together())
+    state = state_of(together(reward={"alpha": 0.5}))
     graphs = state.train_graphs
     (batch,) = graphs.batches(len(graphs))
     with torch.no_grad():
@@ -176,11 +176,14 @@ def test_rates_fall_where_accuracy_and_reward_stall(
 
 def test_what_is_no_number_is_blamed_on_who_made_it(together: Settings, state_of: Begin) -> None:
     state = state_of(together())
-    torch.nn.init.constant_(state.model.classifier.head.bias, float("nan"))
     outcomes = state.roll_out()
-    rollouts = state.rewarded(outcomes, torch.tensor(0.5))
+    rollouts = [
+        replace(each, rewards=each.rewards * float("nan"))
+        for each in state.rewarded(outcomes, torch.tensor(0.5))
+    ]
     with pytest.raises(UserError, match=r"^the reward is nan in epoch 2; lower training\.learning"):
         state.rollout_metrics(rollouts, outcomes, torch.tensor(0.5), 2)
+    torch.nn.init.constant_(state.model.classifier.head.bias, float("nan"))
     with pytest.raises(UserError, match=r"^the loss is nan in epoch 1; lower training\.learning"):
         state.fit_classifier(1)
     state = state_of(together())
