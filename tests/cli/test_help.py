@@ -17,7 +17,7 @@ from cores.config.models import CONVS, MODELS
 SHOWN = (
     *("dataset", "model", "conv", "preset", "split", "seed", "epochs", "desired-ratio", "lam"),
     "max-loss",
-    *("alpha", "mix", "score", "per-class", "out", "settings", "data-root", "device", "json"),
+    *("alpha", "score", "per-class", "out", "settings", "data-root", "device", "json"),
     *("import", "split-type", "class-weights", "help-all"),
 )
 
@@ -68,13 +68,14 @@ def test_help_all_lists_every_setting_once_and_no_inner_name(printed: Printed) -
         for group, kind in settings_groups().items()
         for field in dataclasses.fields(kind)
     ]
-    assert {"pool.ratio", "gsat.attention", "ppo.clip", "sets.per_class"} <= set(settings)
+    assert {"sagpool.ratio", "gsat.attention", "ppo.clip", "sets.per_class"} <= set(settings)
     for name in settings:
         assert text.count(f"\n  --{name} ") == 1, name
     for field in dataclasses.fields(RunConfig):
-        if field.name not in ("model_config", *settings_groups()):
+        if field.name not in ("model_config", "preset_settings", *settings_groups()):
             assert f"\n  --{field.name} " in text
     assert "model_config" not in text
+    assert "preset_settings" not in text
 
 
 def test_the_version_is_the_packages(printed: Printed) -> None:

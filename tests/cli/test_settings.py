@@ -149,7 +149,7 @@ def test_a_models_own_settings_have_options_of_its_group() -> None:
     assert found.model_config == GSATConfig(attention="edge")
     assert config("--model", "sagpool", "--sagpool.ratio", "0.3").model_config == PoolConfig(0.3)
     assert config("--sagpool.ratio", "0.3").model_config is None
-    with pytest.raises(UserError, match=r"pool\.ratio must lie in \(0, 1\], got 3\.0"):
+    with pytest.raises(UserError, match=r"`ratio` must lie in \(0, 1\], got 3\.0"):
         config("--sagpool.ratio", "3")  # wrong, whether or not the model reads it
 
 

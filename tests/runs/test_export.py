@@ -48,7 +48,9 @@ def untrained(model: str, conv: str, edge_features: bool = False, **settings: An
             nn.init.normal_(getattr(built.policy, name).weight, std=3)
             nn.init.zeros_(getattr(built.policy, name).bias)
     probs = torch.rand(40, 2).softmax(dim=-1)
-    return TrainedModel(config, SCHEMA, built, ClassCalibration(probs, torch.arange(40) % 2))
+    return TrainedModel(
+        config, SCHEMA, built, ClassCalibration(probs, torch.arange(40) % 2), torch.arange(0)
+    )
 
 
 def saved(trained: TrainedModel, run: Path) -> Path:
