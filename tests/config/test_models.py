@@ -172,7 +172,7 @@ def test_the_name_of_another_model_is_refused(name: str) -> None:
     assert before == MODELS
 
 
-@pytest.mark.parametrize("name", ["network", "gpool", "ppo", "seed", "diet", "model_config"])
+@pytest.mark.parametrize("name", ["network", "gpool", "ppo", "seed", "model_config"])
 def test_a_name_that_settings_have_is_refused_for_a_model_with_settings(name: str) -> None:
     """Its settings would take the place of theirs in every file."""
     before = RunConfig.from_settings({"model": "sagpool", "sagpool": {"ratio": 0.2}, "seed": 3})

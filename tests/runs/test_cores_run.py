@@ -94,59 +94,21 @@ def test_two_equal_seeds_give_equal_bytes(model: str, trained: Trained, tmp_path
     assert files(tmp_path / "again") == files(trained(model))
 
 
-def authors() -> dict[str, Any]:
-    """The settings of the authors' schedule that no dataset has of its own; short turns."""
-    return {
-        "preset": "authors",
-        "training": {"epochs": 6, "batch_size": 64, "patience": 1, "weights": "last"},
-        "classifier_data": {"mix": 0.0, "warm_up": 0.0},
-        "phases": {"order": "in-turns", "policy_patience": 1, "last_policy_epochs": 2},
-        "reward": {"referees": 0, "score": "aps", "sets": "below-or-predicted", "scale": 5.0}
-        | {"dial": False, "square_sparsity": True, "penalise_full": True},
-        "ppo": {"env_steps": 32, "samples": 1, "baseline": "critic", "ratio": "joint"}
-        | {"effect_steps": 0, "schedule_factor": 0.9, "min_probability": 0.0}
-        | {"predict_from": "sample"},
-    }
-
-
-@pytest.mark.parametrize("preset", ["default", "paper", "authors"])
-def test_an_interrupted_run_goes_on_to_the_same_bytes(preset: str, tmp_path: Path) -> None:
-    changes: dict[str, Any] = {}
-    if preset == "paper":
-        changes = {
-            "classifier_data": {"mix": 0.3, "warm_up": 0.2},
-            "reward": {"referees": 0, "dial": False, "score": "aps", "empty_set": "wrong"},
-            "ppo": {"env_steps": 32, "samples": 1, "baseline": "critic", "ratio": "joint"}
-            | {"schedule_factor": 0.9},
-        }
-    if preset == "authors":
-        changes = authors()
-
-    train_run(config(**changes), tmp_path / "whole", device="cpu")
+def test_an_interrupted_run_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
+    train_run(config(), tmp_path / "whole", device="cpu")
 
     def go_on(stop: int) -> None:
         def interrupt(epoch: int, metrics: dict[str, float]) -> None:
             if epoch == stop:
                 raise KeyboardInterrupt
 
-        train_run(config(**changes), tmp_path / "cut", device="cpu", resume=True, report=interrupt)
+        train_run(config(), tmp_path / "cut", device="cpu", resume=True, report=interrupt)
 
     for stop in (2, 3, 5):  # in the warm-up, when the policy begins, and later
         with pytest.raises(KeyboardInterrupt):
             go_on(stop)
     go_on(-1)
     assert files(tmp_path / "cut") == files(tmp_path / "whole")
-
-
-@pytest.mark.data
-def test_the_paper_preset_runs_on_its_own_parts(data_root: Path, tmp_path: Path) -> None:
-    """Selection is the policy part, and there is nothing to calibrate with."""
-    changes = {"training": {"epochs": 2}}
-    settings = preset_config("MUTAG", "cores-edge", "gin", "paper", changes)
-    metrics = train_run(settings, tmp_path / "run", data_root=data_root, device="cpu")
-    assert metrics["coverage"] is None
-    assert metrics["alpha"] == settings.alpha
-    assert "node_auc" not in metrics
 
 
 def test_a_run_of_a_plain_model_keeps_its_name_whatever_the_settings_of_a_policy(
@@ -160,7 +122,7 @@ def test_a_run_of_a_plain_model_keeps_its_name_whatever_the_settings_of_a_policy
 
 
 def test_a_classifier_that_would_never_learn_is_refused() -> None:
-    with pytest.raises(UserError, match="at `mix` 1 the classifier learns in the warm-up only"):
+    with pytest.raises(UserError, match="the classifier learns in the warm-up only"):
         config(training={"epochs": 1})
 
 
@@ -235,11 +197,6 @@ def test_what_changes_the_warm_up_changes_its_key(changes: dict[str, Any]) -> No
     assert config(**changes).warm_up_key != config().warm_up_key
 
 
-def test_a_classifier_that_learns_from_the_policy_shares_no_warm_up() -> None:
-    assert config(classifier_data={"mix": 0.5}).warm_up_key is None
-    assert config("gnn").warm_up_key is None
-
-
 def test_evaluate_may_draw_from_the_policy_and_repeats_itself(
     trained: Trained, tmp_path: Path
 ) -> None:
@@ -260,35 +217,6 @@ def test_evaluate_may_draw_from_the_policy_and_repeats_itself(
     for asked in ("sample", "explanations"):
         with pytest.raises(UserError, match=f"`{asked}` needs a model with a policy"):
             evaluate_run(tmp_path / "gnn", device="cpu", **{asked: True})
-
-
-def test_the_authors_figures_are_of_a_sample_and_the_mode_stands_beside_them(
-    tmp_path: Path,
-) -> None:
-    metrics = train_run(config(**authors()), tmp_path / "run", device="cpu")
-    assert metrics["epochs"] == 6
-    for name in ("accuracy", "node_ratio", "edge_ratio"):
-        assert metrics[f"sampled_{name}"] == metrics[name]
-    assert metrics["node_ratio"] < 0.9 < metrics["mode_node_ratio"], "a policy that hardly moved"
-    assert metrics["coverage"] is None
-    evaluated = evaluate_run(tmp_path / "run", device="cpu")
-    for name in ("accuracy", "node_ratio", "edge_ratio", "judge_accuracy"):
-        assert evaluated[name] == metrics[name]
-
-
-def test_samples_stand_beside_the_mode_in_the_paper_preset_alone(
-    trained: Trained, tmp_path: Path
-) -> None:
-    """The same run under two names: what is measured beside it changes nothing else."""
-    default = json.loads((trained("cores-node") / "metrics.json").read_text())
-    paper = train_run(config(preset="paper"), tmp_path / "paper", device="cpu")
-    added = {"sampled_accuracy", "sampled_node_ratio", "sampled_edge_ratio"}
-    assert paper.keys() - default.keys() == added
-    same = default.keys() - {"preset", "seconds"}
-    assert {name: paper[name] for name in same} == {name: default[name] for name in same}
-    sampled = evaluate_run(tmp_path / "paper", device="cpu", sample=True)
-    for name in ("accuracy", "node_ratio", "edge_ratio"):
-        assert paper[f"sampled_{name}"] == sampled[name]
 
 
 @pytest.mark.data
