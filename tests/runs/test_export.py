@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from cores.config import RunConfig
+from cores.config.policy import SETTINGS
 from cores.data.dataset import Dims
 from cores.data.encoding import Encoding
 from cores.errors import ProgramError, UserError
@@ -24,7 +25,7 @@ from cores.models.sparse import SparseClassifier
 from cores.runs import export
 from cores.runs.export import TOLERANCE, export_run, max_difference, random_batch, tensor_model
 from cores.runs.folder import write_identity
-from cores.runs.trained import DataSchema, TrainedModel
+from cores.runs.trained import DataSchema, DialCalibration, TrainedModel
 from cores.tasks.calibration import ClassCalibration
 
 pytestmark = pytest.mark.usefixtures("unchecked")
@@ -47,10 +48,13 @@ def untrained(model: str, conv: str, edge_features: bool = False, **settings: An
         for name in {"node_head", "edge_head"} & set(dict(built.policy.named_children())):
             nn.init.normal_(getattr(built.policy, name).weight, std=3)
             nn.init.zeros_(getattr(built.policy, name).bias)
-    probs = torch.rand(40, 2).softmax(dim=-1)
-    return TrainedModel(
-        config, SCHEMA, built, ClassCalibration(probs, torch.arange(40) % 2), torch.arange(0)
-    )
+    probs, labels = torch.rand(40, 2).softmax(dim=-1), torch.arange(40) % 2
+    dial = None
+    if isinstance(built, SparseClassifier) and config.reward.dial:
+        everywhere = probs.repeat(len(SETTINGS), 1, 1), torch.ones(len(SETTINGS), 40)
+        dial = DialCalibration(*everywhere, probs, labels, torch.arange(0))
+    calibration = ClassCalibration(probs, labels)
+    return TrainedModel(config, SCHEMA, built, calibration, torch.arange(0), dial)
 
 
 def saved(trained: TrainedModel, run: Path) -> Path:
