@@ -107,10 +107,10 @@ def test_errors_are_told_in_their_unit_or_in_a_power_of_it() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "required: dataset"),
+        ([], "required: --dataset"),
         (["--dataset", "motifs", "--models", "gnm"], "unknown model 'gnm'; did you mean gnn"),
         (["--dataset", "motifs", "--conv", "gim"], "unknown conv 'gim'; did you mean gin"),
-        (["--dataset", "motifs", "--epochs", "x"], "--epochs: expected a whole number, got x"),
+        (["--dataset", "motifs", "--epochs", "x"], "--epochs: invalid int value: 'x'"),
         (["--dataset", "motifs", "--task", "regression"], "motifs has classes; leave --task reg"),
         (["--dataset", "motifs", "--workers", "0"], "--workers must be positive, got 0"),
         (
@@ -153,20 +153,3 @@ def test_columns_of_a_file_are_named(
         status, _, err = ask(command, "--dataset", "motifs", "--id-column", "name")
         assert (status, err) == (2, "cores: motifs is no file with columns to name\n")
     assert asked[0]["settings"]["parts"] == {"kind": "column"}  # type: ignore[index]
-
-
-def test_an_old_name_in_the_settings_is_taken_and_told(
-    ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[dict[str, object]] = []
-
-    def compare(*_: object, **options: object) -> list[object]:
-        asked.append(options)
-        return []
-
-    monkeypatch.setattr("cores.runs.compare.compare", compare)
-    file = tmp_path / "old{}.toml"
-    file.write_text("[diet]\nmix = 0.5\n")
-    _, _, err = ask("compare", "--dataset", "motifs", "--settings", file)
-    assert err == f"note: diet.mix in {file} is now classifier_data.mix\n"
-    assert asked[0]["settings"] == {"classifier_data": {"mix": 0.5}}

@@ -93,7 +93,7 @@ def test_help_knows_a_scripts_model(script: Path, capsys: pytest.CaptureFixture[
     with pytest.raises(SystemExit):
         main(["train", "--import", str(script), "--help-all"])
     text = capsys.readouterr().out
-    assert "random, my-mean (default:" in " ".join(text.split())
+    assert "my-mean, random (default:" in " ".join(text.split())
     assert "my-mean: A linear layer on the mean of the features:" in text
     assert "Whether it has a bias (default: true)." in text
 

@@ -38,9 +38,7 @@ def _parser() -> CommandParser:
         metavar="N,…",
         help="Only the graphs at these positions, from 0, such as 0,5 or 0-9.",
     )
-    parser.add_argument(
-        "--class", dest="of_class", metavar="NAME", help="Only this predicted class."
-    )
+    parser.add_argument("--class", metavar="NAME", help="Only this predicted class.")
     parser.add_argument(
         "--errors", action="store_true", help="Only wrong predictions; needs labels."
     )
@@ -87,7 +85,7 @@ def _explain(options: Namespace) -> dict[str, Any]:
         options.out,
         Conditions(
             positions,
-            options.of_class,
+            vars(options)["class"],
             options.errors,
             options.uncertain,
             options.count,
