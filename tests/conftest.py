@@ -315,7 +315,8 @@ def unchecked() -> Iterator[None]:
 @pytest.fixture
 def runs_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many runs one after the other in this process: a new one takes longer to start than they."""
-    from cores.runs import runner, search
+    from cores.runs import runner
+    from cores_paper import search
 
     def in_this_process(
         items: Iterable[Any], job: Callable[[Any], str | None], workers: int

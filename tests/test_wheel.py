@@ -12,7 +12,7 @@ import pytest
 import cores
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = {"cores": ROOT, "cores_paper": ROOT / "packages" / "paper"}
+PACKAGES = {"cores": ROOT, "cores_paper": ROOT / "src"}
 DISTRIBUTIONS = {"cores": "cores_gnn", "cores_paper": "cores_gnn_paper"}
 
 

@@ -67,14 +67,15 @@ def test_a_critic_is_searched_for_where_there_is_one() -> None:
     paper = preset_config("MUTAG", "cores-node", "gin", "paper", {})
     default = preset_config("MUTAG", "cores-node", "gin", "default", {"reward": {"lam": 0.5}})
     assert set(search_space(paper)) - set(search_space(default)) == {
-        "ppo.value_coef",
+        "paper.value_coef",
         "critic_lr_ratio",
         "parts.policy",
     }
     proposed = {"critic_lr_ratio": "2.0", "policy_lr_ratio": "3.0", "ppo.entropy_coef": "0.001"}
-    found = searching._settings(paper, proposed)["ppo"]
+    settings = searching._settings(paper, proposed)
+    found, own = settings["ppo"], settings["paper"]
     assert found["learning_rate"] == paper.training.learning_rate / 3
-    assert found["critic_learning_rate"] == found["learning_rate"] / 2
+    assert own["critic_learning_rate"] == found["learning_rate"] / 2
     assert found["final_entropy_coef"] == 0.001  # the paper's does not fall
     fallen = searching._settings(default, proposed)["ppo"]["final_entropy_coef"]
     assert fallen == pytest.approx(

@@ -12,7 +12,6 @@ from cores.config.presets import preset_config
 from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
 from cores.errors import UserError
-from cores.evaluation import metrics
 from cores.evaluation.dial import DialPredictions, at_settings
 from cores.graphs.components import count_pieces
 from cores.graphs.store import GraphView
@@ -21,6 +20,7 @@ from cores.models.sparse import SparseClassifier
 from cores.reward import conformal_reward, performance_reward, sparsity_reward
 from cores.runs.run import train_run
 from cores.runs.trained import TrainedModel
+from cores.tasks import metrics
 from cores.tasks.classification import reward_sets
 from cores.training import dial
 from cores.training.bilevel import chosen, selection_metrics

@@ -17,7 +17,7 @@ def squared_sparsity_reward(
 ) -> Float[Tensor, " graphs"]:
     """R_s^2, which the authors' program has in place of R_s.
 
-    >>> squared_sparsity_reward(torch.tensor([0.0, 0.3, 1.0]), desired_ratio=0.3)
+    >>> squared_sparsity_reward(Tensor([0.0, 0.3, 1.0]), desired_ratio=0.3)
     tensor([1.0000, 0.9025, 0.0000])
     """
     return sparsity_reward(kept_ratio, desired_ratio) ** 2

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from cores.data.synthetic import ba_motifs
-from cores.evaluation import equal_risk as cutting
 from cores.training import judge as judges
+from cores_paper.explain import cuts as cutting
 from cores_paper.explain import equal_risk
 from cores_paper.explain.equal_risk_rows import COLUMNS, METRICS, ORDERS, table_of
 

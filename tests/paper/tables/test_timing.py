@@ -141,12 +141,12 @@ def test_the_table_shows_the_papers_ratio_beside_ours() -> None:
     assert lines[3] == "| MUTAG | 128 | 20 | 1.50 |"
 
 
-def test_a_registered_model_stands_behind_the_others_by_its_title(
+def test_a_registered_model_stands_before_the_policies_by_its_title(
     registered_model: ModelSpec,
 ) -> None:
     rows = [
         Timing("MUTAG", model, "inference", 1, 0.002, 1.0, 5, "cpu", "")
         for model in ("another-script's", registered_model.name, "cores-both", "gnn")
     ]
-    head = ["dataset", "graphs at once", "GNN, ms", "CORES both", "Own & Co", "another-script's"]
+    head = ["dataset", "graphs at once", "GNN, ms", "Own & Co", "CORES both", "another-script's"]
     assert timing_table(rows, "inference").head == head

@@ -123,7 +123,7 @@ def test_where_rewards_tie_the_more_accurate_epoch_is_selected(
 ) -> None:
     """Of the second half of the epochs."""
     told(monkeypatch, *((0.0, each) for each in (0.9, 0.9, 0.9, 0.9, 0.5, 0.6, 0.7, 0.7)))
-    assert fitted(together(), toy).best_epoch == 7
+    assert fitted(together(), toy).facts["best_epoch"] == 7
 
 
 @pytest.mark.parametrize(("weights", "returned"), [("best", 6), ("last", 8)])
@@ -156,7 +156,7 @@ def test_training_ends_when_patience_runs_out(
     """Line 20; patience counts from the first epoch whose weights may be returned."""
     told(monkeypatch, *([(0.5, 0.5)] * 16))
     found = fitted(together(training={"epochs": 16, "patience": 2}), toy)
-    assert (found.best_epoch, found.epochs) == (9, 11)
+    assert (found.facts["best_epoch"], found.facts["epochs"]) == (9, 11)
 
 
 def test_rates_fall_where_accuracy_and_reward_stall(

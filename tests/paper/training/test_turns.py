@@ -97,7 +97,7 @@ def test_only_one_of_the_two_changes_in_an_epoch(
         seen.append((set(metrics), weights(states[-1])))
 
     fitted = fit_model(config, data, report=report)
-    assert fitted.epochs == len(seen) == 12, "patience ends turns, and not the training"
+    assert fitted.facts["epochs"] == len(seen) == 12, "patience ends turns, and not the training"
     turns = ""
     for (names, now), (_, before) in zip(seen[1:], seen, strict=False):
         changed = [new != old for new, old in zip(now, before, strict=True)]
