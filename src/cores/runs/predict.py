@@ -65,7 +65,7 @@ def predict_records(
 ) -> Iterator[tuple[list[Record], tuple[str, ...]]]:
     """Predict an input chunk by chunk; yields records and their fields."""
     predictor = Predictor(run, options, device)
-    for rows in predictor.rows(source, data_root):
+    for rows in predictor.rows(source, data_root, CHUNK):
         yield predictor.records(rows), predictor.fields
 
 
@@ -96,7 +96,7 @@ def predict_file(
         check_job(pieces, _job(run, source, options, kind))
         job = partial(_predict_piece, run.absolute(), options, device, pieces.absolute(), kind)
         try:
-            chunks = enumerate(predictor.rows(source, data_root))
+            chunks = enumerate(predictor.rows(source, data_root, CHUNK))
             with shared_gpu(device, workers):
                 _predict_pieces(pieces, chunks, job, workers, advance)
             summary = pieces_summary(pieces)

@@ -10,6 +10,7 @@ import torch
 
 from cores.config import SetsConfig
 from cores.data.inputs.columns import ColumnNames
+from cores.data.inputs.sources import CHUNK
 from cores.data.raw import Parsed, Rejected, Rows
 from cores.errors import UserError
 from cores.evaluation.predictions import TOO_LARGE, Predictions, predict_any, unpredicted
@@ -59,10 +60,10 @@ class Predictor:
         """The columns that the user names, else those of the training where they are there."""
         return replace(self.options.columns, remembered=self.run.identity.columns)
 
-    def rows(self, source: str, data_root: Path | None = None) -> Iterator[Rows]:
-        """The rows of an input, chunk by chunk."""
+    def rows(self, source: str, data_root: Path | None = None, size: int = CHUNK) -> Iterator[Rows]:
+        """Read the rows of an input in chunks of a size."""
         reach = self.trained.schema.encoding.reach
-        return input_rows(source, self.columns, data_root, reach=reach)
+        return input_rows(source, self.columns, data_root, size, reach)
 
     @property
     def reads_molecules(self) -> bool:
