@@ -195,11 +195,11 @@ def test_settings_reach_the_run_and_arguments_come_last(graphs: list[Data]) -> N
 
 
 def test_another_model_is_fitted_saved_and_loaded(graphs: list[Data], tmp_path: Path) -> None:
-    model = quick(epochs=2, settings={"model": "gpool", "pool": {"ratio": 0.4}}).fit(graphs)
+    model = quick(epochs=2, settings={"model": "gpool", "gpool": {"ratio": 0.4}}).fit(graphs)
     assert 0.3 < model.metrics_["node_ratio"] < 0.5
     model.save(tmp_path / "model")
     loaded = Cores.load(tmp_path / "model")
-    assert loaded.settings == {"training": {"epochs": 2}, "model": "gpool", "pool": {"ratio": 0.4}}
+    assert loaded.settings == {"training": {"epochs": 2}, "model": "gpool", "gpool": {"ratio": 0.4}}
     assert (loaded.predict_proba(graphs) == model.predict_proba(graphs)).all()
 
 

@@ -301,12 +301,12 @@ def test_a_file_is_checked_against_the_preset_it_changes(
 ) -> None:
     # One sample suits the paper's critic, not the default's comparison of several.
     file = tmp_path / "one.toml"
-    file.write_text('preset = "paper"\n[training]\nepochs = 1\n[ppo]\nsamples = 1\n')
+    file.write_text('preset = "paper"\n[training]\nepochs = 2\n[ppo]\nsamples = 1\n')
     asked = ["train", "--model", "cores-node", "--settings", file, "--out", tmp_path / "run"]
     assert ask(*asked, "--dataset", "MUTAG")[0] == 0
     status, _, err = ask(*asked, "--dataset", "motifs", "--preset", "default")
     assert status == 2
-    assert "ppo.baseline samples needs at least two samples" in err
+    assert "ppo.samples must be at least 2, got 1" in err
 
 
 def test_brackets_in_a_name_are_not_markup(ask: Ask, tmp_path: Path, tu_folder: Path) -> None:
