@@ -423,3 +423,23 @@ def write_files(tmp_path: Path) -> Callable[[str, dict[str, str]], Path]:
 def tu_folder(write_files: Callable[..., Path], tu_files: dict[str, str]) -> Path:
     """The same twelve graphs as a folder."""
     return write_files("toy", tu_files)
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Lets every run of a model fail."""
+    from cores.config import RunConfig
+    from cores.errors import UserError
+    from cores.runs import run
+
+    train = run.train_run
+
+    def fail(model: str) -> None:
+        def train_others(config: RunConfig, *arguments: Any, **options: Any) -> dict[str, Any]:
+            if config.model == model:
+                raise UserError("no luck")
+            return train(config, *arguments, **options)
+
+        monkeypatch.setattr(run, "train_run", train_others)
+
+    return fail

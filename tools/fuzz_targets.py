@@ -346,8 +346,6 @@ def _settings() -> Iterator[Case]:
         }
         for name, content in files.items():
             yield Case({name: content}, f"configure --settings {name}")
-    network = {"hidden_dim": 8, "num_layers": 2}
-    yield Case({"group.toml": FORMS[".toml"].write(network)}, "configure --network group.toml")
 
 
 def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -107,7 +107,7 @@ def test_rollouts_draw_a_setting_for_every_graph_and_reward_by_it() -> None:
         expected = conformal_reward(
             performance_reward(probs, labels),
             sparsity_reward(outcome.kept_ratio[sample], config.reward.desired_ratio),
-            reward_sets(probs, q_hat, config.reward),
+            reward_sets(probs, q_hat),
             labels,
             lam,
         )
