@@ -101,7 +101,7 @@ def test_rollouts_draw_a_setting_for_every_graph_and_reward_by_it() -> None:
     assert ((lam >= 0) & (lam < 1)).all()
     q_hat = torch.tensor(0.6)
     found = rollout_reward(outcome, q_hat, config.reward)
-    labels = outcome.rollout.elements.batch.y
+    labels = outcome.labels
     for sample in range(4):
         probs = outcome.probs[sample]
         expected = conformal_reward(
