@@ -20,6 +20,12 @@ class UserError(ValueError):
     """
 
 
+def require(holds: bool, message: str) -> None:
+    """Raise a :class:`UserError` unless the condition holds."""
+    if not holds:
+        raise UserError(message)
+
+
 class ProgramError(Exception):
     """A fault of the program behind runs that failed; their folders tell where it happened.
 

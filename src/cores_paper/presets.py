@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from cores import UserError
 from cores.config import RunConfig, merged
-from cores.config.checks import require
 from cores.config.models import conv_spec, model_spec
+from cores.errors import require
 
 FILES = {
     "gnn": "gnn.toml",

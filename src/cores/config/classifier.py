@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from cores.config.checks import require
 from cores.config.nested import from_dict, to_dict
+from cores.errors import require
 
 Pooling = Literal["mean", "add"]
 

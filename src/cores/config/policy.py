@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from cores.config.checks import require
+from cores.errors import require
 
 
 @dataclass(frozen=True)

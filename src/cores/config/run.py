@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from cores.config.checks import require
 from cores.config.classifier import NetworkConfig, PartsConfig, SetsConfig, TrainingConfig
 from cores.config.key import added_settings, run_key
 from cores.config.models import MODELS, PRESETS, conv_spec, model_spec, preset_spec
@@ -17,6 +16,7 @@ from cores.config.policy import (
     RewardConfig,
 )
 from cores.config.spec import ModelSpec, Removal, Settings
+from cores.errors import require
 from cores.plugins import load_plugins
 
 AskedTask = Literal["auto", "classification", "regression", "multilabel"]

@@ -11,7 +11,7 @@ from cores.config.models import conv_spec, need_task
 from cores.data.dataset import Dims
 from cores.files.limits import MEMORY, told_size
 from cores.models.classifier import Classifier
-from cores.models.effects import EffectNetwork
+from cores.models.elements import EffectNetwork
 from cores.models.network import GraphModel
 from cores.models.policy import Policy
 from cores.models.sparse import SparseClassifier

@@ -13,7 +13,7 @@ from cores.graphs.batches import marks
 from cores.graphs.shares import of_elements
 from cores.graphs.subgraphs import Elements, Subgraph
 from cores.models.classifier import Classifier
-from cores.models.effects import EffectNetwork
+from cores.models.elements import EffectNetwork
 from cores.models.network import GraphModel, Prediction
 from cores.models.policy import Policy
 

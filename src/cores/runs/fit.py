@@ -311,13 +311,3 @@ def _unjudged(task: Task) -> dict[str, None]:
     """For a model that removes nothing, and on graphs that no judge was trained for."""
     seen = ("", "full_", "random_")
     return {f"judge_{each}{name}": None for name in task.judged for each in seen}
-
-
-def measure_test(
-    trained: TrainedModel, graphs: GraphStore, judge: Judge | None, names: Sequence[str]
-) -> dict[str, Any]:
-    """Measure a model on test graphs as its preset asks for."""
-    measure_preset = imported(preset_spec(trained.config.preset).measure)
-    if measure_preset is None:
-        return measure(trained, graphs, trained.config.alpha, judge, names)
-    return dict(measure_preset(trained, graphs, judge, names))

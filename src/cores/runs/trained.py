@@ -21,7 +21,7 @@ from cores.evaluation.dial import predict_settings
 from cores.evaluation.predictions import predict, predict_full
 from cores.graphs.store import GraphStore
 from cores.models.build import build_effects, build_model, network_dims
-from cores.models.effects import EffectNetwork
+from cores.models.elements import EffectNetwork
 from cores.models.network import GraphModel
 from cores.models.sparse import SparseClassifier
 from cores.runs.folder import CONFIG, MODEL, Identity

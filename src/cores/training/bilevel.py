@@ -17,7 +17,7 @@ from cores.evaluation.predictions import check_predicted, evaluation_batch
 from cores.graphs.shares import of_graphs
 from cores.graphs.store import GraphStore
 from cores.models.build import build_effects
-from cores.models.effects import EffectNetwork
+from cores.models.elements import EffectNetwork
 from cores.models.policy import Policy
 from cores.models.sparse import Choice, SparseClassifier
 from cores.ppo import RewardedRollout

@@ -25,8 +25,7 @@ from cores.graphs.masks import smooth_masks
 from cores.graphs.shares import of_graphs
 from cores.graphs.stacked import Chunk, element_values
 from cores.graphs.subgraphs import Elements
-from cores.models.effects import EffectNetwork
-from cores.models.elements import ElementNetwork
+from cores.models.elements import EffectNetwork, ElementNetwork
 from cores.models.policy import Policy
 from cores.training.learner import Learner
 from cores.training.optimizer import adam

@@ -8,8 +8,8 @@ from torch.nn.functional import one_hot
 
 from cores import ranks
 from cores.graphs.stacked import Chunk, StackedBatches, needed_capacity, with_room
-from cores.models.recording import Recording
 from cores.models.stack import Stack, stackable
+from cores.training.recorded import Recording
 from cores.training.step import Step
 
 

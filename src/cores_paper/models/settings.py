@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from cores.config.checks import require
+from cores.errors import require
 
 
 @dataclass(frozen=True)

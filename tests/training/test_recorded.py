@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 import torch
 
-from cores.models.recording import UNRECORDED, Recording
+from cores.training.recorded import UNRECORDED, Recording
 
 
 class Graph:
