@@ -21,15 +21,8 @@ SHARES = {
 
 def register() -> None:
     """Register the baselines, the published presets and the commands; the entry point."""
-    for name, title in (("sagpool", "SAGPool"), ("gpool", "GPool")):
-        cores.register_model(
-            name,
-            f"cores_paper.models.topk:{title}",
-            title=title,
-            settings=PoolConfig,
-            removes="node",
-            search={f"{name}.{setting}": values for setting, values in SHARES.items()},
-        )
+    # In the order of the paper's tables.
+    _register_pool("sagpool", "SAGPool")
     cores.register_model(
         "diffpool",
         "cores_paper.models.diffpool:DiffPool",
@@ -46,6 +39,7 @@ def register() -> None:
         removes="node",
         search={"network.pooling": ()},  # its subgraphs vote; there is no readout to choose
     )
+    _register_pool("gpool", "GPool")
     training: dict[str, Any] = {
         "group": "paper",
         "own": PaperConfig,
@@ -65,3 +59,14 @@ def register() -> None:
     )
     for module in ("reproduce", "compare_explanations", "equal_risk", "search", "benchmark"):
         cores.register_command(f"cores_paper.cli.{module}:{module.upper()}")
+
+
+def _register_pool(name: str, title: str) -> None:
+    cores.register_model(
+        name,
+        f"cores_paper.models.topk:{title}",
+        title=title,
+        settings=PoolConfig,
+        removes="node",
+        search={f"{name}.{setting}": values for setting, values in SHARES.items()},
+    )

@@ -38,8 +38,6 @@ def registered_policy(_registry: None) -> ModelSpec:
         MODELS["cores-node"],
         name="my-policy",
         title="My policy",
-        in_paper=False,
-        published="",
     )
     MODELS[spec.name] = spec
     return spec

@@ -111,6 +111,15 @@ def test_a_model_without_a_dial_says_so_and_saves_no_more_than_before(plain_run:
     assert "dial" not in state
 
 
+def test_a_model_without_calibration_has_its_own_setting_alone(
+    trained: TrainedModel, dial_run: Path
+) -> None:
+    old = replace(trained, dial=None)
+    assert old.at(0.5) is old
+    with pytest.raises(UserError, match="no prediction sets at other settings of its dial"):
+        old.at(0.3)
+
+
 @pytest.mark.parametrize(
     ("name", "damage", "reason"),
     [
@@ -207,7 +216,7 @@ def test_a_prediction_goes_on_at_its_own_setting_alone(
     assert (tmp_path / "o.csv").read_bytes() == whole.read_bytes()
 
 
-def test_records_without_a_dial_have_no_setting(plain_run: Path) -> None:
+def test_without_a_dial_records_have_no_setting(plain_run: Path) -> None:
     assert "lam" not in Predictor(plain_run, PredictOptions(), "cpu").fields
     with pytest.raises(UserError, match=ONE_LAMBDA):
         Predictor(plain_run, PredictOptions(lam=0.3), "cpu")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from cores.config import RunConfig
+from cores.config.presets import preset_config
 from cores.runs import progress
 from cores.runs.progress import Pace, Phase, phases_of, training_progress
 
@@ -27,9 +28,6 @@ def test_a_policy_costs_less_than_classifiers_of_many_graphs_and_a_judge_sees_no
     assert few["policy"].cost > few["classifier"].cost
     assert many["policy"].cost < many["classifier"].cost / 4
     assert many["judge"].cost * 150 == 30 * 10_000
-    in_turns = RunConfig.from_settings({"classifier_data": {"mix": 0.5}})
-    both = phases_of(in_turns, num_graphs=10_000)[1]
-    assert both.cost == many["classifier"].cost + many["policy"].cost
 
 
 def test_every_model_has_its_phases() -> None:
@@ -40,10 +38,9 @@ def test_every_model_has_its_phases() -> None:
     assert names(effects={"steps": 0}) == ["classifier", "policy", "judge"]
     assert names(model="gnn") == ["training"]
     assert names(model="sagpool") == ["training", "judge"]
-    paper = {"mix": 0.0, "warm_up": 0.0}
-    assert names(classifier_data=paper) == ["classifier and policy", "effects", "judge"]
-    alone = names(classifier_data=paper, reward={"referees": 0, "dial": False, "target": "label"})
-    assert alone == ["classifier and policy", "judge"], "effects are learnt from referees"
+    paper = preset_config("MUTAG", "cores-node", "gin", "paper", {})
+    phases = [phase.name for phase in phases_of(paper)]
+    assert phases == ["classifier and policy", "judge"], "effects are learnt from referees"
     assert [phase.name for phase in phases_of(RunConfig(), judged=False)][-1] == "effects"
 
 

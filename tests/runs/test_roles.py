@@ -21,13 +21,14 @@ from cores.data.dataset import Dataset, numbered
 from cores.data.splits import Split, split_dataset
 from cores.graphs.segments import owners, pointers
 from cores.graphs.store import GraphStore
-from cores.runs import search as searching
+from cores.runs import run as runs
 from cores.runs.fit import PreparedData, fit_model, measure
 from cores.runs.run import train_run
+from cores.tasks.calibration import ClassCalibration
 from cores.training import bilevel
 from cores.training.judge import Judge, judge_of, train_judge
-from cores.training.rollouts import Outcome
 from cores_paper.search import selection_score
+from cores_paper.training.algorithm import State
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 CPU = torch.device("cpu")
@@ -36,11 +37,12 @@ PAPER_PARTS = {"policy": 0.4, "selection": 0.0, "calibration": 0.0}
 
 
 def settings(model: str = "cores-node", **changes: Any) -> RunConfig:
-    """Two epochs, one of them the policy's; the last weights, so that none are selected."""
+    """One epoch, and one of the policy: there is nothing to select from."""
+    epochs = 1 if model == "gnn" else 2
     small: dict[str, Any] = {
         "model": model,
         "network": {"hidden_dim": 8, "num_layers": 1},
-        "training": {"epochs": 2, "batch_size": 64, "weights": "last", "class_weights": True},
+        "training": {"epochs": epochs, "batch_size": 64, "class_weights": True},
         "ppo": {"samples": 2, "ppo_epochs": 1, "batch_size": 64},
     }
     return RunConfig.from_settings({**small, **changes})
@@ -48,9 +50,11 @@ def settings(model: str = "cores-node", **changes: Any) -> RunConfig:
 
 DEFAULT, PLAIN = settings(), settings("gnn")
 PAPER = settings(
+    preset="paper",
+    training={"epochs": 2, "batch_size": 64},
     parts={"policy": 0.4},
-    classifier_data={"mix": 0.0},
-    reward={"referees": 0, "dial": False, "alpha": 0.2},
+    reward={"alpha": 0.7},  # else the quantile of APS scores is 1, whatever the graphs
+    paper={"weights": "last"},
 )
 PLAIN_PAPER = settings("gnn", parts=PAPER_PARTS)
 BOTH = pytest.mark.parametrize("config", [DEFAULT, PLAIN], ids=["cores", "plain"])
@@ -232,9 +236,13 @@ class Referees:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.said: dict[int, Tensor] = {}
-        roll_out = bilevel.roll_out
+        for place in (bilevel, State):
+            self._listen(monkeypatch, place)
 
-        def listen(*arguments: Any) -> list[Outcome]:
+    def _listen(self, monkeypatch: pytest.MonkeyPatch, place: Any) -> None:
+        roll_out = place.roll_out
+
+        def listen(*arguments: Any) -> Any:
             outcomes = roll_out(*arguments)
             for outcome in outcomes:
                 batch = outcome.rollout.elements.batch
@@ -244,7 +252,7 @@ class Referees:
                     self.said[graph] = outcome.probs[:, place]
             return outcomes
 
-        monkeypatch.setattr(bilevel, "roll_out", listen)
+        monkeypatch.setattr(place, "roll_out", listen)
 
     def of(self, config: RunConfig, dataset: Dataset, split: Split) -> dict[int, Tensor]:
         self.said = {}
@@ -306,7 +314,8 @@ def test_the_papers_classifier_learns_from_the_training_part_and_rewards_on_the_
     assert one.told("q_hat") != run(PAPER, "train", scaled=False).told("q_hat")
     dataset = numbered_graphs(40)
     split = parts_of(PAPER, dataset)
-    assert set(Referees(monkeypatch).of(PAPER, dataset, split)) == set(split.policy.tolist())
+    once = replace(PAPER, training=replace(PAPER.training, epochs=1))
+    assert set(Referees(monkeypatch).of(once, dataset, split)) == set(split.policy.tolist())
 
 
 @pytest.mark.usefixtures("short_judge")
@@ -355,7 +364,7 @@ def test_a_search_scores_its_trials_on_the_selection_part(
     split = parts_of(config, dataset)
 
     def score(given: Dataset) -> float:
-        monkeypatch.setattr(searching, "load_dataset", lambda *_, **__: given)
+        monkeypatch.setattr(runs.Run, "dataset", lambda *_: given)
         return selection_score(tmp_path / "run", config.reward)
 
     original = score(dataset)

@@ -55,7 +55,7 @@ class SummedNodes(torch.nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.head = ClassHead(1, Dims(1, 2))
+        self.head = ClassHead(1, 2)
 
     def forward(self, batch: Batch) -> Tensor:
         left = batch.x.new_zeros(batch.num_graphs).index_add(0, batch.batch, batch.x[:, 0])
@@ -68,7 +68,7 @@ class MarkedNodes(torch.nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.head = ClassHead(1, Dims(1, 2))
+        self.head = ClassHead(1, 2)
 
     def forward(self, batch: Batch) -> Tensor:
         left = batch.x.new_zeros(batch.num_graphs).index_add(0, batch.batch, batch.x[:, 0])

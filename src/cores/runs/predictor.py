@@ -61,7 +61,7 @@ class Predictor:
         return replace(self.options.columns, remembered=self.run.identity.columns)
 
     def rows(self, source: str, data_root: Path | None = None, size: int = CHUNK) -> Iterator[Rows]:
-        """Read the rows of an input in chunks of a size."""
+        """Read an input in chunks of ``size`` rows."""
         reach = self.trained.schema.encoding.reach
         return input_rows(source, self.columns, data_root, size, reach)
 
