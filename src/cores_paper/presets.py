@@ -90,9 +90,10 @@ class PaperConfig:
 
 UNREAD: dict[str, dict[str, Any]] = {
     "training": {"class_weights": False, "logit_adjustment": 0.0},
-    "classifier_data": {"warm_up": 0.0, "distillation": 0.0},
-    "reward": {"dial": False, "referees": 0, "max_loss": 0.0, "promised": False, "tolerance": 0.0}
-    | {"pieces_penalty": 0.0, "max_pieces": 0},
+    "committee": {"members": 1, "warm_up": 0.0},
+    "reward": {"tolerance": 0.0, "pieces_penalty": 0.0, "max_pieces": 0},
+    "explanation": {"parts": "policy", "class_from": "part", "sufficiency": 0.5}
+    | {"proposer": "policy"},
     "ppo": {"effect_steps": 0, "max_grad_norm": 0.0, "max_kl": 0.0, "ema_decay": 0.0},
     "effects": {"steps": 0},
 }
@@ -142,8 +143,6 @@ def search_space(config: RunConfig) -> dict[str, list[Any]]:
     spec, conv = config.spec, conv_spec(config.conv)
     if spec.has_policy:
         found = dict(space["cores"])
-        if config.reward.dial:  # its policy learns for every lambda
-            del found["reward.lam"]
         if config.preset_settings is not None:
             found |= space["critic"]
     else:

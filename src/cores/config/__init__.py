@@ -16,8 +16,9 @@ from cores.config.classifier import (
 )
 from cores.config.nested import from_dict, merged, to_dict
 from cores.config.policy import (
-    ClassifierDataConfig,
+    CommitteeConfig,
     EffectsConfig,
+    ExplanationConfig,
     PPOConfig,
     RewardConfig,
 )
@@ -26,8 +27,9 @@ from cores.config.spec import Removal
 
 __all__ = [
     "TEST_SHARE",
-    "ClassifierDataConfig",
+    "CommitteeConfig",
     "EffectsConfig",
+    "ExplanationConfig",
     "NetworkConfig",
     "PPOConfig",
     "PartsConfig",

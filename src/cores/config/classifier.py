@@ -135,7 +135,7 @@ class TrainingConfig:
     """Optimisation of the classifier (Eq. 6)."""
 
     epochs: int = 240
-    """Most epochs; 330 for CORES, 90 of them the policy's, and fewer for files of more than 5,000
+    """Most epochs; 270 for CORES, 30 of them the policy's, and fewer for files of more than 5,000
     graphs."""
     patience: int = 100
     """Epochs without improvement on the selection part before training stops; for CORES, counted in

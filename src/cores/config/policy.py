@@ -1,67 +1,68 @@
-"""Settings of CORES: the classifier's training batches, the reward, and PPO."""
+"""Settings of CORES: the committee, the reward, PPO, and which part is shown."""
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 from cores.errors import require
 
 
 @dataclass(frozen=True)
-class ClassifierDataConfig:
-    """The training batches of a CORES model's classifier."""
+class CommitteeConfig:
+    """The classifiers of a CORES model, whose mean probability is its prediction."""
 
-    warm_up: float = 8 / 11
+    members: int = 5
+    """Classifiers, each trained on random masks of all graphs but its own fold, on which it rewards
+    the policy (the paper has one)."""
+    warm_up: float = 8 / 9
     """Share of the epochs before the policy is trained; the classifiers are fixed after it."""
-    distillation: float = 0.0
-    """Weight of the referees' mean prediction in the target of the returned classifier; the rest is
-    the label. Without referees the target is the label."""
+
+    def __post_init__(self) -> None:
+        require(0 <= self.warm_up < 1, f"committee.warm_up must lie in [0, 1), got {self.warm_up}")
+        require(
+            1 <= self.members <= 100,
+            f"committee.members must lie in [1, 100], got {self.members}",
+        )
+
+
+@dataclass(frozen=True)
+class ExplanationConfig:
+    """Which part of a graph is shown as the one that decides, once a model is trained."""
+
+    parts: Literal["minimal", "cut", "policy"] = "minimal"
+    """minimal: no single unit can go, found by elimination inside the cut; cut: the smallest
+    sufficient prefix of the proposed order; policy: what the policy keeps (the paper)."""
+    sufficiency: float = 0.8
+    """tau: a part is sufficient if the committee gives the predicted class at least this
+    probability from the part alone, and no other class a larger one."""
+    class_from: Literal["whole", "part"] = "whole"
+    """What the committee predicts from: the whole graph, or the policy's part alone (the paper)."""
+    proposer: Literal["policy", "effects"] = "policy"
+    """Which order the search cuts: by the policy's probabilities, or by effects."""
 
     def __post_init__(self) -> None:
         require(
-            0 <= self.warm_up < 1,
-            f"classifier_data.warm_up must lie in [0, 1), got {self.warm_up}",
+            0.5 <= self.sufficiency < 1,
+            f"`sufficiency` must lie in [0.5, 1), got {self.sufficiency}",
         )
-        require(
-            0 <= self.distillation <= 1,
-            f"classifier_data.distillation must lie in [0, 1], got {self.distillation}",
-        )
-
-
-SETTINGS = tuple(step / 20 for step in range(21))
-"""Values of lambda that a model with a dial can be asked for, from 0, the sparsest, to 1."""
 
 
 @dataclass(frozen=True)
 class RewardConfig:
-    """The conformal-based reward (Eq. 7) and the classifiers that compute it."""
+    """The conformal-based reward (Eq. 7)."""
 
     lam: float = 0.5
     """Lambda: weight of performance against sparsity where the prediction set has one label."""
-    dial: bool = True
-    """Whether the policy sees lambda and is trained for all values of it at once (Deviation D16);
-    ``lam`` is not used then. Naming ``lam``, or no referees, sets it to false."""
-    max_loss: float = 0.02
-    """Where a dial is set after training: the sparsest setting that loses no more accuracy than
-    this, neither on the selection part nor for the referees on graphs they were not trained on; in
-    a regression, at which neither mean error grows by a larger share. The policy has seen both:
-    without ``promised`` this is no promise."""
-    promised: bool = False
-    """Whether half of the calibration part sets the dial instead, with the promise
-    that of every class no more than ``max_loss`` is right on the full graph and wrong on the kept
-    part; the short option ``--max-loss`` says so, and ``cores tune`` does it after training."""
     tolerance: float = 0.0
     """Regression: the error that does no harm, in the unit of the targets. A prediction within it
-    counts as right, an interval no wider than it to either side as sure; 0: 1.5 times the error
-    that the referees exceed on a share ``alpha`` of full graphs they were not trained on."""
+    counts as right, an interval no wider than it to either side as sure, and a part from which the
+    number differs by no more from the whole graph's as sufficient; 0: 1.5 times the error that the
+    members exceed on a share ``alpha`` of full graphs they were not trained on."""
     desired_ratio: float = 0.2
     """d: the kept ratio at which the sparsity reward reaches 0.95."""
     alpha: float = 0.09
     """Error rate of the reward's prediction sets. Smaller values give larger sets, and graphs with
     larger sets are rewarded for accuracy alone."""
-    referees: int = 3
-    """Reference classifiers that reward the policy, each on graphs it was not trained on; 0: the
-    returned classifier rewards it on the policy part, with a quantile from the training part (the
-    paper)."""
     penalty_size: float = 1.0
     """Subtracted where a graph lost everything and was restored."""
     pieces_penalty: float = 0.0
@@ -77,28 +78,11 @@ class RewardConfig:
             0 < self.desired_ratio < 1,
             f"`desired_ratio` must lie in (0, 1), got {self.desired_ratio}",
         )
-        require(0 <= self.max_loss < 1, f"`max_loss` must lie in [0, 1), got {self.max_loss}")
-        require(
-            not self.promised or self.dial,
-            "`max_loss` is promised of a model with a dial; set reward.dial to true",
-        )
-        require(
-            not self.promised or self.max_loss > 0,
-            f"`max_loss` must be positive to be promised, got {self.max_loss}",
-        )
         require(
             0 <= self.tolerance < math.inf,
             f"`tolerance` must not be negative, got {self.tolerance}",
         )
-        require(
-            not self.dial or self.referees > 0,
-            "reward.dial needs referees, which tell what a setting loses: set it to false for none",
-        )
         require(0 < self.alpha < 1, f"reward.alpha must lie in (0, 1), got {self.alpha}")
-        require(
-            self.referees == 0 or 2 <= self.referees <= 100,
-            f"reward.referees must be 0 or lie in [2, 100], got {self.referees}",
-        )
         require(
             0 <= self.penalty_size < math.inf,
             f"reward.penalty_size must not be negative, got {self.penalty_size}",
@@ -117,9 +101,8 @@ class RewardConfig:
 class EffectsConfig:
     """The network that tells what each node or edge contributes to a prediction."""
 
-    steps: int = 10
-    """Its gradient steps, after training, for every epoch of the policy; 0: there is none. It is
-    learnt from referees, and a model without them has none."""
+    steps: int = 30
+    """Its gradient steps, after training, for every epoch of the policy; 0: there is none."""
 
     def __post_init__(self) -> None:
         require(0 <= self.steps < 2**31, f"effects.steps must lie in [0, 2^31), got {self.steps}")
@@ -134,11 +117,11 @@ class PPOConfig:
     the ``paper`` preset does none of that.
     """
 
-    effect_steps: int = 5
+    effect_steps: int = 15
     """Gradient steps before PPO, for every epoch of it, that fit the policy's logits to what the
     removal of an element costs (Deviation D19); 0: all elements start alike (the paper)."""
     env_steps: int = 320
-    """Graphs rolled out per referee and epoch, drawn at random; all, if there are fewer."""
+    """Graphs rolled out per member and epoch, drawn at random; all, if there are fewer."""
     samples: int = 8
     """Actions sampled per graph."""
     ppo_epochs: int = 4

@@ -10,8 +10,9 @@ from cores.config.key import added_settings, run_key
 from cores.config.models import MODELS, PRESETS, conv_spec, model_spec, preset_spec
 from cores.config.nested import from_dict, merged, to_dict
 from cores.config.policy import (
-    ClassifierDataConfig,
+    CommitteeConfig,
     EffectsConfig,
+    ExplanationConfig,
     PPOConfig,
     RewardConfig,
 )
@@ -21,7 +22,7 @@ from cores.plugins import load_plugins
 
 AskedTask = Literal["auto", "classification", "regression", "multilabel"]
 
-POLICY_GROUPS = ("classifier_data", "reward", "ppo", "effects")
+POLICY_GROUPS = ("committee", "reward", "ppo", "effects", "explanation")
 """Groups of settings that models with a policy use."""
 
 
@@ -54,10 +55,11 @@ class RunConfig:
     parts: PartsConfig = field(default_factory=PartsConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
-    classifier_data: ClassifierDataConfig = field(default_factory=ClassifierDataConfig)
+    committee: CommitteeConfig = field(default_factory=CommitteeConfig)
     reward: RewardConfig = field(default_factory=RewardConfig)
     ppo: PPOConfig = field(default_factory=PPOConfig)
     effects: EffectsConfig = field(default_factory=EffectsConfig)
+    explanation: ExplanationConfig = field(default_factory=ExplanationConfig)
     model_config: Any = None
     """The model's own settings, of the dataclass in its row; None for a model without."""
     preset_settings: Any = None
@@ -85,12 +87,12 @@ class RunConfig:
         own_loop = preset_spec(self.preset).train is not None
         require(
             self.removal is None or own_loop or self.warm_up_epochs > 0,
-            "the classifier learns in the warm-up only: raise classifier_data.warm_up or `epochs`, "
-            f"got {self.classifier_data.warm_up} of {self.training.epochs}",
+            "the classifier learns in the warm-up only: raise committee.warm_up or `epochs`, "
+            f"got {self.committee.warm_up} of {self.training.epochs}",
         )
         require(
-            self.removal is None or own_loop or self.reward.referees > 0,
-            f"reward.referees must lie in [2, 100], got {self.reward.referees}",
+            self.removal is None or own_loop or self.committee.members > 1,
+            f"committee.members must lie in [2, 100], got {self.committee.members}",
         )
         require(
             self.removal is None or own_loop or self.ppo.samples > 1,
@@ -170,13 +172,13 @@ class RunConfig:
     @property
     def warm_up_epochs(self) -> int:
         """Epochs before the policy of a CORES model begins: one at least, and one is left."""
-        share, epochs = self.classifier_data.warm_up, self.training.epochs
+        share, epochs = self.committee.warm_up, self.training.epochs
         return min(max(int(share * epochs), int(share > 0)), epochs - 1)
 
     @property
     def effect_steps(self) -> int:
         """Gradient steps for the effects of removing elements, all in all."""
-        if self.removal is None or self.reward.referees == 0:
+        if self.removal is None:
             return 0
         return self.effects.steps * (self.training.epochs - self.warm_up_epochs)
 
@@ -184,18 +186,14 @@ class RunConfig:
     def warm_up_key(self) -> str | None:
         """Names what the warm-up depends on; None where it is not apart from the rest.
 
-        There is no reward in it. A policy that sees lambda has another shape, though, and one that
-        keeps few pieces shows less of a graph even before it has learnt anything.
+        There is no reward in it, and nothing of what is shown after training. A policy that keeps
+        few pieces shows less of a graph even before it has learnt anything, though.
         """
         if self.removal is None or preset_spec(self.preset).train is not None:
             return None
-        given = self.reward
-        kept = RewardConfig(
-            referees=given.referees,
-            dial=given.dial,
-            max_pieces=given.max_pieces,
-        )
-        return dataclasses.replace(self, reward=kept).key
+        kept = RewardConfig(max_pieces=self.reward.max_pieces)
+        shown = ExplanationConfig()
+        return dataclasses.replace(self, reward=kept, explanation=shown).key
 
     @property
     def settings(self) -> dict[str, Any]:

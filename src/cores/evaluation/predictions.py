@@ -14,7 +14,8 @@ from cores.graphs.components import subgraph_pieces
 from cores.graphs.shares import of_graphs
 from cores.graphs.store import GraphStore
 from cores.graphs.subgraphs import Subgraph, edge_ratio, node_ratio
-from cores.models.network import GraphModel, Prediction
+from cores.models.network import GraphModel, PartFacts, Prediction
+from cores.models.sparse import SparseClassifier
 
 EVALUATION_BATCH = 128
 """Graphs per forward pass outside of training."""
@@ -93,12 +94,17 @@ class Predictions:
     edge_scores: Float[Tensor, " edges"] | None
     pieces: Int[Tensor, " graphs"] | None = None
     """Connected pieces of what the model saw of each graph (:mod:`cores.graphs.components`)."""
+    part: PartFacts | None = None
+    """What is known of the parts; None for a model that nobody asks."""
 
     def cpu(self) -> "Predictions":
         """The same on the CPU."""
         moved = {
             name: value.cpu() for name, value in vars(self).items() if isinstance(value, Tensor)
         }
+        if self.part is not None:
+            known = {name: value.cpu() for name, value in vars(self.part).items()}
+            return replace(self, part=PartFacts(**known), **moved)
         return replace(self, **moved)
 
     def kept_ratio(self, graphs: GraphStore, removal: Removal) -> Float[Tensor, " graphs"]:
@@ -159,7 +165,22 @@ def predict_any(model: GraphModel, graphs: GraphStore) -> Predictions:
         node_scores=_joined([prediction.node_scores for prediction in found]),
         edge_scores=_joined([prediction.edge_scores for prediction in found]),
         pieces=torch.cat(pieces),
+        part=_joined_facts([prediction.part for prediction in found]),
     )
+
+
+@torch.no_grad()
+def predict_told(
+    model: GraphModel, graphs: GraphStore, names: Sequence[str] = ()
+) -> Float[Tensor, "graphs classes"]:
+    """Predict every graph of a store, without the search for a part."""
+    model.eval()
+    if isinstance(model, SparseClassifier) and not model.sampling:
+        batches = graphs.batches(evaluation_batch(graphs.device))
+        probs = model.outputs(torch.cat([model.logits(batch) for batch in batches]))
+        check_predicted(model, probs, names)
+        return probs
+    return predict(model, graphs, names).probs
 
 
 @torch.no_grad()
@@ -177,3 +198,12 @@ def predict_full(
 def _joined(parts: list[Tensor | None]) -> Tensor | None:
     known = [part for part in parts if part is not None]
     return torch.cat(known) if known else None
+
+
+def _joined_facts(parts: Sequence[PartFacts | None]) -> PartFacts | None:
+    known = [part for part in parts if part is not None]
+    if not known:
+        return None
+    return PartFacts(
+        **{name: torch.cat([vars(part)[name] for part in known]) for name in vars(known[0])}
+    )

@@ -132,7 +132,7 @@ def marks(batch: Batch) -> dict[str, Any]:
     return {"rooted": True} if batch.get("rooted") else {}
 
 
-_OF_NODES, _OF_EDGES, _OF_GRAPHS = ("x", "node_truth"), ("edge_attr", "edge_truth"), ("y", "lam")
+_OF_NODES, _OF_EDGES, _OF_GRAPHS = ("x", "node_truth"), ("edge_attr", "edge_truth"), ("y",)
 
 
 def cut(batch: Batch, size: int | Sequence[int]) -> Iterator[Batch]:

@@ -88,7 +88,6 @@ class StackedBatches:
             "edge_attr": capacity.edges,
             PAIR_VALUES: capacity.pairs,
             "y": capacity.graphs,
-            "lam": capacity.graphs,
         }
         shape = rows, places
         self._values = {
@@ -145,7 +144,7 @@ class StackedBatches:
         edges = _slots(at, cuts.batch_of_edge, cuts.edge, capacity.edges)
         graphs = _slots(at, cuts.batch_of_graph, cuts.graph, capacity.graphs)
         ends = {"edge_index": (edges, cuts.batch_of_edge)}
-        slots = {"x": nodes, NODE_VALUES: nodes, "edge_attr": edges, "y": graphs, "lam": graphs}
+        slots = {"x": nodes, NODE_VALUES: nodes, "edge_attr": edges, "y": graphs}
         if cuts.pair is not None and cuts.batch_of_pair is not None:
             pairs = _slots(at, cuts.batch_of_pair, cuts.pair, capacity.pairs)
             ends["pair_index"] = pairs, cuts.batch_of_pair

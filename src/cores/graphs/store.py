@@ -97,6 +97,22 @@ class GraphStore:
             node_id=joined("node_id"),
         )
 
+    @classmethod
+    def from_batch(cls, batch: Batch) -> "GraphStore":
+        """Take a batch apart again, so that some of its graphs can be chosen many times."""
+        owner = batch.batch[batch.edge_index[0]]  # [E]
+        edges = torch.bincount(owner, minlength=batch.num_graphs)
+        return cls(
+            x=batch.x,
+            edge_index=batch.edge_index - batch.ptr[owner],
+            y=batch.ptr[1:],  # nobody asks for labels
+            node_ptr=batch.ptr.cpu(),
+            edge_ptr=pointers(edges).cpu(),
+            edge_attr=batch.get("edge_attr"),
+            node_id=batch.batch if batch.get("rooted") else None,
+            paired="pair_index" in batch,
+        )
+
     def to_graphs(self) -> list[Data]:
         """The graphs as PyG records."""
         return [self.graph(index) for index in range(len(self))]

@@ -17,7 +17,7 @@ from cores.config import Removal
 from cores.graphs.batches import new_batch, with_pairs
 from cores.graphs.segments import pointers
 
-_PER_GRAPH = ("y", "ptr", "lam")
+_PER_GRAPH = ("y", "ptr")
 _NOT_CARRIED = ("pair_index", "edge_pair", "edge_sums", "pair_sums", "num_nodes")
 """Attributes of a batch that are no longer true of a subgraph."""
 

@@ -7,10 +7,11 @@ import torch
 from torch import nn
 
 from cores.config import RunConfig
-from cores.config.models import conv_spec, need_task
+from cores.config.models import conv_spec, need_task, preset_spec
 from cores.data.dataset import Dims
 from cores.files.limits import MEMORY, told_size
 from cores.models.classifier import Classifier
+from cores.models.committee import Committee
 from cores.models.elements import EffectNetwork
 from cores.models.network import GraphModel
 from cores.models.policy import Policy
@@ -40,7 +41,11 @@ def _built(config: RunConfig, dims: Dims) -> GraphModel:
         own = () if spec.settings is None else (config.model_config,)
         shape = network_dims(config, dims), config.network, config.conv
         return cast(GraphModel, spec.network_class()(*shape, *own))
-    classifier = build_classifier(config, dims)
+    classifier: Committee | Classifier = build_classifier(config, dims)
+    if preset_spec(config.preset).train is None:  # a preset's own training has one classifier
+        others = range(config.committee.members - 1)
+        members = [classifier, *(build_classifier(config, dims, classifier.scaler) for _ in others)]
+        classifier = Committee(members)
     policy = Policy(
         dims,
         config.network,
@@ -48,10 +53,9 @@ def _built(config: RunConfig, dims: Dims) -> GraphModel:
         spec.removes or "node",
         config.ppo.initial_removal,
         config.ppo.min_probability,
-        config.reward.lam if config.reward.dial else None,
         config.reward.max_pieces,
     )
-    return SparseClassifier(policy, classifier)
+    return SparseClassifier(policy, classifier).showing(config.explanation)
 
 
 def build_classifier(config: RunConfig, dims: Dims, scaler: nn.Module | None = None) -> Classifier:

@@ -31,7 +31,6 @@ class ElementNetwork(Network):
         conv: Message-passing layer.
         removal: What is removed.
         start: Every number before training.
-        more_columns: Columns of :meth:`inputs` beyond the graphs' own.
     """
 
     def __init__(
@@ -41,23 +40,18 @@ class ElementNetwork(Network):
         conv: str,
         removal: Removal,
         start: float = 0.0,
-        more_columns: int = 0,
     ) -> None:
         super().__init__(dims.num_features)
         self.removal = removal
         self.start = start
-        columns = dims.num_features + more_columns
-        self.encoder = Encoder(replace(dims, num_features=columns), deterministic(config), conv)
+        columns = dims.num_features
+        self.encoder = Encoder(dims, deterministic(config), conv)
         width = config.hidden_dim
         if removal != "edge":
             self.node_head = _head(width + columns, start)
         if removal != "node":
             self.edge_mixer = nn.Linear(width + columns, width)
             self.edge_head = _head(width, start)
-
-    def inputs(self, graphs: Batch) -> Float[Tensor, "nodes features"]:
-        """Return the node features that the network reads."""
-        return self.features(graphs)
 
     def forward(
         self,
@@ -68,7 +62,7 @@ class ElementNetwork(Network):
     ) -> Float[Tensor, " elements"]:
         """The number of every element, for PyG graphs or plain tensors."""
         graphs = as_batch(x, edge_index, edge_attr, batch)
-        features = self.inputs(graphs)
+        features = self.features(graphs)
         sums = graphs.get("edge_sums")
         h = self.encoder(features, graphs.edge_index, graphs.get("edge_attr"), sums=sums)  # [N, H]
         h = torch.cat([h, features], dim=-1)  # [N, H + F]

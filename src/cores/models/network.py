@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.data import Batch
@@ -52,6 +52,23 @@ class Prediction:
     node_scores: Float[Tensor, " nodes"] | None = None
     """How much the model wants to keep each node of the batch; None if it does not choose."""
     edge_scores: Float[Tensor, " edges"] | None = None
+    part: "PartFacts | None" = None
+    """What is known of the subgraph; None for a model that nobody asks."""
+
+
+@dataclass(frozen=True)
+class PartFacts:
+    """What a committee says of the part that is shown of every graph."""
+
+    probability: Float[Tensor, " graphs"]
+    """What it gives the prediction from the part alone; in a regression, the number itself."""
+    weak: Bool[Tensor, " graphs"]
+    """Whether the search began with less than was asked for."""
+    minimal: Bool[Tensor, " graphs"]
+    """Whether no single unit can go."""
+    questions: Int[Tensor, " graphs"]
+    std: Float[Tensor, " graphs"]
+    """Standard deviation of the members' predictions."""
 
 
 class GraphModel(Network):
@@ -66,6 +83,7 @@ class GraphModel(Network):
 
     def __init__(self, dims: Dims) -> None:
         super().__init__(dims.num_features)
+        self.num_features = dims.num_features
         self.num_classes = dims.num_classes
         self.num_outputs = dims.num_outputs
         self.task = dims.task

@@ -28,7 +28,6 @@ class Policy(ElementNetwork):
         initial_removal: Probability of removal before training; where nodes and edges are removed,
             that an edge is gone, itself or with either of its ends.
         min_probability: Lower bound on the probabilities of removing and of keeping.
-        lam: Where the dial stands for graphs that do not say; None: the policy does not see lambda.
         max_pieces: Connected pieces that may be left of a graph; 0: any number.
     """
 
@@ -40,26 +39,14 @@ class Policy(ElementNetwork):
         removal: Removal,
         initial_removal: float,
         min_probability: float,
-        lam: float | None = None,
         max_pieces: int = 0,
     ) -> None:
         if removal == "both":  # else hardly a motif would survive, and nothing could be learnt
             initial_removal = 1 - (1 - initial_removal) ** (1 / 3)
         start = math.log(initial_removal / (1 - initial_removal))
-        sees_lam = lam is not None  # Deviation D16: one more column of features
-        super().__init__(dims, config, conv, removal, start, more_columns=int(sees_lam))
+        super().__init__(dims, config, conv, removal, start)
         self.min_probability = min_probability
         self.max_pieces = max_pieces
-        self.register_buffer("lam", None if lam is None else torch.tensor(lam))
-        self.lam: Tensor | None
-
-    def inputs(self, graphs: Batch) -> Float[Tensor, "nodes features"]:
-        """Scaled features, and lambda where the policy sees it."""
-        features = self.features(graphs)
-        if self.lam is None:
-            return features
-        lam = graphs.get("lam", self.lam.expand(graphs.num_graphs))  # [B]
-        return torch.cat([features, lam[graphs.batch][:, None]], dim=-1)
 
     @torch.no_grad()
     def stretch(self, logits: Float[Tensor, " elements"], spread: float) -> None:

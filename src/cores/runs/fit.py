@@ -22,13 +22,13 @@ from cores.evaluation.explanations import ground_truth_metrics
 from cores.evaluation.predictions import Predictions, predict, predict_full
 from cores.graphs.masks import RECIPE
 from cores.graphs.store import GraphStore
-from cores.models.build import build_classifier, build_model
+from cores.models.build import build_model
 from cores.models.classifier import BlindClassifier, Classifier
+from cores.models.committee import Committee
 from cores.models.control import RandomSubgraph
 from cores.models.encoder import NodeNorm
 from cores.models.network import GraphModel
 from cores.models.sparse import SparseClassifier
-from cores.runs.promise import promised_model
 from cores.runs.trained import DataSchema, TrainedModel, calibrate
 from cores.tasks import TASKS, Task
 from cores.training import bilevel, supervised
@@ -38,6 +38,7 @@ from cores.training.journal import Journal, SharedState
 from cores.training.judge import Judge
 from cores.training.learner import Learner
 from cores.training.state import RandomState
+from cores.training.temperature import fit_temperature
 from cores.training.supervised import Report, fit_head, fit_scaler, no_report
 
 READ_ROOTS = Classifier, SparseClassifier, RandomSubgraph
@@ -93,7 +94,7 @@ class FittedModel:
 
     trained: TrainedModel
     facts: dict[str, Any]
-    """What metrics say of the training: epochs, seconds, and a promise where one was asked for."""
+    """What metrics say of the training: epochs and seconds."""
 
 
 def fit_model(
@@ -106,8 +107,6 @@ def fit_model(
     begin: Callable[[DataSchema], None] = lambda schema: None,
 ) -> FittedModel:
     """Build a model, train it by Algorithm 1 if it has a policy, else supervised, and calibrate it.
-
-    Its dial is set with a promise where the settings ask for one.
 
     Args:
         config: Settings of the run.
@@ -127,8 +126,8 @@ def fit_model(
     index = training_graphs(config, data.split)
     settled = replace(config, training=training_settings(config, data))
     fit_scaler(model, data.dataset.graphs.subset(index), data.dataset)
-    classifier = model.classifier if isinstance(model, SparseClassifier) else model
-    fit_head(classifier, data.dataset.graphs.y[index], config.training.loss)
+    for classifier in classifiers_of(model):
+        fit_head(classifier, data.dataset.graphs.y[index], config.training.loss)
     key = "" if folder is None else f"{config.key}-{data.dataset.fingerprint}"
     train_preset = imported(preset_spec(config.preset).train)
     if not isinstance(model, SparseClassifier):
@@ -144,17 +143,16 @@ def fit_model(
         state = bilevel_state(model, settled, data, random)
         journal = Journal(folder, state.parts, _shared_warm_up(config, data, warm_ups), key)
         bilevel.train(state, journal, report)
+        fit_temperature(model, data.part("selection"), settled.training.balanced)
         model.effects = bilevel.fit_effect_network(state, data.dataset.dims, report)
         stopping = state.stopping
     seconds = journal.seconds  # what follows is not training
-    calibration, dial = calibrate(model, data.part("calibration"), data.names("calibration"))
-    trained = TrainedModel(config, schema, model, calibration, data.split.test, dial)
-    trained, promise = promised_model(trained)
+    calibration = calibrate(model, data.part("calibration"), data.names("calibration"))
+    trained = TrainedModel(config, schema, model, calibration, data.split.test)
     facts = {
         "epochs": journal.epoch,
         "best_epoch": stopping.best_epoch,
         "seconds": round(seconds, 3),
-        **promise,
     }
     return FittedModel(trained, facts)
 
@@ -180,15 +178,8 @@ def bilevel_state(
     model: SparseClassifier, config: RunConfig, data: PreparedData, random: RandomState
 ) -> BilevelState:
     """Build the state with which Algorithm 1 begins."""
-    student, referees = _learners(model, config, data, random)
-    return BilevelState(
-        model,
-        student,
-        referees,
-        data.part("selection"),
-        config,
-        random,
-    )
+    members = _members(model, config, data, random)
+    return BilevelState(model, members, data.part("selection"), config, random)
 
 
 def training_settings(config: RunConfig, data: PreparedData) -> TrainingConfig:
@@ -212,42 +203,41 @@ def training_graphs(config: RunConfig, split: Split) -> torch.Tensor:
     """Graphs the returned classifier is trained on.
 
     The policy part is among them for a model without a policy, unless it selects by that part, and
-    for one whose policy is rewarded by referees of its own.
+    for one whose policy is rewarded by a committee.
     """
-    own_referee = config.removal is not None and config.reward.referees == 0
-    if own_referee or split.selection is split.policy:
+    own_loop = config.removal is not None and preset_spec(config.preset).train is not None
+    if own_loop or split.selection is split.policy:
         return split.train
     return torch.cat([split.train, split.policy]).sort().values
 
 
-def _learners(
+def _members(
     model: SparseClassifier, config: RunConfig, data: PreparedData, random: RandomState
-) -> tuple[Learner, list[Learner]]:
-    """The student, which is returned, and the referees, which reward the policy.
+) -> list[Learner]:
+    """Divide the graphs among the members of the committee.
 
-    The training and policy parts are divided into as many folds as there are referees; each referee
-    is trained on all folds but one and rewards on that one, so no classifier ever rewards on a
-    graph it was trained on.
+    The training and policy parts are divided into as many folds as there are members; each is
+    trained on all folds but its own and rewards on that one, so no classifier ever rewards on a
+    graph it was trained on. A single one rewards on the policy part.
     """
     graphs, split = data.graphs, data.split
-    index = training_graphs(config, split)
-    student = Learner(model.classifier, graphs.view(index), graphs.view(split.policy), config)
+    assert isinstance(model.classifier, Committee)
+    index = training_graphs(config, data.split)
     dealt = index[torch.randperm(len(index), generator=random.batches)]
     order = TASKS[data.dataset.task].order(graphs.y.cpu()[dealt])
     dealt = dealt[order.argsort(stable=True)]  # class by class: each fold has some
-    folds = [dealt[first :: config.reward.referees] for first in range(config.reward.referees)]
-    referees = [
-        Learner(
-            build_classifier(config, data.dataset.dims, model.scaler).to(graphs.device),
-            graphs.view(torch.cat([other for other in folds if other is not fold])),
-            graphs.view(fold),
-            config,
-        )
-        for fold in folds
+    number = len(model.classifier.members)
+    folds = [dealt[first::number] for first in range(number)] if number > 1 else [split.policy]
+    return [
+        Learner(member, graphs.view(index[~torch.isin(index, fold)]), graphs.view(fold), config)
+        for member, fold in zip(model.classifier.members, folds, strict=True)
     ]
-    for referee in referees:
-        fit_head(referee.classifier, referee.train_graphs.y, config.training.loss)
-    return student, referees
+
+
+def classifiers_of(model: GraphModel) -> list[GraphModel]:
+    """Return the classifiers that a model consists of."""
+    classifier = model.classifier if isinstance(model, SparseClassifier) else model
+    return list(classifier.members) if isinstance(classifier, Committee) else [classifier]
 
 
 def measure(
@@ -285,7 +275,7 @@ def measure(
         **trained.calibration.metrics(probs, labels, alpha, sets),
         "alpha": alpha,
         **({} if trained.tolerance is None else {"tolerance": trained.tolerance}),
-        **({} if trained.lam is None else {"lam": trained.lam}),
+        **_part_metrics(trained, predictions),
         **ground_truth_metrics(predictions, graphs),
         **effect_metrics(model, graphs),
         "test_graphs": len(labels),
@@ -294,6 +284,21 @@ def measure(
     return {
         name: dict(zip(names_of, value, strict=True)) if isinstance(value, list) else value
         for name, value in metrics.items()
+    }
+
+
+def _part_metrics(trained: TrainedModel, predictions: Predictions) -> dict[str, Any]:
+    """What is measured of the parts that are shown; nothing where nobody asked for them."""
+    part, shown = predictions.part, trained.config.explanation
+    if part is None:
+        return {}
+    return {
+        "sufficiency": shown.sufficiency,
+        "weak": float(part.weak.double().mean()),
+        "minimal": float(part.minimal.double().mean()),
+        "questions": float(part.questions.double().mean()),
+        "committee_std": float(part.std.double().mean()),
+        "members": trained.config.committee.members,
     }
 
 

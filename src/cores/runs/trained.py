@@ -2,25 +2,23 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int, Num
 from torch import Tensor
 
-from cores.config import RunConfig
-from cores.config.policy import SETTINGS
+from cores.config import ExplanationConfig, RunConfig, to_dict
+from cores.config.nested import from_dict
 from cores.config.spec import TaskName
 from cores.data.dataset import Dataset, Dims
 from cores.data.encoding import Encoding
 from cores.data.labels import are_labels
 from cores.errors import UserError
-from cores.evaluation.dial import predict_settings
-from cores.evaluation.predictions import predict, predict_full
+from cores.evaluation.predictions import predict_told
 from cores.graphs.store import GraphStore
 from cores.models.build import build_effects, build_model, network_dims
+from cores.models.committee import Committee
 from cores.models.elements import EffectNetwork
 from cores.models.network import GraphModel
 from cores.models.sparse import SparseClassifier
@@ -83,25 +81,6 @@ class DataSchema:
 
 
 @dataclass(frozen=True)
-class DialCalibration:
-    """The calibration part at every setting of a model's dial."""
-
-    probs: Float[Tensor, "settings graphs classes"]
-    kept_ratio: Float[Tensor, "settings graphs"]
-    full_probs: Float[Tensor, "graphs classes"]
-    """From the full graphs."""
-    labels: Num[Tensor, "graphs *labels"]
-    chosen_by: Int[Tensor, " choosing"]
-    """Graphs by which the dial was set: they calibrate nothing."""
-
-    def calibration(self, place: int, task: TaskName = "classification") -> Calibration:
-        """Return the calibration of prediction sets at a setting."""
-        others = torch.ones(len(self.labels), dtype=torch.bool)
-        others[self.chosen_by] = False
-        return TASKS[task].calibration(self.probs[place][others], self.labels[others])
-
-
-@dataclass(frozen=True)
 class TrainedModel:
     """A model with its configuration, the names of its data, and what calibrates its sets."""
 
@@ -112,13 +91,6 @@ class TrainedModel:
     """Without graphs where there was no calibration part."""
     test: Tensor
     """Positions of the test graphs in the dataset."""
-    dial: DialCalibration | None = None
-    """The calibration part at every setting of the dial; None without one."""
-
-    @property
-    def lam(self) -> float | None:
-        """Setting of the dial; None without one."""
-        return dial_setting(self.model)
 
     @property
     def effects(self) -> EffectNetwork | None:
@@ -150,19 +122,26 @@ class TrainedModel:
         """Refuse what is made for prediction sets alone."""
         TASKS[self.task].need_sets(what, "this model predicts")
 
-    def at(self, lam: Any) -> "TrainedModel":
-        """Return the model at another setting of its dial, calibrated there; None: as it is."""
-        if lam is None:
+    def showing(self, sufficiency: float | None = None, parts: str | None = None) -> "TrainedModel":
+        """Return the model with other parts; None: as it is configured."""
+        given = {"sufficiency": sufficiency, "parts": parts}
+        changes = {name: value for name, value in given.items() if value is not None}
+        if not changes:
             return self
-        if self.lam is None or not isinstance(self.model, SparseClassifier):
-            raise UserError("this model was trained for one lambda; train with reward.dial")
-        place = setting(lam)
-        if SETTINGS[place] == self.lam:
-            return self
-        if self.dial is None:
-            raise UserError("this model has no prediction sets at other settings of its dial")
-        calibration = self.dial.calibration(place, self.task)
-        return replace(self, model=self.model.at(SETTINGS[place]), calibration=calibration)
+        if not isinstance(self.model, SparseClassifier):
+            raise UserError(
+                f"{self.config.model} shows no parts; leave {' and '.join(changes)} out"
+            )
+        if not isinstance(self.model.classifier, Committee):
+            raise UserError(
+                f"the preset {self.config.preset} shows what its policy keeps, at no "
+                "`sufficiency`; train with the default preset for other parts"
+            )
+        shown = from_dict(
+            ExplanationConfig, {**to_dict(self.config.explanation), **changes}, "explanation"
+        )
+        config = replace(self.config, explanation=shown)
+        return replace(self, config=config, model=self.model.showing(shown))
 
     def with_sets(
         self, alpha: float | None, score: str | None, per_class: bool | None
@@ -187,7 +166,6 @@ class TrainedModel:
                     "probs": self.calibration.probs,
                     "labels": self.calibration.labels,
                 },
-                **({} if self.dial is None else {"dial": vars(self.dial)}),
                 "parts": {"test": self.test},
             },
         )
@@ -213,7 +191,6 @@ class TrainedModel:
             check_fits(state["model"], model.state_dict())
             model.load_state_dict(state["model"])
             calibration = _calibration(state["calibration"], dims)
-            dial = None if dial_setting(model) is None else _dial(state["dial"], dims)
             test = _positions(state["parts"]["test"])
         except UserError:
             raise
@@ -222,68 +199,19 @@ class TrainedModel:
             raise UserError(f"{out / MODEL} does not fit {CONFIG} ({reason})") from None
         if not all(bool(weights.isfinite().all()) for weights in model.parameters()):
             raise UserError(f"{out / MODEL} is damaged: its weights are NaN or infinite")
-        trained = cls(config, schema, model.eval(), calibration, test, dial)
-        if trained.lam is not None and trained.lam not in SETTINGS:
-            raise UserError(f"{out / MODEL} is damaged: its dial stands at {trained.lam:g}")
-        return trained
+        return cls(config, schema, model.eval(), calibration, test)
 
     def without_calibration(self) -> "TrainedModel":
         """Return the model without prediction sets."""
-        return replace(self, calibration=uncalibrated(self.model), dial=None)
+        return replace(self, calibration=uncalibrated(self.model))
 
 
-_DIGITS = 6
-"""Decimals of a setting; the network has half as many again, and not all of them are right."""
-
-
-def dial_setting(model: GraphModel) -> float | None:
-    """Read the setting of a model's dial; None without one."""
-    if not isinstance(model, SparseClassifier) or model.policy.lam is None:
-        return None
-    return round(float(model.policy.lam), _DIGITS)
-
-
-def setting(lam: Any) -> int:
-    """The place of a value of lambda among the settings of a dial."""
-    if not isinstance(lam, Real) or round(float(lam), _DIGITS) not in SETTINGS:
-        step = SETTINGS[1] - SETTINGS[0]
-        raise UserError(f"`lam` goes from 0 to 1 in steps of {step:g}, got {lam}")
-    return SETTINGS.index(round(float(lam), _DIGITS))
-
-
-def calibrate(
-    model: GraphModel, graphs: GraphStore, names: Sequence[str] = ()
-) -> tuple[Calibration, DialCalibration | None]:
-    """Predict the calibration part, whose graphs may have names; at every setting of a dial."""
-    dial = _calibrated_dial(model, graphs, names)
-    if dial is not None:
-        return dial.calibration(setting(dial_setting(model)), model.task), dial
+def calibrate(model: GraphModel, graphs: GraphStore, names: Sequence[str] = ()) -> Calibration:
+    """Predict the calibration part, whose graphs may have names."""
     if not len(graphs):
-        return uncalibrated(model), None
-    probs = predict(model, graphs, names).probs.cpu()
-    return TASKS[model.task].calibration(probs, graphs.y.cpu()), None
-
-
-def _calibrated_dial(
-    model: GraphModel, graphs: GraphStore, names: Sequence[str]
-) -> DialCalibration | None:
-    """The calibration part at every setting of a model's dial; None without a dial."""
-    if not isinstance(model, SparseClassifier) or model.policy.lam is None:
-        return None
-    labels, nobody = graphs.y.cpu(), torch.empty(0, dtype=torch.int64)
-    if not len(graphs):
-        settings, empty = len(SETTINGS), uncalibrated(model).probs
-        return DialCalibration(
-            empty.expand(settings, *empty.shape), torch.empty(settings, 0), empty, labels, nobody
-        )
-    found = predict_settings(model, graphs.view(), names=names)
-    return DialCalibration(
-        found.probs.cpu(),
-        found.kept_ratio.cpu(),
-        predict_full(model, graphs, names).cpu(),
-        labels,
-        nobody,
-    )
+        return uncalibrated(model)
+    probs = predict_told(model, graphs, names).cpu()
+    return TASKS[model.task].calibration(probs, graphs.y.cpu())
 
 
 def uncalibrated(model: GraphModel) -> Calibration:
@@ -295,24 +223,6 @@ def _calibration(saved: Mapping[str, Any], dims: Dims) -> Calibration:
     """The calibration part of a file; raises a ``TypeError`` or ``ValueError`` where it is none."""
     kind = TASKS[dims.task].calibration
     return kind.checked(saved["probs"], saved["labels"], dims.num_outputs)
-
-
-def _dial(saved: Mapping[str, Any], dims: Dims) -> DialCalibration:
-    """The calibration part of a file at every setting of the dial; raises as those above."""
-    probs, kept_ratio, chosen_by = (saved[name] for name in ("probs", "kept_ratio", "chosen_by"))
-    full = _calibration({"probs": saved["full_probs"], "labels": saved["labels"]}, dims)
-    if not all(isinstance(values, Tensor) for values in (probs, kept_ratio, chosen_by)):
-        raise TypeError("the calibration of the dial is not made of tensors")
-    settings, graphs = len(SETTINGS), len(full.labels)
-    shapes = tuple(probs.shape), tuple(kept_ratio.shape), chosen_by.ndim
-    if shapes != ((settings, graphs, dims.num_outputs), (settings, graphs), 1):
-        raise ValueError("the calibration of the dial has another shape")
-    for values in (probs, kept_ratio):
-        if not (values.is_floating_point() and values.isfinite().all()):
-            raise ValueError("the calibration of the dial holds no shares")
-    if chosen_by.dtype != torch.int64 or not ((chosen_by >= 0) & (chosen_by < graphs)).all():
-        raise ValueError("the dial was not set by graphs of the calibration part")
-    return DialCalibration(probs, kept_ratio, full.probs, full.labels, chosen_by)
 
 
 def _positions(test: Any) -> Tensor:

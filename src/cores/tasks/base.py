@@ -44,6 +44,10 @@ class Head(nn.Linear, ABC):
         """Probabilities, or predicted numbers."""
 
     @abstractmethod
+    def mean(self, logits: Float[Tensor, "members graphs outputs"], temperature: Tensor) -> Outputs:
+        """Logits of several classifiers' mean prediction, at a temperature."""
+
+    @abstractmethod
     def predicted(self, logits: Tensor) -> Tensor:
         """Predictions in the shape of the labels."""
 
@@ -201,13 +205,34 @@ class Task(ABC):
     def goodness(self, probs: Outputs, labels: Labels, balanced: bool) -> float:
         """How good predictions are, in one number; higher is better."""
 
-    def least_good(self, full: float, lost: float) -> float:
-        """The goodness that is left of a first one when so much is lost, as ``max_loss`` counts."""
-        return full - lost
-
     @abstractmethod
     def compared(self, probs: Outputs, full: Outputs, labels: Labels) -> Measured:
         """Metrics that also need the predictions from full graphs."""
+
+    log_loss: ClassVar[Callable[[Outputs, Labels, bool], float] | None] = None
+    """Mean negative log-probability of the truth, by class where these are balanced; None for
+    predicted numbers, which have no probability."""
+
+    @staticmethod
+    @abstractmethod
+    def support(probs: Outputs, told: Outputs) -> PerGraph:
+        """How strongly predictions from parts say what was told of their graphs.
+
+        Args:
+            probs: Predictions from parts.
+            told: The predictions that the graphs were given.
+        """
+
+    def probability(self, support: PerGraph, told: Outputs) -> PerGraph:
+        """What a part gives the prediction, by its support: its probability, or a number."""
+        return torch.where(support < 0, support + 1, support)
+
+    def wanted(self, sufficiency: float, tolerance: float | None) -> float:
+        """The least support of a sufficient part."""
+        return sufficiency
+
+    least_support: ClassVar[float] = 0.0
+    """Below, a part says something else."""
 
     @staticmethod
     @abstractmethod
@@ -283,7 +308,6 @@ class Task(ABC):
                 not self.has_sets and config.sets != SetsConfig(),
                 "sets.score and sets.per_class",
             ),
-            (config.reward.promised, "a promised `max_loss` (reward.promised)"),
         ):
             if asked and not self.has_classes:
                 raise UserError(f"{name} has {self.predicts}; {setting} is for classes")

@@ -1,5 +1,6 @@
 """One of several classes per graph."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from cores.config import RewardConfig
 from cores.conformal import lac_scores, prediction_sets, true_scores
 from cores.errors import UserError
 from cores.files.escape import brief
+from cores.parts import class_support
 from cores.reward import conformal_reward, performance_reward
 from cores.tasks import metrics as measures
 from cores.tasks.base import (
@@ -44,6 +46,13 @@ class ClassHead(Head):
     def outputs(self, logits: Float[Tensor, "graphs classes"]) -> Float[Tensor, "graphs classes"]:
         """Probabilities."""
         return logits.softmax(dim=-1)
+
+    def mean(
+        self, logits: Float[Tensor, "members graphs classes"], temperature: Tensor
+    ) -> Float[Tensor, "graphs classes"]:
+        """Logarithm of the mean probability, divided by the temperature."""
+        log_probs = logits.log_softmax(dim=-1).logsumexp(dim=0) - math.log(len(logits))
+        return log_probs / temperature
 
     def predicted(self, logits: Float[Tensor, "graphs classes"]) -> Int[Tensor, " graphs"]:
         """The number of the likeliest class."""
@@ -154,6 +163,7 @@ class Classification(Task):
         "average_precision": measures.average_precision,
         "f1": measures.f1,
         "mcc": measures.mcc,
+        "calibration_error": measures.calibration_error,
     }
     judged = {  # noqa: RUF012
         "accuracy": measures.accuracy,
@@ -163,6 +173,13 @@ class Classification(Task):
     conformal_scores = staticmethod(class_scores)
     reward = staticmethod(class_reward)
     sentences = staticmethod(class_sentences)
+
+    log_loss = staticmethod(measures.log_loss)
+
+    @staticmethod
+    def support(probs: Outputs, told: Outputs) -> PerGraph:
+        """The probability of the class that was told, if it is the largest."""
+        return class_support(probs, told.argmax(dim=-1))
 
     def head(self, width: int, num_classes: int, quantile_alpha: float | None) -> ClassHead:
         """Logits of the classes."""

@@ -10,6 +10,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+LEAST_PROBABILITY = 1e-12
+"""Below, a logarithm is of this."""
+CALIBRATION_BINS = 10
+
 
 def accuracy(probs: Float[Tensor, "graphs classes"], labels: Int[Tensor, " graphs"]) -> float:
     """Share of graphs whose most likely class is the true one."""
@@ -133,6 +137,40 @@ def class_mean(values: Float[Tensor, " graphs"], labels: Int[Tensor, " graphs"])
     counts = torch.bincount(labels)
     sums = torch.bincount(labels, weights=values.double())
     return float((sums / counts)[counts > 0].mean())
+
+
+def log_loss(
+    probs: Float[Tensor, "graphs classes"], labels: Int[Tensor, " graphs"], balanced: bool = False
+) -> float:
+    """Mean negative log-probability of the true class; balanced, the mean over the classes."""
+    losses = -probs.clamp_min(LEAST_PROBABILITY).log().gather(-1, labels[:, None]).squeeze(-1)
+    return class_mean(losses, labels) if balanced else float(losses.double().mean())
+
+
+def label_log_loss(
+    probs: Float[Tensor, "graphs labels"], labels: Float[Tensor, "graphs labels"], balanced: bool
+) -> float:
+    """Mean negative log-probability of the true values of the labels that are known."""
+    of_truth = torch.where(labels > 0.5, probs, 1 - probs)[~labels.isnan()]
+    if not len(of_truth):
+        return 0.0
+    return -float(of_truth.clamp_min(LEAST_PROBABILITY).log().double().mean())
+
+
+def calibration_error(
+    probs: Float[Tensor, "graphs classes"], labels: Int[Tensor, " graphs"]
+) -> float:
+    """How far the probability of the predicted class is from its accuracy, in 10 equal bins.
+
+    >>> probs = torch.tensor([[0.75, 0.25], [0.75, 0.25]])
+    >>> calibration_error(probs, torch.tensor([0, 1]))
+    0.25
+    """
+    sure, predicted = probs.double().max(dim=-1)
+    gap = sure - (predicted == labels).double()
+    bins = (sure * CALIBRATION_BINS).long().clamp(max=CALIBRATION_BINS - 1)
+    total = gap.new_zeros(CALIBRATION_BINS).index_add(0, bins, gap)
+    return float(total.abs().sum() / len(labels))
 
 
 def mean_absolute_error(

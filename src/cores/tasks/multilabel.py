@@ -13,6 +13,7 @@ from cores.config import RewardConfig
 from cores.conformal import value_probs
 from cores.errors import UserError
 from cores.files.escape import brief
+from cores.parts import TIE
 from cores.tasks import metrics as measures
 from cores.tasks.base import (
     LEAST_LOG_PROB,
@@ -48,6 +49,13 @@ class LabelHead(Head):
     def outputs(self, logits: Float[Tensor, "graphs labels"]) -> Float[Tensor, "graphs labels"]:
         """Probability that each label is 1."""
         return logits.sigmoid()
+
+    def mean(
+        self, logits: Float[Tensor, "members graphs labels"], temperature: Tensor
+    ) -> Float[Tensor, "graphs labels"]:
+        """Log-odds of the mean probability of each label, divided by the temperature."""
+        yes, no = F.logsigmoid(logits).logsumexp(dim=0), F.logsigmoid(-logits).logsumexp(dim=0)
+        return (yes - no) / temperature
 
     def predicted(self, logits: Float[Tensor, "graphs labels"]) -> Float[Tensor, "graphs labels"]:
         """The likelier value of every label."""
@@ -157,6 +165,14 @@ class Multilabel(Task):
     conformal_scores = staticmethod(label_scores)
     reward = staticmethod(label_reward)
     sentences = staticmethod(label_sentences)
+
+    log_loss = staticmethod(measures.label_log_loss)
+
+    @staticmethod
+    def support(probs: Outputs, told: Outputs) -> PerGraph:
+        """The least sure of the predicted sides, if none of them is another one."""
+        side = torch.where(told > 0.5, probs, 1 - probs).amin(dim=-1)  # [B]
+        return torch.where(side >= 0.5 - TIE, side, side - 1)
 
     def head(self, width: int, num_classes: int, quantile_alpha: float | None) -> LabelHead:
         """A logit of each label."""

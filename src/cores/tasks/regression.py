@@ -96,6 +96,12 @@ class ValueHead(Head):
         """The numbers as they are."""
         return values
 
+    def mean(
+        self, logits: Float[Tensor, "members graphs outputs"], temperature: Tensor
+    ) -> Float[Tensor, "graphs outputs"]:
+        """The mean number."""
+        return logits.mean(dim=0)
+
     def predicted(self, values: Float[Tensor, "graphs outputs"]) -> Float[Tensor, " graphs"]:
         """The numbers, one of each graph."""
         return values[:, 0]
@@ -251,6 +257,20 @@ class Regression(Task):
     conformal_scores = staticmethod(value_scores)
     reward = staticmethod(value_reward)
     sentences = staticmethod(value_sentences)
+    least_support = -math.inf
+
+    @staticmethod
+    def support(probs: Outputs, told: Outputs) -> PerGraph:
+        """How close the number from a part is to the one that was told, 0 at best."""
+        return -(probs[:, 0] - told[:, 0]).abs()
+
+    def probability(self, support: PerGraph, told: Outputs) -> PerGraph:
+        """How far the number from the part is from the one that was told."""
+        return -support
+
+    def wanted(self, sufficiency: float, tolerance: float | None) -> float:
+        """The tolerance, which is the least support of a sufficient part."""
+        return -(tolerance or 0.0)
 
     def num_outputs(self, num_classes: int, quantile_alpha: float | None) -> int:
         """The number, and its two quantiles where these are predicted."""

@@ -12,7 +12,6 @@ from torch_geometric.data import Batch
 
 from cores.config import PPOConfig, RewardConfig, RunConfig
 from cores.data.dataset import Dims
-from cores.evaluation.dial import at_settings
 from cores.evaluation.predictions import check_predicted, evaluation_batch
 from cores.graphs.shares import of_graphs
 from cores.graphs.store import GraphStore
@@ -24,10 +23,9 @@ from cores.ppo import RewardedRollout
 from cores.tasks import TASKS, selection_score
 from cores.tasks.metrics import class_mean
 from cores.training.balance import adjust_logits
-from cores.training.dial import SELECTION_SETTINGS, sparsest_setting
 from cores.training.effects import fit_effects, learn_effects
 from cores.training.journal import Journal, Stateful
-from cores.training.learner import Learner, Teachers, masked_batches, masked_chunks
+from cores.training.learner import Learner, masked_batches, masked_chunks
 from cores.training.optimizer import adam
 from cores.training.rollouts import (
     Outcome,
@@ -86,9 +84,8 @@ class BilevelState:
     """All that Algorithm 1 changes: classifiers, policy, their optimisers, and what was selected.
 
     Args:
-        model: The classifier behind its policy; the selected weights end up here.
-        student: Trains the model's classifier.
-        referees: Reward the policy; the returned classifier never does.
+        model: The committee and its policy; the selected weights end up here.
+        members: Train the committee's classifiers; each rewards the policy on its own fold.
         selection_graphs: Decide which epoch's weights are returned.
         config: Settings of the run.
         random: Random state of the run.
@@ -97,25 +94,16 @@ class BilevelState:
     def __init__(
         self,
         model: SparseClassifier,
-        student: Learner,
-        referees: Sequence[Learner],
+        members: Sequence[Learner],
         selection_graphs: GraphStore,
         config: RunConfig,
         random: RandomState,
     ) -> None:
         self.model, self.config, self.random = model, config, random
-        self.student, self.referees = student, referees
-        self.selection_graphs = selection_graphs
-        self.learners = [student, *referees]
-        self.stacked = None
-        if not config.training.weighs_classes:  # targets by teachers have no class
-            self.stacked = stacked_fit([learner.step for learner in self.learners])
+        self.members, self.selection_graphs = members, selection_graphs
+        self.stacked = stacked_fit([member.step for member in members])
         size = evaluation_batch(selection_graphs.device)
         self.selection_batches = list(selection_graphs.batches(size))
-        self.dial_batches = self.selection_batches
-        if config.reward.dial:
-            graphs = selection_graphs.view()
-            self.dial_batches = list(at_settings(graphs, SELECTION_SETTINGS, size))
         self._first_choices: list[Choice] | None = None
         self.warm_up = config.warm_up_epochs
         self.optimizer = adam(model.policy.parameters(), config.ppo.learning_rate)
@@ -133,10 +121,10 @@ class BilevelState:
         return self.model.classifier.head.reward_config(self.config.reward)
 
     def set_tolerance(self) -> None:
-        """Set the tolerance that the model keeps, from the referees' errors unless it is given."""
+        """Set the tolerance that the model keeps, from the members' errors unless it is given."""
 
         def usual() -> float:
-            return SLACK * float(usual_error(self.referees, self.config.reward.alpha))
+            return SLACK * float(usual_error(self.members, self.config.reward.alpha))
 
         self.model.classifier.head.set_tolerance(self.config.reward, usual)
 
@@ -145,8 +133,8 @@ class BilevelState:
         settings = self.config.training
         if not settings.balanced:
             return
-        for learner in self.learners:
-            head, labels = learner.classifier.head, learner.train_graphs.y
+        for member in self.members:
+            head, labels = member.classifier.head, member.train_graphs.y
             adjust_logits(head, labels, settings.logit_adjustment)
 
     @property
@@ -175,14 +163,14 @@ class BilevelState:
         return (epoch - self.warm_up) / self._policy_epochs
 
     def roll_out(self) -> list[Outcome]:
-        """Actions of the policy on an epoch's graphs, and what the referees make of them."""
+        """Sample actions of the policy on an epoch's graphs, and let the members predict."""
         balanced = self.config.training.balanced
-        return roll_out(self.model, self.referees, self.config.ppo, self.random, balanced)
+        return roll_out(self.model, self.members, self.config.ppo, self.random, balanced)
 
     @property
     def parts(self) -> dict[str, Stateful]:
         """The parts of a checkpoint, by name."""
-        learners = {f"learner_{number}": learner for number, learner in enumerate(self.learners)}
+        members = {f"member_{number}": member for number, member in enumerate(self.members)}
         return {
             "policy": self.model.policy,
             "averaged": self.averaged,
@@ -190,7 +178,7 @@ class BilevelState:
             "schedule": self.schedule,
             "stopping": self.stopping,
             "random": self.random,
-            **learners,
+            **members,
         }
 
     def finish_epoch(self, epoch: int) -> dict[str, float]:
@@ -200,10 +188,10 @@ class BilevelState:
         hardly been trained keeps nearly everything.
         """
         balanced = self.config.training.balanced
-        metrics = selection_metrics(self.selected, self._choices(epoch), self.reward, balanced)
+        metrics = selection_metrics(self.selected, self._choices(), self.reward, balanced)
         if self.trains_classifiers(epoch):
-            for learner in self.learners:
-                learner.schedule.step(selection_score(metrics))
+            for member in self.members:
+                member.schedule.step(selection_score(metrics))
         if not self.trains_policy(epoch):
             del metrics["selection_reward"]  # there is no policy to reward yet
             return metrics
@@ -212,12 +200,11 @@ class BilevelState:
             self.stopping.step((metrics["selection_reward"],), epoch)
         return metrics
 
-    def _choices(self, epoch: int) -> list[Choice]:
+    def _choices(self) -> list[Choice]:
         """Apply the averaged policy to the selection split."""
         if not self.policy_is_new:
-            batches = self.dial_batches if self.trains_policy(epoch) else self.selection_batches
-            return chosen(self.selected, batches)
-        if self._first_choices is None:  # by a new policy: the same at every setting and epoch
+            return chosen(self.selected, self.selection_batches)
+        if self._first_choices is None:  # by a new policy: the same at every epoch
             self._first_choices = chosen(self.selected, self.selection_batches)
         return self._first_choices
 
@@ -228,42 +215,31 @@ class BilevelState:
         """
         self.stopping.restore_best()
         self.model.load_state_dict(self.selected.state_dict())
-        if self.model.policy.lam is not None:
-            max_loss, balanced = self.config.reward.max_loss, self.config.training.balanced
-            graphs = self.selection_graphs
-            chosen = sparsest_setting(self.model, self.referees, graphs, max_loss, balanced)
-            self.model.policy.lam.fill_(chosen)
 
 
 def fit_classifiers(state: BilevelState, epoch: int) -> dict[str, float]:
-    """One epoch of every classifier, Eq. (6); the student also learns from its referees."""
-    config, random, learners = state.config, state.random, state.learners
+    """Train every member for an epoch on random masks, Eq. (6)."""
+    config, random, members = state.config, state.random, state.members
     size, removal = config.training.batch_size, state.model.policy.removal
-    classifiers = [referee.classifier for referee in state.referees]
-    teachers = Teachers(classifiers, config.classifier_data.distillation)
     if state.stacked is not None:
-        losses = state.stacked.fit(masked_chunks(learners, size, removal, random, teachers))
+        losses = state.stacked.fit(masked_chunks(members, size, removal, random))
     else:
-        taught = [teachers, *(None for _ in state.referees)]
-        losses = [
-            learner.fit(masked_batches(learner, size, removal, random, teacher))
-            for learner, teacher in zip(learners, taught, strict=True)
-        ]
+        losses = [member.fit(masked_batches(member, size, removal, random)) for member in members]
     _check_finite(state, "loss", sum(losses), epoch, "training")
-    return {"loss": losses[0]}
+    return {"loss": sum(losses) / len(losses)}
 
 
 def start_policy(state: BilevelState) -> None:
-    """Begin where the removal of an element costs the referees least (Deviation D19)."""
+    """Begin where the removal of an element costs the members least (Deviation D19)."""
     policy, config = state.model.policy, state.config
     steps = config.ppo.effect_steps * (config.training.epochs - state.warm_up)
-    fit_effects(policy, state.referees, steps, state.random, config.training.balanced)
+    fit_effects(policy, state.members, steps, state.random, config.training.balanced)
 
 
 def fit_effect_network(
     state: BilevelState, dims: Dims, report: Report = no_report
 ) -> EffectNetwork | None:
-    """Fit the network that explains each element's effect, by referees (Deviation D25).
+    """Fit the network that explains each element's effect, by the members (Deviation D25).
 
     Its progress is told as that of more epochs, as many as the policy had. It draws random numbers
     of its own: whether it is learnt changes nothing else.
@@ -281,7 +257,7 @@ def fit_effect_network(
             if steps % config.effects.steps == 0:
                 report(epochs + steps // config.effects.steps, {})
 
-        learn_effects(network, state.referees, steps, random, config.training.balanced, done)
+        learn_effects(network, state.members, steps, random, config.training.balanced, done)
     return network.eval()
 
 
@@ -310,7 +286,6 @@ def selection_metrics(
 ) -> dict[str, float]:
     """Accuracy, kept ratio and :func:`selection_reward` on what is kept of the selection part.
 
-    Of a policy that sees lambda, they are means over the values that the batches have.
     Where classes are balanced, the reward is the mean over the classes.
     """
     model.eval()
@@ -320,9 +295,8 @@ def selection_metrics(
     ratio = torch.cat([choice.elements.kept_ratio(choice.removed) for choice in choices])
     labels = torch.cat([batch.y for batch in batches])
     check_predicted(model, probs)
-    lam = torch.cat([batch.lam for batch in batches]) if "lam" in batches[0] else None
     task = TASKS[model.task]
-    reward = selection_reward(probs, labels, ratio, config, lam, task)
+    reward = selection_reward(probs, labels, ratio, config, task)
     if config.pieces_penalty:
         costs = [pieces_cost(choice.elements, choice.removed, config) for choice in choices]
         reward = reward - torch.cat(costs)
@@ -353,8 +327,7 @@ def rollout_metrics(
 
 def _check_finite(state: BilevelState, name: str, value: float, epoch: int, group: str) -> None:
     if not math.isfinite(value):
-        seen = [state.student.train_graphs, *(each.policy_graphs for each in state.referees)]
-        stores = [graphs.store for graphs in seen]
+        stores = [member.policy_graphs.store for member in state.members]
         said = f"the {name} is {value}"
         raise diverged(said, epoch, state.model, stores, f"{group}.learning_rate")
 

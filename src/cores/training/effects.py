@@ -1,7 +1,7 @@
 """Effects of removing elements, fitted to random masks by least squares.
 
 The policy starts from it. Deviation D19: the paper's policy starts with the same probability for
-every element, and PPO has to find out by trial which of them matter. What a referee loses without
+every element, and PPO has to find out by trial which of them matter. What a member loses without
 an element can be learnt before that from far fewer predictions, as FastSHAP learns Shapley values.
 
 And a network of its own keeps it, for users to see (Deviation D25): PPO leaves the order among the
@@ -46,7 +46,7 @@ and none is beyond what PPO can change."""
 
 @dataclass(frozen=True)
 class MaskCosts:
-    """Random masks of some graphs, and what each costs a referee."""
+    """Random masks of some graphs, and what each costs a member."""
 
     elements: Elements
     removed: Float[Tensor, " elements"]
@@ -69,17 +69,17 @@ class MaskCosts:
 Estimate = Callable[[Batch], Float[Tensor, " elements"]]
 """Returns the effect of every element, by a network."""
 Cost = Callable[[Learner, Elements, Bool[Tensor, " elements"]], Float[Tensor, " graphs"]]
-"""Returns the cost of a mask to a referee."""
+"""Returns the cost of a mask to a member."""
 
 
 def fit_effects(
     policy: Policy,
-    referees: Sequence[Learner],
+    members: Sequence[Learner],
     steps: int,
     random: RandomState,
     balanced: bool = False,
 ) -> None:
-    """Let the policy remove those elements first whose removal costs a referee least.
+    """Let the policy remove those elements first whose removal costs a member least.
 
     The logits are fitted so that the sum of the removed elements' effects is what a random mask
     costs, in nats, then stretched around the mean with which the policy starts.
@@ -88,14 +88,14 @@ def fit_effects(
     def effects(batch: Batch) -> Float[Tensor, " elements"]:
         return (policy.start - policy(batch)) / LOGITS_PER_NAT
 
-    costs = _fit(policy, effects, referees, steps, random, balanced, nats_lost)
+    costs = _fit(policy, effects, members, steps, random, balanced, nats_lost)
     with torch.no_grad():
         policy.stretch(policy(costs.elements.batch), SPREAD)
 
 
 def learn_effects(
     network: EffectNetwork,
-    referees: Sequence[Learner],
+    members: Sequence[Learner],
     steps: int,
     random: RandomState,
     balanced: bool = False,
@@ -106,30 +106,30 @@ def learn_effects(
     In probability, not in nats: few masks that turn a sure prediction into its opposite would
     decide what is learnt. ``done`` is called with the number of steps so far.
     """
-    _fit(network, network, referees, steps, random, balanced, probability_lost, done)
+    _fit(network, network, members, steps, random, balanced, probability_lost, done)
 
 
 def _fit(
     network: ElementNetwork,
     estimate: Estimate,
-    referees: Sequence[Learner],
+    members: Sequence[Learner],
     steps: int,
     random: RandomState,
     balanced: bool,
     cost: Cost,
     done: Callable[[int], None] = lambda steps: None,
 ) -> MaskCosts:
-    """Gradient steps, each on masks of graphs that another referee was not trained on."""
+    """Gradient steps, each on masks of graphs that another member was not trained on."""
     on_gpu = next(network.parameters()).is_cuda and ranks.current() is None
     kind = RecordedEffectSteps if on_gpu and fixed_shapes(network) else EffectSteps
     fit = kind(network, estimate, steps)
-    turns = [referees[number % len(referees)] for number in range(steps)]
+    turns = [members[number % len(members)] for number in range(steps)]
     for first in range(0, steps, fit.at_once):
         now = turns[first : first + fit.at_once]
-        for referee in dict.fromkeys(now):
-            graphs = referee.policy_graphs
-            index = [drawn(graphs, GRAPHS, random, balanced) for _ in range(now.count(referee))]
-            costs = mask_costs(network, referee, torch.cat(index), cost)
+        for member in dict.fromkeys(now):
+            graphs = member.policy_graphs
+            index = [drawn(graphs, GRAPHS, random, balanced) for _ in range(now.count(member))]
+            costs = mask_costs(network, member, torch.cat(index), cost)
             fit.run(costs, len(index[0]))
         done(first + len(now))
     return costs
@@ -137,15 +137,12 @@ def _fit(
 
 @torch.no_grad()
 def mask_costs(
-    network: ElementNetwork, referee: Learner, index: Int[Tensor, " graphs"], cost: Cost
+    network: ElementNetwork, member: Learner, index: Int[Tensor, " graphs"], cost: Cost
 ) -> MaskCosts:
     """A random mask of each of these graphs, and what it costs."""
-    elements = Elements.of(referee.policy_graphs.store.batch(index), network.removal)
-    batch = elements.batch
-    if isinstance(network, Policy) and network.lam is not None:
-        batch.lam = torch.rand(batch.num_graphs, device=batch.x.device)
+    elements = Elements.of(member.policy_graphs.store.batch(index), network.removal)
     removed = random_masks(elements)
-    return MaskCosts(elements, removed.float(), cost(referee, elements, removed))
+    return MaskCosts(elements, removed.float(), cost(member, elements, removed))
 
 
 def effect_loss(estimate: Estimate, costs: MaskCosts) -> Float[Tensor, ""]:
@@ -223,23 +220,23 @@ def random_masks(elements: Elements) -> Bool[Tensor, " elements"]:
 
 
 def nats_lost(
-    referee: Learner, elements: Elements, removed: Bool[Tensor, " elements"]
+    member: Learner, elements: Elements, removed: Bool[Tensor, " elements"]
 ) -> Float[Tensor, " graphs"]:
-    """Loss of the referee's prediction from the full graph; of classes, in nats."""
-    return referee.classifier.head.lost(*_full_and_part(referee, elements, removed))
+    """Loss of the member's prediction from the full graph; of classes, in nats."""
+    return member.classifier.head.lost(*_full_and_part(member, elements, removed))
 
 
 def probability_lost(
-    referee: Learner, elements: Elements, removed: Bool[Tensor, " elements"]
+    member: Learner, elements: Elements, removed: Bool[Tensor, " elements"]
 ) -> Float[Tensor, " graphs"]:
     """Loss in probability; of a number, how much it falls, in deviations."""
-    return referee.classifier.head.effect(*_full_and_part(referee, elements, removed))
+    return member.classifier.head.effect(*_full_and_part(member, elements, removed))
 
 
 @torch.no_grad()
 def _full_and_part(
-    referee: Learner, elements: Elements, removed: Bool[Tensor, " elements"]
+    member: Learner, elements: Elements, removed: Bool[Tensor, " elements"]
 ) -> tuple[Tensor, Tensor]:
     """Predict from the full graphs and from the masked ones."""
-    full = of_graphs(referee.classifier, elements.batch)
-    return full, of_graphs(referee.classifier, elements.subgraph(removed).batch)
+    full = of_graphs(member.classifier, elements.batch)
+    return full, of_graphs(member.classifier, elements.subgraph(removed).batch)

@@ -1,20 +1,15 @@
 """A classifier with its optimiser, and its training batches."""
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 from torch_geometric.data import Batch
 
 from cores.config import Removal, RunConfig
-from cores.graphs.batches import batch_sizes, cut
+from cores.graphs.batches import cut
 from cores.graphs.masks import masked
-from cores.graphs.shares import of_graphs
 from cores.graphs.stacked import Chunk
 from cores.graphs.store import GraphView
 from cores.models.classifier import Classifier
@@ -39,7 +34,9 @@ class Learner:
         config: RunConfig,
     ) -> None:
         settings = config.training
-        self.classifier = classifier.eval()  # except while it is trained: a referee has no dropout
+        self.classifier = (
+            classifier.eval()
+        )  # except while it is trained: who rewards has no dropout
         self.train_graphs = train_graphs
         self.policy_graphs = policy_graphs
         class_weights = (
@@ -74,50 +71,14 @@ class Learner:
         self.schedule.load_state_dict(state["schedule"])
 
 
-@dataclass(frozen=True)
-class Teachers:
-    """Classifiers whose predictions are part of another one's targets.
-
-    Deviation D14: an ensemble errs less often, and less confidently, than one classifier that is
-    trained on the labels; so does one that is trained on the ensemble's predictions. The loss is
-    linear in its targets: with one teacher per batch its gradient is, on average, that of their
-    mean prediction, for the price of one.
-    """
-
-    classifiers: Sequence[Classifier]
-    weight: float
-    """Weight of the prediction in the target; the rest is the label."""
-
-    @torch.no_grad()
-    def targets(self, batch: Batch, generator: torch.Generator) -> Float[Tensor, "graphs classes"]:
-        """Targets of a batch, by one randomly drawn teacher."""
-        number = int(torch.randint(len(self.classifiers), (), generator=generator))
-        teacher = self.classifiers[number]
-        predicted = teacher.outputs(of_graphs(teacher, batch))  # [B, K]
-        return self.weight * predicted + (1 - self.weight) * teacher.head.targets(batch.y)
-
-    def teach_chunk(self, chunk: Chunk, generator: torch.Generator) -> None:
-        """Give the first row of a chunk targets by as many teachers as there are.
-
-        Several batches at once: a call of a teacher takes as long as the step that follows.
-        """
-        taught, *others = chunk.graphs
-        batches = math.ceil(taught / chunk.size / len(self.classifiers))
-        sizes = batch_sizes(taught, chunk.size * max(1, batches))
-        *pieces, rest = cut(chunk.batch, [*sizes, sum(others)])
-        labels = self.classifiers[0].head.targets(rest.y)
-        chunk.batch.y = torch.cat([*(self.targets(each, generator) for each in pieces), labels])
-
-
 def masked_batches(
     learner: Learner,
     size: int,
     removal: Removal,
     random: RandomState,
-    teachers: Teachers | None = None,
 ) -> Iterator[Batch]:
     """An epoch of a classifier's batches of randomly masked graphs."""
-    for chunk in masked_chunks([learner], size, removal, random, teachers):
+    for chunk in masked_chunks([learner], size, removal, random):
         yield from cut(chunk.batch, size)
 
 
@@ -126,11 +87,10 @@ def masked_chunks(
     size: int,
     removal: Removal,
     random: RandomState,
-    teachers: Teachers | None = None,
 ) -> Iterator[Chunk]:
     """An epoch of randomly masked graphs of classifiers, a row each, whose graphs are one store's.
 
-    Teachers are the first one's. Rare classes are not drawn more often here (D15): they are made to
+    Rare classes are not drawn more often here (D15): they are made to
     count in the end, by :func:`~cores.training.balance.adjust_logits`.
     """
     store = learners[0].train_graphs.store
@@ -139,7 +99,4 @@ def masked_chunks(
     together = list(zip_longest(*orders, fillvalue=torch.zeros(0, dtype=torch.long)))
     batches = masked(store.each(torch.cat(indices) for indices in together), removal)
     for indices, batch in zip(together, batches, strict=True):
-        chunk = Chunk(batch, size, [len(index) for index in indices])
-        if teachers is not None:
-            teachers.teach_chunk(chunk, random.batches)
-        yield chunk
+        yield Chunk(batch, size, [len(index) for index in indices])

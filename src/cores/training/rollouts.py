@@ -1,4 +1,4 @@
-"""Rollouts of the policy, the referees' predictions from them, and their rewards, Eq. (7)."""
+"""Rollouts of the policy, the members' predictions from them, and their rewards, Eq. (7)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,24 +43,24 @@ class Outcome:
 @torch.no_grad()
 def roll_out(
     model: SparseClassifier,
-    referees: Sequence[Learner],
+    members: Sequence[Learner],
     config: PPOConfig,
     random: RandomState,
     balanced: bool = False,
 ) -> list[Outcome]:
-    """Sample actions on graphs that a referee was not trained on, and let it predict.
+    """Sample actions on graphs that a member was not trained on, and let it predict.
 
     Where classes are balanced, the graphs are drawn so that every class is as frequent.
     """
     parts = [
-        (referee, drawn(referee.policy_graphs, config.env_steps, random, balanced))
-        for referee in referees
+        (member, drawn(member.policy_graphs, config.env_steps, random, balanced))
+        for member in members
     ]
-    if referees[0].policy_graphs.store.device.type == "cuda":  # waits least if all come at once
+    if members[0].policy_graphs.store.device.type == "cuda":  # waits least if all come at once
         return [_outcome(model, parts, config.samples)]
     return [  # a CPU is quickest at sizes that its cache holds
-        _outcome(model, [(referee, index)], config.samples)
-        for referee, chosen in parts
+        _outcome(model, [(member, index)], config.samples)
+        for member, chosen in parts
         for index in chosen.split(config.batch_size)
     ]
 
@@ -80,11 +80,9 @@ def _outcome(
     parts: Sequence[tuple[Learner, Int[Tensor, " _"]]],
     samples: int,
 ) -> Outcome:
-    """Roll out on the graphs of all folds; each referee predicts its own."""
+    """Roll out on the graphs of all folds; each member predicts its own."""
     store = parts[0][0].policy_graphs.store
     batch = store.batch(torch.cat([index for _, index in parts]))
-    if model.policy.lam is not None:
-        batch.lam = torch.rand(batch.num_graphs, device=batch.x.device)
     rollout = ppo.collect(model.policy, batch, samples)
     elements, removal = rollout.elements, model.policy.removal
     removed, restored = elements.restored(rollout.removed)
@@ -94,15 +92,15 @@ def _outcome(
         for piece in cut(elements.batch, [len(index) for _, index in parts])
     ]
     probs, labels = [], []
-    for (referee, index), piece, gone in zip(
+    for (member, index), piece, gone in zip(
         parts, pieces, elements.split(removed, pieces), strict=True
     ):
         copies = Elements.of(store.batch(index.repeat(samples)), removal)
         subgraph = copies.subgraph(piece.flattened(gone))
-        logits = of_graphs(referee.classifier, subgraph.batch)  # [S * B, K]
-        outputs = referee.classifier.outputs(logits)
+        logits = of_graphs(member.classifier, subgraph.batch)  # [S * B, K]
+        outputs = member.classifier.outputs(logits)
         probs.append(outputs.unflatten(0, (samples, len(index))))
-        labels.append(_labels(referee, piece.batch))
+        labels.append(_labels(member, piece.batch))
     return Outcome(
         rollout,
         torch.cat(labels),
@@ -113,14 +111,14 @@ def _outcome(
     )
 
 
-def _labels(referee: Learner, batch: Batch) -> Num[Tensor, "graphs *labels"]:
+def _labels(member: Learner, batch: Batch) -> Num[Tensor, "graphs *labels"]:
     """Return the targets of subgraphs.
 
-    Deviation D18: as the referee predicts the full graph, whatever the label. A policy that is
+    Deviation D18: as the member predicts the full graph, whatever the label. A policy that is
     rewarded for labels learns those of its own graphs by heart where there are few: which part to
-    keep so that a referee that errs is right for once. On other graphs that part means nothing.
+    keep so that a member that errs is right for once. On other graphs that part means nothing.
     """
-    return referee.classifier.head.predicted(of_graphs(referee.classifier, batch))
+    return member.classifier.head.predicted(of_graphs(member.classifier, batch))
 
 
 @torch.no_grad()
@@ -128,7 +126,7 @@ def reward_quantile(outcomes: Sequence[Outcome], alpha: float) -> Float[Tensor, 
     """q-hat of the reward's prediction sets.
 
     Deviation D6: the paper takes it from the training graphs. Here it comes from the graphs that
-    are rewarded, which the referees were not trained on: scores of training graphs are too good,
+    are rewarded, which the members were not trained on: scores of training graphs are too good,
     and nearly every other graph would count as wrong.
     """
     scores = [
@@ -149,11 +147,9 @@ def rollout_reward(
     """
     samples, graphs = outcome.kept_ratio.shape
     probs = outcome.probs.flatten(0, 1)  # [S * B, K]
-    batch = outcome.rollout.elements.batch
     labels = torch.cat([outcome.labels] * samples)
-    lam = batch.lam.repeat(samples) if "lam" in batch else config.lam
     sparsity = sparsity_reward(outcome.kept_ratio.flatten(), config.desired_ratio)
-    reward = outcome.task.reward(probs, labels, sparsity, q_hat, lam, config)
+    reward = outcome.task.reward(probs, labels, sparsity, q_hat, config.lam, config)
     reward = reward.view(samples, graphs) - config.penalty_size * outcome.restored
     if not config.pieces_penalty:
         return reward
@@ -184,7 +180,6 @@ def selection_reward(
     labels: Tensor,
     kept_ratio: Float[Tensor, " graphs"],
     config: RewardConfig,
-    lam: Float[Tensor, " graphs"] | None = None,
     task: Task = CLASSIFICATION,
 ) -> Float[Tensor, " graphs"]:
     """Eq. (7) with the predicted label alone as the prediction set: what epochs are selected by.
@@ -192,17 +187,16 @@ def selection_reward(
     It weighs accuracy, confidence and sparsity by the run's lambda and d, and needs no
     quantile, so that epochs can be compared.
     """
-    weight = config.lam if lam is None else lam
     sparsity = sparsity_reward(kept_ratio, config.desired_ratio)
-    return task.reward(probs, labels, sparsity, None, weight, config)
+    return task.reward(probs, labels, sparsity, None, config.lam, config)
 
 
 @torch.no_grad()
-def usual_error(referees: Sequence[Learner], alpha: float) -> Float[Tensor, ""]:
-    """The error that referees exceed on a share alpha of full graphs they were not trained on."""
+def usual_error(members: Sequence[Learner], alpha: float) -> Float[Tensor, ""]:
+    """The error that members exceed on a share alpha of full graphs they were not trained on."""
     residuals = [
-        residual_scores(of_graphs(referee.classifier, batch)[:, 0], batch.y)
-        for referee in referees
-        for batch in referee.policy_graphs.batches(EVALUATION_BATCH)
+        residual_scores(of_graphs(member.classifier, batch)[:, 0], batch.y)
+        for member in members
+        for batch in member.policy_graphs.batches(EVALUATION_BATCH)
     ]
     return conformal_quantile(torch.cat(residuals), alpha)

@@ -1,0 +1,57 @@
+"""The committee: several classifiers, whose mean prediction is the model's."""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch_geometric.data import Batch
+
+from cores.data.dataset import Dims
+from cores.models.classifier import Classifier
+from cores.models.network import GraphModel
+from cores.tasks import Head
+
+
+class Committee(GraphModel):
+    """The mean probability of classifiers that were trained on different graphs.
+
+    Its logits are the logarithm of that mean, divided by one temperature; of a number, they are the
+    mean itself.
+
+    Args:
+        members: Classifiers of one shape, which share a scaler.
+    """
+
+    def __init__(self, members: Sequence[Classifier]) -> None:
+        first = members[0]
+        super().__init__(Dims(first.num_features, first.num_classes, task=first.task))
+        self.num_outputs = first.num_outputs
+        self.members = nn.ModuleList(members)
+        self.scaler = first.scaler
+        self.rooted = first.rooted
+        self.register_buffer("temperature", torch.ones(()))
+        self.temperature: Tensor
+
+    @property
+    def head(self) -> Head:
+        """What the members' last layers have in common: how logits become predictions."""
+        head: Head = self.members[0].head
+        return head
+
+    def member_logits(self, batch: Batch) -> Float[Tensor, "members graphs classes"]:
+        """Logits of every member."""
+        return torch.stack([member.logits(batch) for member in self.members])
+
+    def logits(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
+        """Logarithm of the mean probability, divided by the temperature."""
+        return self.head.mean(self.member_logits(batch), self.temperature)
+
+    def outputs(self, logits: Float[Tensor, "graphs classes"]) -> Float[Tensor, "graphs classes"]:
+        """Probabilities of classes, or numbers."""
+        return self.head.outputs(logits)
+
+    def spread(self, batch: Batch) -> Float[Tensor, " graphs"]:
+        """Standard deviation of the members' predictions; of classes, the largest of a class."""
+        outputs = self.head.outputs(self.member_logits(batch))  # [K, B, C]
+        return outputs.std(dim=0, correction=0).amax(-1)
