@@ -1,4 +1,4 @@
-"""Accuracy over kept share: a run's model at several settings of its dial."""
+"""What is kept at several sufficiencies: how large, how sure and how honest the parts are."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from cores.config.policy import SETTINGS
 from cores.config.spec import TaskName
 from cores.errors import UserError
 from cores.evaluation.predictions import predict
@@ -21,22 +20,22 @@ from cores.runs.trained import TrainedModel
 from cores.tasks import TASKS
 from cores.training.judge import Judge
 
-POINTS = 11
-"""Settings that are measured unless told otherwise."""
+SUFFICIENCIES = 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99
+"""Values that are measured, with the run's own."""
 Point = dict[str, float | None]
 
 
 @dataclass(frozen=True)
 class Curve:
-    """What a model with a dial does on the test graphs of its run."""
+    """The parts that a model shows of the test graphs of its run, at several sufficiencies."""
 
     dataset: str
     model: str
     conv: str
-    lam: float
-    """The run's own setting; one of the points is measured there."""
+    sufficiency: float
+    """The run's own; one of the points is measured there."""
     points: list[Point]
-    """In the order of their settings, the sparsest first."""
+    """In the order of sufficiency."""
     full_accuracy: float | None
     """Of the model's classifier on the full graphs; None where numbers are predicted."""
     majority_rate: float | None
@@ -53,10 +52,9 @@ class Curve:
 
 
 @tuned_cpu()
-def dial_curve(
+def sufficiency_curve(
     run: Path,
     *,
-    points: int = POINTS,
     plain: Path | None = None,
     data_root: Path | None = None,
     device: str = "auto",
@@ -65,29 +63,28 @@ def dial_curve(
     per_class: bool | None = None,
     advance: Callable[[int], None] = lambda points: None,
 ) -> Curve:
-    """Measure a run's model on its test graphs at several settings of its dial.
+    """Measure the parts that a run's model shows of its test graphs at several sufficiencies.
 
     Args:
         run: The run folder.
-        points: How many settings, evenly spaced; the run's own is added where it is not among them.
         plain: Folder of a run on the same split whose model removes nothing.
         data_root: Folder of the named datasets.
         device: Where to compute.
         alpha: Error rate of the prediction sets; None: the run's.
         score: Conformal score; None: the run's.
         per_class: Whether every class is covered as often; None: the run's.
-        advance: Called with 1 after every setting.
+        advance: Called with 1 after every point.
     """
     opened = Run.open(run, PredictOptions(alpha, score, per_class), device=device)
     trained, config = opened.trained, opened.config
-    lams = settings_of(trained, points)
+    values = sufficiencies_of(trained)
     data = opened.dataset(data_root)
     graphs, _ = opened.test_graphs(data)
     compared = None if plain is None else _plain(plain, opened)
     judge = opened.judge(data)
     measured = []
-    for lam in lams:
-        measured.append(_measured(trained.at(lam), graphs, judge))
+    for value in values:
+        measured.append(_measured(trained.showing(sufficiency=value), graphs, judge))
         advance(1)
     task = TASKS[trained.task]
     plain_metrics: dict[str, Any] = {}
@@ -99,10 +96,8 @@ def dial_curve(
         dataset=data.name,
         model=config.model,
         conv=config.conv,
-        lam=trained.lam or 0.0,
-        points=[
-            {name: found[name] for name in ("lam", "kept_ratio", *task.curve)} for found in measured
-        ],
+        sufficiency=config.explanation.sufficiency,
+        points=[{name: found[name] for name in (*COLUMNS, *task.curve)} for found in measured],
         full_accuracy=measured[0].get("full_accuracy"),
         majority_rate=measured[0].get("majority_rate"),
         plain_accuracy=plain_metrics.get("accuracy"),
@@ -115,19 +110,19 @@ def dial_curve(
     )
 
 
-def settings_of(trained: TrainedModel, points: int) -> list[float]:
-    """So many settings of a model's dial, evenly spaced, and the one that it stands at."""
-    steps = len(SETTINGS) - 1
-    numbers = [number for number in range(2, steps + 2) if steps % (number - 1) == 0]
-    if points not in numbers:
-        told = ", ".join(map(str, numbers))
-        raise UserError(f"`settings` must be one of {told}, got {points}")
-    own = trained.at(trained.lam if trained.lam is not None else 0).lam  # refused without a dial
-    return sorted({*SETTINGS[:: steps // (points - 1)], own or 0.0})
+def sufficiencies_of(trained: TrainedModel) -> list[float]:
+    """List the sufficiencies that are measured; refuses a model that has none."""
+    own = trained.config.explanation.sufficiency
+    if trained.task == "regression":
+        raise UserError(
+            "a part of this model is sufficient within the tolerance; there is no curve"
+        )
+    trained.showing(sufficiency=own)
+    return sorted({*SUFFICIENCIES, own})
 
 
 def _measured(trained: TrainedModel, graphs: GraphStore, judge: Judge | None) -> dict[str, Any]:
-    """The metrics at one setting, and the share that it keeps."""
+    """Measure one sufficiency, and the share that is kept at it."""
     assert isinstance(trained.model, SparseClassifier)
     predictions = predict(trained.model, graphs)
     kept = predictions.kept_ratio(graphs, trained.model.policy.removal)
@@ -147,8 +142,10 @@ def _plain(folder: Path, run: Run) -> TrainedModel:
     return plain
 
 
+COLUMNS = "sufficiency", "kept_ratio", "weak", "minimal"
+"""Metrics of every point, before those of the task."""
 LEGEND = (
-    "*: the setting that the model uses; kept: share of what the policy decides on",
+    "*: what the model uses; kept: share of the units; weak: graphs not as sure from the start",
     "judge: an independent classifier on the kept subgraphs; random: on random ones",
 )
 """What the columns are, in lines for a terminal."""
@@ -162,8 +159,8 @@ def curve_lines(curve: Curve) -> tuple[tuple[str, ...], list[list[str]]]:
     columns = dict(TASKS[curve.task].curve_columns)
     if not any(_differ(point) for point in curve.points):
         columns.pop("balanced", None)
-    lines = [_line(point, curve.lam, list(columns.values())) for point in curve.points]
-    return ("lambda", *columns), lines
+    lines = [_line(point, curve.sufficiency, list(columns.values())) for point in curve.points]
+    return ("sufficiency", *columns), lines
 
 
 def _differ(point: Point) -> bool:
@@ -172,8 +169,8 @@ def _differ(point: Point) -> bool:
 
 
 def _line(point: Point, own: float, names: Sequence[str]) -> list[str]:
-    mark = "*" if point["lam"] == own else " "
-    return [f"{point['lam']:.2f} {mark}", *(_shown(point, name) for name in names)]
+    mark = "*" if point["sufficiency"] == own else " "
+    return [f"{point['sufficiency']:.2f} {mark}", *(_shown(point, name) for name in names)]
 
 
 IN_UNIT = ("mae", "judge_mae", "judge_random_mae", "interval_width")

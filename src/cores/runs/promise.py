@@ -1,165 +1,109 @@
-"""The sparsest setting of a dial whose loss is controlled, chosen on a calibration part."""
+"""The least sufficiency at which few graphs are told a wrong class without being weak."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from cores import risk
-from cores.config.policy import SETTINGS
 from cores.errors import UserError
-from cores.runs.trained import DialCalibration, TrainedModel, setting
+from cores.parts import TIE
+from cores.runs.trained import TrainedModel
 
-LOSSES: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
-    "excess": risk.excess_errors,
-    "disagreement": lambda full, parts, labels: risk.disagreements(full, parts),
-    "accuracy": risk.accuracy_losses,
-}
-"""Right on the full graph and wrong on the kept part; another class than on the full graph; the
-accuracy that is lost, where answers that turn right make up for others."""
+SUFFICIENCIES = tuple(hundredths / 100 for hundredths in range(99, 49, -1))
+"""Values that are tried, from the one at which most graphs are weak."""
 
 
 @dataclass(frozen=True)
 class Promise:
-    """What is promised of a model at a setting of its dial."""
+    """What is promised of a model at a sufficiency."""
 
-    max_loss: float
-    loss: str
-    """One of :data:`LOSSES`."""
-    confidence: float | None
+    max_wrong: float
+    """Largest share of graphs that are told a wrong class and are not weak."""
+    confidence: float | None = None
     """Probability that it holds for this model; None: on average over calibration parts."""
-    per_class: bool
+    per_class: bool = False
     """Whether it holds for every class."""
 
+    def __post_init__(self) -> None:
+        for name, share in (("max_wrong", self.max_wrong), ("confidence", self.confidence)):
+            if share is None and name == "confidence":
+                continue
+            if not (isinstance(share, float) and 0 < share < 1):
+                raise UserError(f"`{name}` must lie between 0 and 1, got {share}")
 
-class NoSettingError(UserError):
-    """No setting keeps a promise that there are graphs enough for: these have been looked at."""
 
-    def __init__(self, message: str, choosing: Int[Tensor, " choosing"]) -> None:
-        super().__init__(message)
-        self.choosing = choosing
+def wrong_answers(
+    probs: Float[Tensor, "graphs classes"],
+    labels: Int[Tensor, " graphs"],
+    sufficiencies: Float[Tensor, " values"],
+) -> Bool[Tensor, "graphs values"]:
+    """Tell which graphs get a wrong class without being weak, at every sufficiency.
+
+    >>> probs = torch.tensor([[0.9, 0.1], [0.6, 0.4]])
+    >>> wrong_answers(probs, torch.tensor([1, 1]), torch.tensor([0.8, 0.5])).tolist()
+    [[True, True], [False, True]]
+    """
+    sure, predicted = probs.max(dim=-1)
+    return (predicted != labels)[:, None] & (sure[:, None] >= sufficiencies - TIE)
 
 
 def tuned_model(trained: TrainedModel, promise: Promise) -> tuple[TrainedModel, dict[str, Any]]:
-    """A model whose dial is set where a promise holds and least is kept.
+    """Set the least sufficiency that keeps a promise, by the calibration part.
 
-    Half of the calibration part decides, the other half calibrates the prediction sets from then
-    on: graphs that chose a setting lose less there than new ones do. A later call decides anew.
+    Prediction sets do not depend on the sufficiency, and are calibrated by the same graphs.
 
     Returns:
-        The model; and what is promised, with what the graphs that decided say of the setting.
+        The model; and what is promised, with what the calibration part says of it.
     """
     trained.need_classes("`cores tune`")
-    dial = trained.dial
-    if trained.lam is None or dial is None:
-        raise UserError("this model was trained for one lambda; train with reward.dial")
-    _check(promise)
-    choosing = _choosing(dial.labels, trained.model.num_classes, promise)
-    labels = dial.labels[choosing]
-    full = dial.full_probs[choosing].argmax(dim=-1)
-    parts = dial.probs[:, choosing].argmax(dim=-1).T.flip(-1)  # [graphs, settings], densest first
-    losses = LOSSES[promise.loss](full, parts, labels)
-    kept = dial.kept_ratio[:, choosing].mean(dim=1).flip(0)  # [settings]
-    if promise.confidence is None:
-        controlled = partial(risk.risk_controlled, epsilon=promise.max_loss)
+    trained.showing(sufficiency=SUFFICIENCIES[0])  # refused where parts are not asked
+    probs, labels = trained.calibration.probs, trained.calibration.labels
+    classes = trained.model.num_classes
+    values = torch.tensor(SUFFICIENCIES, dtype=probs.dtype)
+    delta = None if promise.confidence is None else 1 - promise.confidence
+    counts = torch.bincount(labels, minlength=classes)
+    _check_graphs(int(counts.min()) if promise.per_class else len(labels), promise, delta)
+    losses = wrong_answers(probs, labels, values)
+    if delta is None:
+        controlled = partial(risk.risk_controlled, epsilon=promise.max_wrong)
     else:
-        delta = 1 - promise.confidence
-        controlled = partial(risk.learn_then_test, epsilon=promise.max_loss, delta=delta)
+        controlled = partial(risk.learn_then_test, epsilon=promise.max_wrong, delta=delta)
     if promise.per_class:
-        mask = risk.in_every_class(controlled, losses, labels, trained.model.num_classes)
+        mask = risk.in_every_class(controlled, losses, labels, classes)
     else:
         mask = controlled(losses)
-    place = risk.sparsest(mask, kept)
-    if place is None:
-        least = float(losses.double().mean(dim=0).min())
-        raise NoSettingError(
-            f"no setting keeps this promise: the least that {len(choosing)} graphs lose is "
-            f"{least:.3f} on average, and chance needs room; allow more than {promise.max_loss:g}",
-            choosing,
+    if not bool(mask.any()):
+        wrong = float(losses.double().mean(dim=0).min())
+        raise UserError(
+            f"no sufficiency keeps this promise: even at {SUFFICIENCIES[0]:g}, {wrong:.3f} of "
+            f"{len(labels)} calibration graphs get a wrong class; allow more than "
+            f"{promise.max_wrong:g}"
         )
-    lam = SETTINGS[-1 - place]
-    tuned = _set(trained, dial, lam, choosing)
+    place = int(mask.sum()) - 1
+    weak = probs.amax(dim=-1) < values[place] - TIE
+    tuned = replace(trained.showing(sufficiency=SUFFICIENCIES[place]))
     return tuned, {
-        "lam": lam,
-        "max_loss": promise.max_loss,
-        "loss": promise.loss,
+        "sufficiency": SUFFICIENCIES[place],
+        "max_wrong": promise.max_wrong,
         "confidence": promise.confidence,
         "per_class": promise.per_class,
-        "observed_loss": float(losses.double().mean(dim=0)[place]),
-        "kept_ratio": float(kept[place]),
-        "graphs": len(choosing),
-        "calibration_graphs": len(tuned.calibration),
+        "observed_wrong": float(losses.double().mean(dim=0)[place]),
+        "answered": 1 - float(weak.double().mean()),
+        "graphs": len(labels),
     }
 
 
-def promised_model(trained: TrainedModel) -> tuple[TrainedModel, dict[str, Any]]:
-    """The model of a training that was asked for a promise, and what its metrics say of that.
-
-    Where the promise cannot be given, the dial stays where the training has set it, and the metrics
-    say why. Graphs that were too few all calibrate; graphs that were looked at, and allow no
-    setting, have had their say all the same, and calibrate nothing.
-    """
-    reward = trained.config.reward
-    if not reward.promised:
-        return trained, {}
-    if trained.lam is None:
-        return trained, {"promise": None, "no_promise": f"{trained.config.model} has no dial"}
-    promise = Promise(reward.max_loss, "excess", None, per_class=True)
-    try:
-        tuned, found = tuned_model(trained, promise)
-    except NoSettingError as error:
-        assert trained.dial is not None
-        tuned = _set(trained, trained.dial, trained.lam, error.choosing)
-        return tuned, {"promise": None, "no_promise": str(error)}
-    except UserError as error:
-        return trained, {"promise": None, "no_promise": str(error)}
-    return tuned, {"promise": found}
-
-
-def _set(
-    trained: TrainedModel, dial: DialCalibration, lam: float, choosing: Int[Tensor, " choosing"]
-) -> TrainedModel:
-    """A model at a setting that some calibration graphs chose, calibrated by the others."""
-    dial = replace(dial, chosen_by=choosing)
-    return replace(trained.at(lam), calibration=dial.calibration(setting(lam)), dial=dial)
-
-
-def _choosing(
-    labels: Int[Tensor, " graphs"], num_classes: int, promise: Promise
-) -> Int[Tensor, " choosing"]:
-    """The graphs that decide; where they are too few to promise so little, it is told."""
-    delta = None if promise.confidence is None else 1 - promise.confidence
-    groups = [torch.arange(len(labels))]
-    if promise.per_class:
-        groups = [(labels == label).nonzero().squeeze(1) for label in range(num_classes)]
-    chosen = []
-    for group in groups:
-        half, _ = risk.halves(len(group), promise.max_loss, delta)
-        if not len(half):
-            _refuse(len(group), promise, delta)
-        chosen.append(group[half])
-    return torch.cat(chosen).sort().values
-
-
-def _refuse(graphs: int, promise: Promise, delta: float | None) -> None:
-    needed = 2 * risk.graphs_needed(promise.max_loss, delta)
-    whose = "of a class" if promise.per_class else "in all"
-    smallest = risk.smallest_risk((graphs + 1) // 2, delta)
-    raise UserError(
-        f"a loss of at most {promise.max_loss:g} takes {needed} calibration graphs {whose}, and "
-        f"there are {graphs}; the least that these can promise is {smallest:.3f}"
-    )
-
-
-def _check(promise: Promise) -> None:
-    if promise.loss not in LOSSES:
-        raise UserError(f"`loss` is one of {', '.join(LOSSES)}, got {promise.loss!r}")
-    for name, share in (("max_loss", promise.max_loss), ("confidence", promise.confidence)):
-        if share is None and name == "confidence":
-            continue
-        if not (isinstance(share, float) and 0 < share < 1):
-            raise UserError(f"`{name}` must lie between 0 and 1, got {share}")
+def _check_graphs(graphs: int, promise: Promise, delta: float | None) -> None:
+    """Refuse a promise that so few graphs cannot support."""
+    needed = risk.graphs_needed(promise.max_wrong, delta)
+    if graphs < needed:
+        whose = "of a class" if promise.per_class else "in all"
+        raise UserError(
+            f"at most {promise.max_wrong:g} wrong takes {needed} calibration graphs {whose}, and "
+            f"there are {graphs}; the least that these can promise is "
+            f"{risk.smallest_risk(graphs, delta):.3f}"
+        )

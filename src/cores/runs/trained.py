@@ -167,6 +167,7 @@ class TrainedModel:
                     "labels": self.calibration.labels,
                 },
                 "parts": {"test": self.test},
+                "shown": {"sufficiency": torch.tensor(self.config.explanation.sufficiency)},
             },
         )
 
@@ -192,6 +193,7 @@ class TrainedModel:
             model.load_state_dict(state["model"])
             calibration = _calibration(state["calibration"], dims)
             test = _positions(state["parts"]["test"])
+            sufficiency = round(float(state["shown"]["sufficiency"]), 6)
         except UserError:
             raise
         except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
@@ -199,7 +201,10 @@ class TrainedModel:
             raise UserError(f"{out / MODEL} does not fit {CONFIG} ({reason})") from None
         if not all(bool(weights.isfinite().all()) for weights in model.parameters()):
             raise UserError(f"{out / MODEL} is damaged: its weights are NaN or infinite")
-        return cls(config, schema, model.eval(), calibration, test)
+        trained = cls(config, schema, model.eval(), calibration, test)
+        if sufficiency == config.explanation.sufficiency:
+            return trained
+        return trained.showing(sufficiency=sufficiency)  # as it was tuned
 
     def without_calibration(self) -> "TrainedModel":
         """Return the model without prediction sets."""

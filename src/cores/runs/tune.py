@@ -1,4 +1,4 @@
-"""The dial of a finished run, set with a promise: its model, metrics and card afterwards."""
+"""The sufficiency of a finished run, set with a promise: its metrics and card afterwards."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -28,7 +28,7 @@ class TunedRun:
     metrics: dict[str, Any] | None
     """None for a run that has none yet."""
     unmeasured: str | None
-    """Why the metrics are still those of the setting before."""
+    """Why the metrics are still those of the sufficiency before."""
 
 
 @tuned_cpu()
@@ -40,10 +40,10 @@ def tune_run(
     device: str = "auto",
     judge_report: Report = no_report,
 ) -> TunedRun:
-    """Set the dial of a run where a promise holds and least is kept; saved with the run.
+    """Set the least sufficiency of a run at which a promise holds; saved with the run.
 
-    The test graphs are measured again at the new setting, for ``metrics.json`` and the model card.
-    Where they cannot be had, both say of which setting they are.
+    The test graphs are measured again at it, for ``metrics.json`` and the model card.
+    Where they cannot be had, both say of which sufficiency they are.
 
     Args:
         out: The run folder.
@@ -80,7 +80,7 @@ def with_promise(
     promise: Mapping[str, Any],
     measured: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The metrics of a model whose dial was set with a promise.
+    """The metrics of a model whose sufficiency was set with a promise.
 
     Args:
         tuned: The model.
@@ -88,19 +88,18 @@ def with_promise(
         promise: What is promised.
         measured: Those that were measured again; None: they say that they are older.
     """
-    metrics = {name: value for name, value in known.items() if name != "no_promise"}
-    metrics |= {"promise": dict(promise), **(measured or {})}
+    metrics = {**known, "promise": dict(promise), **(measured or {})}
     if "accuracy" not in metrics:  # a folder may have lost them
         return metrics
     if measured is None:
-        verdicts = [measured_before(known, promise["lam"])]
+        verdicts = [measured_before(known, promise["sufficiency"])]
     else:
         verdicts = tuned.sentences(metrics)
     return metrics | {"verdicts": verdicts}
 
 
 def _measured(run: Run, data_root: Path | None, report: Report) -> dict[str, Any]:
-    """The metrics of a run's test graphs at the new setting."""
+    """The metrics of a run's test graphs at the new sufficiency."""
     data = run.dataset(data_root)
     judge = run.judge(data, report)
     graphs, names = run.test_graphs(data)
