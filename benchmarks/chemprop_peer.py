@@ -24,7 +24,7 @@ from typing import Any
 from rdkit import Chem, rdBase
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, roc_auc_score
 
-from cores.runs.table import Table
+from cores_paper.tables.table import Table
 from inputs import parser, read_rows, spread, write_rows
 
 PARTS = ("train", "val", "test")

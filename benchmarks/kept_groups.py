@@ -28,7 +28,7 @@ from cores.explain.survey import Kept, KeptChemistry, Part
 from cores.runs.device import tuned_cpu
 from cores.runs.inputs import PredictOptions
 from cores.runs.predictor import Predictor
-from cores.runs.table import Table
+from cores_paper.tables.table import Table
 from inputs import parser, read_rows, spread
 
 FEWEST_RUNS = 2

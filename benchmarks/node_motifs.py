@@ -15,7 +15,7 @@ from pathlib import Path
 from cores.data.splits import split_dataset
 from cores.runs.device import tuned_cpu
 from cores.runs.fit import measure
-from cores.runs.table import Table
+from cores_paper.tables.table import Table
 from inputs import add_runs, load_run, parser
 
 METRICS = ("accuracy", "full_accuracy", "edge_ratio", "edge_auc", "node_auc", "edge_iou")

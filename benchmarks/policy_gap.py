@@ -26,10 +26,10 @@ from cores.models.classifier import Classifier
 from cores.models.sparse import SparseClassifier
 from cores.runs.device import tuned_cpu
 from cores.runs.fit import PreparedData, bilevel_state
-from cores.runs.table import Table
 from cores.training.journal import CHECKPOINT
 from cores.training.learner import Learner
 from cores.training.state import RandomState, load_state
+from cores_paper.tables.table import Table
 from inputs import add_runs, load_run, parser
 
 SETTINGS = (0.0, 0.25, 0.5, 0.75)

@@ -18,7 +18,7 @@ import torch
 
 from cores import Dataset, load_dataset, register_dataset
 from cores.runs.rows import Row
-from cores.runs.table import Table
+from cores_paper.tables.table import Table
 from inputs import parser, read_rows, spread
 
 RARE = {

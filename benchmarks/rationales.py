@@ -23,7 +23,7 @@ import torch
 from rdkit import Chem, rdBase
 
 from cores import Cores
-from cores.runs.table import Table
+from cores_paper.tables.table import Table
 from inputs import parser, read_rows
 
 Atoms = frozenset[int]

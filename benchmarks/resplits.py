@@ -34,9 +34,9 @@ from cores.errors import UserError
 from cores.evaluation.predictions import predict
 from cores.runs.device import tuned_cpu
 from cores.runs.promise import LOSSES, Promise, tuned_model
-from cores.runs.table import Table
 from cores.runs.trained import DialCalibration, TrainedModel, calibrate
 from cores.tasks.calibration import ClassCalibration
+from cores_paper.tables.table import Table
 from inputs import add_runs, load_run, parser, spread
 
 ALPHAS = (0.05, 0.1, 0.2)

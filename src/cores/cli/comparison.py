@@ -1,7 +1,7 @@
 """Options that commands share which compare runs on one dataset, and the runs that fail."""
 
 from argparse import Namespace
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -16,22 +16,6 @@ from cores.config.run import AskedTask
 from cores.config.spec import TaskName
 from cores.data.catalogue import canonical_name
 from cores.errors import failed
-
-
-def add_methods(parser: CommandParser, methods: Collection[str]) -> None:
-    """Add which methods are compared, and how often."""
-    parser.add_argument(
-        "--models",
-        default=",".join(methods),
-        metavar="NAMES",
-        help=f"Methods, names with commas (default: all), of {', '.join(methods)}.",
-    )
-    parser.add_argument(
-        "--seeds",
-        default="0",
-        metavar="NUMBERS",
-        help="Seeds, of every split, such as 0-2 (default: 0).",
-    )
 
 
 def add_comparison(parser: CommandParser, folder: str) -> None:

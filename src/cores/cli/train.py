@@ -184,7 +184,7 @@ def _train_folds(options: Namespace, config: RunConfig, own: OwnFile | None) -> 
                 )
             )
     if not options.json:
-        display.print_table(f"{title}, in percent", folds_table(found).markdown())
+        display.print_table(f"{title}, in percent", folds_table(found))
         display.print_lines([f"Run folders: {folder}"])
     return found
 

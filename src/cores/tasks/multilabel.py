@@ -134,6 +134,15 @@ class Multilabel(Task):
     sure_words = "one value in every set"
     group = "several labels"
     counted = "label, known of"
+    meanings = {  # noqa: RUF012
+        "accuracy": "share of the known values predicted correctly",
+        "balanced_accuracy": "mean accuracy over labels and values",
+        "majority_rate": "accuracy of the more frequent values",
+        "roc_auc": "mean ROC-AUC of the labels",
+        "average_precision": "mean average precision of the labels",
+        "coverage": "share of sets with the true value",
+        "set_size": "mean number of values per prediction set",
+    }
     unset_fields = ("lower", "upper", "probability", "p_values")
     leading = ShownMetric("roc_auc", "ROC-AUC")
     beside = ShownMetric("accuracy", "accuracy")

@@ -1,12 +1,13 @@
 """`cores compare-explanations`: methods of explaining on one dataset."""
 
 from argparse import Namespace
+from collections.abc import Collection
 from typing import Any
 
 from cores import UserError
 from cores.cli import display
 from cores.cli.command import Command, CommandParser
-from cores.cli.comparison import Comparison, Failures, add_comparison, add_methods
+from cores.cli.comparison import Comparison, Failures, add_comparison
 from cores.cli.values import names, numbers
 from cores.config.models import CONVS
 from cores_paper.explain.comparison_rows import (
@@ -18,6 +19,22 @@ from cores_paper.explain.comparison_rows import (
 from cores_paper.explain.methods import METHODS, method_of
 
 FOLDER = "explanations"
+
+
+def add_methods(parser: CommandParser, methods: Collection[str]) -> None:
+    """Add which methods are compared, and how often."""
+    parser.add_argument(
+        "--models",
+        default=",".join(methods),
+        metavar="NAMES",
+        help=f"Methods, names with commas (default: all), of {', '.join(methods)}.",
+    )
+    parser.add_argument(
+        "--seeds",
+        default="0",
+        metavar="NUMBERS",
+        help="Seeds, of every split, such as 0-2 (default: 0).",
+    )
 
 
 def _parser() -> CommandParser:

@@ -6,9 +6,10 @@ from typing import Any
 from cores import UserError
 from cores.cli import display
 from cores.cli.command import Command, CommandParser
-from cores.cli.comparison import Comparison, Failures, add_comparison, add_methods
+from cores.cli.comparison import Comparison, Failures, add_comparison
 from cores.cli.values import names, numbers
 from cores.config.models import CONVS
+from cores_paper.cli.compare_explanations import add_methods
 from cores_paper.explain.equal_risk_rows import METRICS, ORDERS, order_of, table_of
 
 FOLDER = "equal-risk"

@@ -16,7 +16,8 @@ from cores.config.models import MODELS, model_spec
 from cores.data.catalogue import PAPER_DATASETS, canonical_name, data_folder
 from cores.errors import ProgramError, failed, nearest
 from cores.files import make_folder
-from cores.runs.rows import Row, as_measured, merge_rows, run_row, with_keys
+from cores.runs.rows import Row, as_measured, run_row
+from cores_paper.tables.rows import merge_rows, with_keys
 from cores_paper.tables.targets import (
     ABLATIONS,
     ARCHITECTURES,
@@ -32,7 +33,7 @@ from cores_paper.tables.targets import (
 
 if TYPE_CHECKING:
     from cores.runs.runner import Outcome
-    from cores.runs.table import Table
+    from cores_paper.tables.table import Table
 
 ALL = "all"
 QUICK_EPOCHS, QUICK_SPLITS = 20, 2

@@ -19,15 +19,16 @@ from cores.evaluation.scores import Scores
 from cores.runs.device import tuned_cpu
 from cores.runs.fit import PreparedData, training_graphs
 from cores.runs.folder import METRICS, commit, machine_of
-from cores.runs.rows import Row, cell, kept_rows, read_metrics
+from cores.runs.rows import Row, cell, read_metrics
 from cores.runs.runner import Outcome
-from cores.runs.series import Case, Series
 from cores.training.judge import judge_of
 from cores.training.state import forked_rng
+from cores_paper.explain.cases import Case, run_cases
 from cores_paper.explain.comparison_rows import COLUMNS, EXPLANATIONS, row_key
 from cores_paper.explain.equal_share import EqualShare
 from cores_paper.explain.methods import method_of
 from cores_paper.explain.peers import PREPARE, RECIPE
+from cores_paper.tables.rows import kept_rows
 
 ROWS = "explanations.csv"
 """File of the rows, beside the run folders."""
@@ -191,8 +192,20 @@ def compare_explanations(
     """
     if graphs is not None and graphs < 1:
         raise UserError(f"`graphs` must be positive, got {graphs}")
-    series = Series(dataset, out, conv, settings, workers, device, data_root, columns)
-    cases = series.run_cases(models_of(methods), splits, seeds, done)
+    cases = run_cases(
+        dataset,
+        models_of(methods),
+        out,
+        conv=conv,
+        splits=splits,
+        seeds=seeds,
+        settings=settings,
+        workers=workers,
+        device=device,
+        data_root=data_root,
+        columns=columns,
+        done=done,
+    )
     return [row for case in cases for row in _rows(ExplainedCase(case, graphs), methods, explained)]
 
 

@@ -5,9 +5,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from cores.runs.rows import Row, RowKind, Spread, check_finite, matching, spread
-from cores.runs.table import Table
+from cores.runs.rows import Row, Spread, check_finite, matching, spread
 from cores_paper.explain.methods import METHODS
+from cores_paper.tables.rows import RowKind
+from cores_paper.tables.table import Table
 
 METRICS = (
     *("graphs", "explained_graphs", "node_auc", "edge_auc", "node_ratio", "edge_ratio"),

@@ -15,10 +15,10 @@ from cores.models.sparse import SparseClassifier
 from cores.runs.device import tuned_cpu
 from cores.runs.fit import PreparedData
 from cores.runs.folder import commit, machine_of
-from cores.runs.rows import Row, cell, kept_rows
+from cores.runs.rows import Row, cell
 from cores.runs.runner import Outcome
-from cores.runs.series import Case, Series
 from cores.training.state import forked_rng
+from cores_paper.explain.cases import Case, run_cases
 from cores_paper.explain.comparison_rows import row_key
 from cores_paper.explain.cuts import (
     Cuts,
@@ -31,6 +31,7 @@ from cores_paper.explain.cuts import (
 from cores_paper.explain.equal_risk_rows import COLUMNS, EQUAL_RISK, ORDERS, order_of
 from cores_paper.explain.gradients import saliency
 from cores_paper.explain.peers import Prepare, of_gradients, own_scores, random_scores
+from cores_paper.tables.rows import kept_rows
 
 RECIPE = 1
 """Version of the measurement: rows of another one are not comparable."""
@@ -193,9 +194,21 @@ def equal_risk(
         measured: Called with the name of every method and split as it is measured.
     """
     check_promises(max_losses, confidence)
-    series = Series(dataset, out, conv, settings, workers, device, data_root, columns)
-    dial = {f"cores-{removal}": {"reward": {"dial": True}}}
-    cases = series.run_cases(models_of(methods, removal), splits, seeds, done, dial)
+    cases = run_cases(
+        dataset,
+        models_of(methods, removal),
+        out,
+        conv=conv,
+        splits=splits,
+        seeds=seeds,
+        settings=settings,
+        workers=workers,
+        device=device,
+        data_root=data_root,
+        columns=columns,
+        done=done,
+        changes={f"cores-{removal}": {"reward": {"dial": True}}},
+    )
     return [
         row
         for case in cases

@@ -6,7 +6,8 @@ from typing import Any
 
 from cores import UserError
 from cores.errors import nearest
-from cores.runs.rows import Row, RowKind, Spread, check_finite, matching, spread
+from cores.runs.rows import Row, Spread, check_finite, matching, spread
+from cores_paper.tables.rows import RowKind
 
 
 @dataclass(frozen=True)

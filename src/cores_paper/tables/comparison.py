@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from cores.config import Removal
 from cores.config.models import model_spec
 from cores.data.catalogue import PAPER_DATASETS
-from cores.runs.rows import Row, Spread, matching, rows_of_conv, spread
-from cores.runs.table import Bold, Cell, Table
+from cores.runs.rows import Row, Spread, matching, spread
 from cores_paper.tables.cells import AccuracyCell
 from cores_paper.tables.paired import CONFIDENCE, paired_difference
 from cores_paper.tables.price import price_table
 from cores_paper.tables.reported import published_metric
+from cores_paper.tables.rows import rows_of_conv
 from cores_paper.tables.style import TIE, model_title, ordered_datasets, ordered_models, percent
+from cores_paper.tables.table import Bold, Cell, Table
 from cores_paper.tables.targets import PLAIN_GNN, paper_baselines
 
 

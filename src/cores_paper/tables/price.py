@@ -7,10 +7,10 @@ from statistics import mean, stdev
 
 from cores.config.models import MODELS
 from cores.runs.rows import Row, matching
-from cores.runs.table import Cell, Table
 from cores_paper.tables.cells import CoresCell, cores_cells
 from cores_paper.tables.paired import CONFIDENCE, Difference, paired_difference
 from cores_paper.tables.style import REMOVED, TIE, ordered_datasets, percent
+from cores_paper.tables.table import Cell, Table
 from cores_paper.tables.targets import PLAIN_GNN, paper_policies
 
 CLEAR_GAIN = 0.02

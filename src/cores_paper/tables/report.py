@@ -5,12 +5,13 @@ from pathlib import Path
 
 from cores.config.models import conv_spec
 from cores.files import write_atomically
-from cores.runs.rows import Row, rows_of_conv
-from cores.runs.table import Table
+from cores.runs.rows import Row
 from cores_paper.tables.cells import cores_claims
 from cores_paper.tables.comparison import comparison_tables
 from cores_paper.tables.price import price_claims
+from cores_paper.tables.rows import rows_of_conv
 from cores_paper.tables.style import removal_titles
+from cores_paper.tables.table import Table
 from cores_paper.tables.tables import ablation_table, cores_table, gnn_table
 from cores_paper.tables.targets import ABLATIONS, PLAIN_GNN, TARGET_CONVS, policies
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cores.runs.rows import Row, kept_metric, matching, spread
-from cores.runs.table import Bold, Table
 from cores_paper.tables.cells import cores_cells, gnn_cells
 from cores_paper.tables.reported import published_statistics
 from cores_paper.tables.style import mean_percent, percent
+from cores_paper.tables.table import Bold, Table
 from cores_paper.tables.targets import ABLATIONS, BASE_CONV, PLAIN_GNN
 
 
