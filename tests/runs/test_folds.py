@@ -15,7 +15,6 @@ from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ColumnNames
 from cores.data.splits import split_dataset
 from cores.errors import UserError
-from cores.runs import folds
 from cores.runs.folder import Identity
 from cores.runs.folds import SHOWN, folds_table, spread_of, train_folds
 from cores.runs.progress import Reports
@@ -74,7 +73,7 @@ def test_folds_that_fail_are_told_after_the_others_have_ended(
     ) -> Iterator[tuple[RunConfig, str | None]]:
         yield from zip(runs, (None, "the disk is full", "out of memory"), strict=True)
 
-    monkeypatch.setattr(folds, "in_processes", in_turns)
+    monkeypatch.setattr("cores.runs.workers.in_processes", in_turns)
     ended: list[str | None] = []
     with pytest.raises(UserError, match="2 folds failed, the first fold2: the disk is full"):
         train_folds(

@@ -1,7 +1,7 @@
 """Cross-validation: a run per fold, in folders of their own, and their mean and deviation."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean, stdev
@@ -18,8 +18,8 @@ from cores.runs.folder import CONFIG, METRICS
 from cores.runs.progress import Reports
 from cores.runs.rows import markdown_table, read_metrics
 from cores.runs.run import load_data, train_run
-from cores.runs.runner import Outcome, has_fault, in_processes, train_in_worker
-from cores.runs.sharing import shared_gpu
+from cores.runs.runner import Outcome, has_fault, train_in_worker
+from cores.runs.workers import in_workers
 
 FOLDS = "folds.json"
 AVERAGED = (
@@ -133,7 +133,7 @@ def _at_once(
     """Train the folds in processes; returns their metrics."""
     job = train_in_worker(out, device, data_root, columns, fold_folder)
     failures: list[Outcome] = []
-    with shared_gpu(device, workers), closing(in_processes(configs, job, workers)) as ended:
+    with in_workers(configs, job, device, workers) as ended:
         for fold, failure in ended:
             outcome = Outcome(fold, fold_folder(out, fold), failure)
             failures += [outcome] if failure is not None else []
