@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cores.data.dataset import Dataset
-from cores.runs.run import Run
+from cores.runs.opened import Run
 from cores.runs.trained import TrainedModel
 
 

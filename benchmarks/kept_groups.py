@@ -27,7 +27,7 @@ from cores.explain.run import held_out_graphs
 from cores.explain.survey import Kept, KeptChemistry, Part
 from cores.runs.device import tuned_cpu
 from cores.runs.inputs import PredictOptions
-from cores.runs.predictor import Predictor
+from cores.runs.opened import Run
 from cores_paper.tables.table import Table
 from inputs import parser, read_rows, spread
 
@@ -45,7 +45,7 @@ def matched(molecule: Chem.Mol, smarts: str) -> set[int]:
 
 def kept_of(run: Path, predicted: str, smarts: str | None, data_root: Path | None) -> Kept:
     """Count what the model of a run keeps of its test molecules of a class."""
-    predictor = Predictor(run, PredictOptions(), "cpu")
+    predictor = Run.open(run, PredictOptions(), device="cpu")
     trained, chemistry = predictor.trained, KeptChemistry()
     for chunk in held_out_graphs(predictor, data_root):
         for graph in explained_graphs(chunk, trained, atom_map(trained.config.dataset)):

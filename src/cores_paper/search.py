@@ -22,7 +22,7 @@ from cores.files import escape, in_turn, is_held, locked, make_folder, unlinked,
 from cores.models.sparse import SparseClassifier
 from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.fit import PreparedData, training_settings
-from cores.runs.run import Run
+from cores.runs.opened import Run
 from cores.runs.runner import has_fault, run_folder, train_in_worker
 from cores.runs.workers import in_workers
 from cores.tasks.metrics import accuracy, balanced_accuracy

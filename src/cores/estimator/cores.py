@@ -41,10 +41,11 @@ from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.fit import PreparedData, fit_model, measure_for_preset
 from cores.runs.folder import CONFIG, METRICS, write_identity, write_promise
 from cores.runs.inputs import labelled_graphs
+from cores.runs.opened import Run
 from cores.runs.progress import Reports, phases_of, training_progress
 from cores.runs.promise import Promise, tuned_model
 from cores.runs.rows import read_metrics
-from cores.runs.run import Run, metric_names
+from cores.runs.run import metric_names
 from cores.runs.trained import TrainedModel
 from cores.runs.tune import with_promise
 from cores.tasks import TASKS, Task

@@ -15,7 +15,7 @@ from cores.data.labels import known_values, label_text
 from cores.data.molecules import input_indices
 from cores.evaluation.effects import element_effects
 from cores.explain.atoms import AtomMap, elements_of, molecule_of
-from cores.runs.predictor import PredictedGraphs
+from cores.runs.opened import PredictedGraphs
 from cores.runs.records import Record
 from cores.runs.trained import TrainedModel
 from cores.tasks import TASKS

@@ -26,7 +26,7 @@ from cores.files.escape import figure as figure_text
 from cores.files.escape import html, html_json, json_text
 from cores.runs.card import description
 from cores.runs.folder import METRICS
-from cores.runs.predictor import Predictor
+from cores.runs.opened import Run
 from cores.runs.rows import read_metrics, shown_metrics
 from cores.tasks import TASKS
 
@@ -69,9 +69,7 @@ def graph_details(graph: ExplainedGraph, drawing: GraphSvg) -> dict[str, Any]:
     return {"nodes": graph.node_records, "points": drawing.points} | edges
 
 
-def report_page(
-    run: Path, predictor: Predictor, survey: Survey, choice: Conditions, source: str
-) -> str:
+def report_page(run: Path, predictor: Run, survey: Survey, choice: Conditions, source: str) -> str:
     """Make the page; nothing in it asks for another file.
 
     Args:

@@ -17,8 +17,7 @@ from cores.explain.survey import Conditions, Survey
 from cores.files import make_folder, write_atomically
 from cores.runs.device import tuned_cpu
 from cores.runs.inputs import PredictOptions, check_kind, input_rows
-from cores.runs.predictor import PredictedGraphs, Predictor
-from cores.runs.run import Run
+from cores.runs.opened import PredictedGraphs, Run
 
 
 @tuned_cpu()
@@ -71,7 +70,7 @@ def explain_run(
         raise UserError(f"`out` must end in .html or .jsonl, or be a folder, got {path.name}")
     if out is not None and out.exists():
         raise UserError(f"{out} exists already; delete it, or choose another `out`")
-    predictor = Predictor(run, options, device)
+    predictor = Run.open(run, options, device=device)
     chunks = (
         held_out_graphs(predictor, data_root)
         if source is None
@@ -92,7 +91,7 @@ def explain_run(
 
 
 def input_graphs(
-    predictor: Predictor,
+    predictor: Run,
     source: str,
     data_root: Path | None = None,
 ) -> Iterator[PredictedGraphs]:
@@ -108,9 +107,7 @@ def input_graphs(
         yield found
 
 
-def held_out_graphs(
-    predictor: Predictor, data_root: Path | None = None
-) -> Iterator[PredictedGraphs]:
+def held_out_graphs(predictor: Run, data_root: Path | None = None) -> Iterator[PredictedGraphs]:
     """Predict the test graphs of a run chunk by chunk, counted from 0."""
     run = predictor.run
     source, test, dataset = run.identity.source, run.trained.test, run.dataset(data_root)
@@ -130,14 +127,12 @@ def held_out_graphs(
         )
 
 
-def _test_rows(
-    predictor: Predictor, source: str, places: dict[int, int]
-) -> Iterator[PredictedGraphs]:
+def _test_rows(predictor: Run, source: str, places: dict[int, int]) -> Iterator[PredictedGraphs]:
     """The test graphs of a file of rows; its dataset has the usable rows that have a label."""
     schema = predictor.trained.schema
     known, task, layout = schema.class_names, schema.task, schema.encoding.layout
     before = 0
-    for rows in input_rows(source, predictor.run.identity.columns, None, CHUNK):
+    for rows in input_rows(source, predictor.identity.columns, None, CHUNK):
         parsed = rows.parse(layout)
         labelled = [
             at

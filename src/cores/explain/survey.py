@@ -15,7 +15,7 @@ from cores.data.raw import SHOWN
 from cores.errors import UserError, nearest
 from cores.explain.atoms import atom_map
 from cores.explain.explained import ExplainedGraph, explained_graphs
-from cores.runs.predictor import PredictedGraphs
+from cores.runs.opened import PredictedGraphs
 from cores.runs.trained import TrainedModel
 from cores.tasks import TASKS
 

@@ -32,7 +32,7 @@ from cores.files import (
 from cores.runs.cluster import Certificates
 from cores.runs.folder import MODEL
 from cores.runs.inputs import PredictOptions
-from cores.runs.predictor import Predictor
+from cores.runs.opened import Run
 from cores.runs.records import Record, RecordFormat
 from cores.runs.workers import Item, in_workers
 
@@ -63,7 +63,7 @@ def predict_records(
     data_root: Path | None = None,
 ) -> Iterator[tuple[list[Record], tuple[str, ...]]]:
     """Predict an input chunk by chunk; yields records and their fields."""
-    predictor = Predictor(run, options, device)
+    predictor = Run.open(run, options, device=device)
     for rows in predictor.rows(source, data_root, CHUNK):
         yield predictor.records(rows), predictor.fields
 
@@ -137,9 +137,9 @@ def _here_or_in_workers(
 
 
 @lru_cache(maxsize=2)
-def _predictor(run: Path, options: PredictOptions, device: str, changed: int | None) -> Predictor:
+def _predictor(run: Path, options: PredictOptions, device: str, changed: int | None) -> Run:
     """Loaded once in every process, until the model's file changes."""
-    return Predictor(run, options, device)
+    return Run.open(run, options, device=device)
 
 
 def _changed(path: Path) -> int | None:

@@ -152,9 +152,8 @@ def shared_gpu(device: str, processes: int) -> Iterator[None]:
     with tempfile.TemporaryDirectory(prefix="cores-mps-") as folder:
         service = os.environ | {PIPES: folder, LOGS: str(Path(folder) / "logs")}
         if failure := _start(service):
-            _warn(
-                f"processes take turns on the GPU, which is slow: {CONTROL} does not work ({failure})"
-            )
+            slow = "processes take turns on the GPU, which is slow"
+            _warn(f"{slow}: {CONTROL} does not work ({failure})")
             yield
             return
         os.environ[PIPES] = folder

@@ -18,7 +18,7 @@ from cores.explain.explained import ExplainedGraph, explained_graphs
 from cores.explain.run import held_out_graphs
 from cores.files import limits
 from cores.runs.inputs import PredictOptions, check_kind
-from cores.runs.predictor import PredictedGraphs, Predictor
+from cores.runs.opened import PredictedGraphs, Run
 from cores.runs.records import Record
 from cores.serve.limits import LINE, MEMORY, MOST_GRAPHS, Deadline, check_bytes, check_graph
 
@@ -39,7 +39,7 @@ GRAPHS = tuple(
 class Found:
     """Explained graphs and unusable rows of an input."""
 
-    predictor: Predictor
+    predictor: Run
     """The model at the error rate and setting that were asked for."""
     graphs: list[ExplainedGraph] = field(default_factory=list)
     failed: dict[int, Record] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class Explorer:
         self, run: Path, options: PredictOptions, device: str, data_root: Path | None = None
     ) -> None:
         self.run = run
-        self.predictor = Predictor(run, options, device)
+        self.predictor = Run.open(run, options, device=device)
         self._data_root = data_root
         self._atoms = atom_map(self.predictor.trained.config.dataset)
 
@@ -175,7 +175,7 @@ def _together(parts: Sequence[Parsed]) -> Iterator[Parsed]:
         yield Parsed.joined(parts[first : first + size])
 
 
-def _again(predictor: Predictor, chunk: PredictedGraphs, chosen: Sequence[int]) -> PredictedGraphs:
+def _again(predictor: Run, chunk: PredictedGraphs, chosen: Sequence[int]) -> PredictedGraphs:
     """Some graphs that were predicted once, with the error rate and the setting of now."""
     return predictor.predicted_graphs(
         chunk.graphs.subset(torch.tensor(chosen, dtype=torch.int64)),
