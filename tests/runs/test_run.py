@@ -84,33 +84,6 @@ def test_equal_seeds_give_equal_bytes_and_other_seeds_do_not(tmp_path: Path) -> 
     assert comparable(tmp_path / "a") == comparable(tmp_path / "b")
 
 
-def test_evaluate_finds_the_metrics_of_training(tmp_path: Path) -> None:
-    trained = train_run(config(), tmp_path / "run", device="cpu")
-    evaluated = evaluate_run(tmp_path / "run", device="cpu")
-    for name in ("accuracy", "balanced_accuracy", "coverage", "set_size", "test_graphs"):
-        assert evaluated[name] == trained[name], name
-
-
-@pytest.mark.parametrize("model", ["gnn", "mlp"])
-def test_a_run_stopped_in_the_middle_resumes_to_the_same_numbers(
-    tmp_path: Path, model: str
-) -> None:
-    wanted = config(model=model)
-    train_run(wanted, tmp_path / "whole", device="cpu")
-
-    def stop(epoch: int, metrics: dict[str, float]) -> None:
-        if epoch == 4:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train_run(wanted, tmp_path / "cut", device="cpu", report=stop)
-    assert not (tmp_path / "cut" / "metrics.json").exists()
-    train_run(wanted, tmp_path / "cut", device="cpu", resume=True)
-    assert comparable(tmp_path / "cut") == comparable(tmp_path / "whole")
-    for name in ("history.jsonl", "model.safetensors"):
-        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-
-
 def test_resuming_a_run_whose_patience_ran_out_trains_no_further(tmp_path: Path) -> None:
     wanted = config(training={"epochs": 50, "patience": 2, "learning_rate": 0.5})
     train_run(wanted, tmp_path / "run", device="cpu")

@@ -85,7 +85,7 @@ def predict_file(
     The summary is also written to ``summarise``, before the file is there; it may then have no
     rows.
     """
-    predictor = _predictor(run.absolute(), options, device, _changed(run / MODEL))
+    predictor = _opened(run, options, device)
     kind = predictor.format_of(out)
     if out.exists():
         raise UserError(f"{out} exists already; delete it, or choose another `out`")
@@ -136,15 +136,16 @@ def _here_or_in_workers(
     return in_workers(items, job, device, workers, scheduler, certificates)
 
 
+def _opened(run: Path, options: PredictOptions, device: str) -> Run:
+    """Open a run, once in every process until the model's file changes."""
+    model = run / MODEL
+    changed = model.stat().st_mtime_ns if model.exists() else None
+    return _opened_at(run.absolute(), options, device, changed)
+
+
 @lru_cache(maxsize=2)
-def _predictor(run: Path, options: PredictOptions, device: str, changed: int | None) -> Run:
-    """Loaded once in every process, until the model's file changes."""
+def _opened_at(run: Path, options: PredictOptions, device: str, changed: int | None) -> Run:
     return Run.open(run, options, device=device)
-
-
-def _changed(path: Path) -> int | None:
-    """Modification time of a file; None where there is none."""
-    return path.stat().st_mtime_ns if path.exists() else None
 
 
 def _predict_piece(
@@ -158,7 +159,7 @@ def _predict_piece(
     """Predict some rows and write them; returns why that failed, in one line."""
     number, rows = item
     try:
-        records = _predictor(run, options, device, _changed(run / MODEL)).records(rows)
+        records = _opened(run, options, device).records(rows)
         errors = [f"{record['id']}: {record['error']}" for record in records if record["error"]]
         if errors:
             write_json(pieces / f"{number:08d}.errors", errors[:SHOWN])
@@ -211,7 +212,7 @@ def predict_folder(
     """
     if not holds_rows(source):
         raise UserError(f"{source} holds no csv, parquet, sdf, smi or jsonl files")
-    predictor = _predictor(run.absolute(), options, device, _changed(run / MODEL))
+    predictor = _opened(run, options, device)
     outputs = _outputs(source, out)
     first = next(iter(outputs.values()))
     kind = predictor.format_of(first)
