@@ -129,7 +129,7 @@ class Run:
 
     @property
     def reads_molecules(self) -> bool:
-        """Whether the model was trained on molecules."""
+        """True for a model that was trained on molecules."""
         return self.trained.schema.encoding.kind == "molecules"
 
     @property
@@ -139,7 +139,7 @@ class Run:
 
     @property
     def promise(self) -> str:
-        """What its sets promise, in words."""
+        """The promise of its prediction sets, in words."""
         return self.trained.calibration.promise(self.alpha, self.sets.per_class)
 
     def format_of(self, path: Path) -> RecordFormat:

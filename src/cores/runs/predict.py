@@ -105,11 +105,10 @@ def predict_file(
                         raise UserError(failure)
                     advance(len(rows))
             summary = pieces_summary(pieces)
-            if not summary.records and summarise is None:
-                raise UserError(f"{source} holds no graphs")
             if summary.records == summary.errors and summarise is None:
                 first = "; ".join(summary.first_errors)
-                raise UserError(f"no row of {source} can be used: {first}")
+                said = f"no row of {source} can be used: {first}"
+                raise UserError(said if summary.records else f"{source} holds no graphs")
         except UserError:
             done = pieces_summary(pieces)
             if done.records == done.errors:  # nothing to go on from

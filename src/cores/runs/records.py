@@ -147,7 +147,7 @@ class RecordFormat:
 
     kind: Literal["jsonl", "csv", "parquet"]
     packed: bool
-    """By gzip."""
+    """True where it is compressed by gzip."""
     fields: tuple[str, ...]
     labels: tuple[Any, ...]
     """The labels of the model, as they were given for training; none where it predicts numbers."""

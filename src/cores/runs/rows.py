@@ -91,7 +91,7 @@ EVERY = tuple(dict.fromkeys((*METRICS, *MEANINGS)))
 """Metrics of any task."""
 NAMES = ("dataset", "model", "conv", "preset", "split", "seed")
 ORIGIN = ("key", "version", "commit", "machine")
-"""What a row says of its run before and after the metrics."""
+"""Columns before and after the metrics, which name a run and its origin."""
 
 LARGEST = 1e15
 """Largest value of a metric; no number of graphs, epochs or seconds is higher."""
@@ -137,7 +137,7 @@ def _is_json(value: Any) -> bool:
 
 
 def _is_promise(value: Any) -> bool:
-    """Whether it is what a run promises of its dial's setting, or nothing."""
+    """Tell whether a value is a promise of the dial's setting, or nothing."""
     return value is None or (
         isinstance(value, dict)
         and value.get("loss") in ("excess", "disagreement", "accuracy")

@@ -27,7 +27,7 @@ class RowKind:
     check: Callable[[Row], None]
     """Raises a ValueError for values that cannot have been measured."""
     order: Callable[[Row], tuple[Any, ...]]
-    """By which they are sorted in the file."""
+    """The sort key of the file."""
     added: Sequence[str] = ()
     """Columns that earlier files do not have; their rows are empty there."""
 
