@@ -109,8 +109,8 @@ def input_graphs(
 
 def held_out_graphs(predictor: Run, data_root: Path | None = None) -> Iterator[PredictedGraphs]:
     """Predict the test graphs of a run chunk by chunk, counted from 0."""
-    run = predictor.run
-    source, test, dataset = run.identity.source, run.trained.test, run.dataset(data_root)
+    source, test = predictor.identity.source, predictor.trained.test
+    dataset = predictor.dataset(data_root)
     places = {place: number for number, place in enumerate(test.sort().values.tolist())}
     if holds_rows(Path(source)):  # a dataset does not keep the molecules of its file
         yield from _test_rows(predictor, source, places)

@@ -38,6 +38,6 @@ def selection_score(found: Mapping[str, float]) -> float:
     return found.get("selection_balanced_accuracy", found["selection_accuracy"])
 
 
-def task_meanings(metrics: Collection[str]) -> Mapping[str, str]:
+def task_meanings(metrics: Collection[str]) -> dict[str, str]:
     """Meanings of metrics that differ for the task on which they were measured."""
     return MULTILABEL.meanings if "label_roc_auc" in metrics else {}

@@ -138,7 +138,7 @@ class Task(ABC):
     """Whether prediction sets hold labels; else they are intervals."""
     counted: ClassVar[str] = "class"
     """What :meth:`class_counts` are of."""
-    meanings: ClassVar[Mapping[str, str]] = {}
+    meanings: ClassVar[dict[str, str]] = {}
     """Meanings of metrics, where they are not those of every task."""
     unset_fields: ClassVar[tuple[str, ...]]
     """Fields that its records do not have."""
