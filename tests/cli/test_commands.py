@@ -274,7 +274,7 @@ def test_a_lack_of_memory_is_told_in_one_line(ask: Ask, monkeypatch: pytest.Monk
     monkeypatch.setattr("cores.runs.run.evaluate_run", evaluate)
     status, _, err = ask("evaluate", "run")
     assert status == 2
-    expected = "cores: out of memory: 9 bytes were asked for by cli/evaluate.py (_evaluate); "
+    expected = "cores: out of memory: 9 bytes were asked for by cli/saved.py (_evaluate); "
     assert err.startswith(expected)
 
 

@@ -5,9 +5,8 @@ from dataclasses import asdict
 from typing import Any
 
 from cores.cli import display
-from cores.cli.command import Command, CommandParser, add_data_root, add_import
-from cores.cli.inputs import add_run, add_sets
-from cores.cli.values import named_path
+from cores.cli.command import Command, CommandParser, named_path
+from cores.cli.options import add_data_root, add_run, add_sets
 
 FILE = "curve"
 """Of the pictures, without a suffix."""
@@ -43,7 +42,6 @@ def _parser() -> CommandParser:
         help="Folder for curve.png and curve.svg (default: the run folder).",
     )
     add_data_root(parser)
-    add_import(parser)
     return parser
 
 

@@ -1,7 +1,6 @@
 """Tables on standard output, progress on standard error."""
 
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -19,44 +18,10 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from cores.cli.command import with_flags
 from cores.files.escape import brief, terminal
 from cores.runs.rows import shown_metrics
 from cores.verdict import promise_sentence
-
-_ARGUMENT = re.compile(r'`([\w.]+)`|`?\b([\w.]+)=(True|"([^"\s]*)")`?')
-_OF_TRAIN = " of `cores train`"
-
-
-def with_flags(
-    message: str, flags: Mapping[str, str], of_train: Mapping[str, str] | None = None
-) -> str:
-    """Put the command's options in place of a function's arguments in a message.
-
-    Names that are no option of the command are those of ``cores train``, where they are given,
-    and else stay as they are.
-
-    >>> flags = {"out": "--out", "resume": "--resume", "data_root": "--data-root"}
-    >>> with_flags("go on with resume=True or choose another `out`", flags)
-    'go on with --resume or choose another --out'
-    >>> with_flags("set `data_root` to the right folder", flags)
-    'set --data-root to the right folder'
-    >>> with_flags('torch sees no CUDA device; use device="cpu"', {"device": "--device"})
-    'torch sees no CUDA device; use --device cpu'
-    >>> with_flags("`y` has 3 labels; `cores datasets` helps; sample=True", flags)
-    '`y` has 3 labels; `cores datasets` helps; sample=True'
-    >>> with_flags("raise `lam` or `mix`", {}, {"lam": "--lam", "mix": "--mix"})
-    'raise --lam or --mix of `cores train`'
-    """
-
-    def option(found: re.Match[str]) -> str:
-        name, value = found[1] or found[2], "" if found[4] is None else f" {found[4]}"
-        if name in flags:
-            return flags[name] + value
-        return trains[name] + value + _OF_TRAIN if name in trains else found[0]
-
-    trains = of_train or {}
-    text = _ARGUMENT.sub(option, message)
-    return text.replace(_OF_TRAIN, "", text.count(_OF_TRAIN) - 1)  # said once, after the last
 
 
 def plain_text(line: object, style: str = "") -> Text:
@@ -88,35 +53,6 @@ def print_metrics(
     if metrics.get("promise") is not None:
         console.print(plain_text(promise_sentence(metrics["promise"])))
     console.print(plain_text(f"Run folder: {folder}"), soft_wrap=True)
-
-
-def print_datasets(
-    rows: Sequence[Mapping[str, Any]], missing: Mapping[str, str], others: Sequence[str]
-) -> None:
-    """Table 1; below it other known datasets, and how to get those whose files are missing."""
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("dataset", no_wrap=True)
-    counts = ("graphs", "node\nfeat.", "edge\nfeat.", "classes", "undi-\nrected")
-    for name in (*counts, "nodes", "edges"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(
-            plain_text(row["dataset"]),
-            *(str(row[name]) for name in ("graphs", "node_features", "edge_features", "classes")),
-            "yes" if row["undirected"] else "no",
-            f"{row['nodes_mean']:.2f} ± {row['nodes_std']:.2f}",
-            f"{row['edges_mean']:.2f} ± {row['edges_std']:.2f}",
-        )
-    console = Console()
-    if rows:
-        console.print(table)
-    if others:
-        console.print(plain_text(f"Also known: {', '.join(others)}"), soft_wrap=True)
-    if missing:
-        width = max(map(len, missing))
-        lines = [f"{name:{width}} {remedy}" for name, remedy in missing.items()]
-        for line in ("", f"{'not here':{width}} how to get it", *lines):
-            console.print(plain_text(line), soft_wrap=True)  # a path is copied in one piece
 
 
 def print_table(caption: str, table: str) -> None:
@@ -151,6 +87,15 @@ def print_lines(lines: Sequence[str]) -> None:
 def print_note(line: str) -> None:
     """A remark beside the result, on standard error."""
     Console(stderr=True).print(Text(brief(f"note: {line}")), soft_wrap=True)
+
+
+def note_unusable(errors: int, first: Sequence[str], rows: int | None = None) -> None:
+    """Remark how many rows could not be used, if any, and why the first of them."""
+    if errors:
+        many = f"{errors:,}" if rows is None else f"{errors:,} of {rows:,}"
+        reasons = " ".join("; ".join(first).split())
+        more = "; …" if errors > len(first) else ""
+        print_note(f"{many} rows could not be used: {reasons}{more}")
 
 
 def print_failure(

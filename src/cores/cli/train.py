@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from cores import ranks
 from cores.cli import display
-from cores.cli.command import Command, CommandParser, add_data_root, add_import
-from cores.cli.inputs import OwnFile, add_columns, own_file
-from cores.cli.settings import add_settings, run_config
-from cores.cli.values import check_workers, named_path
+from cores.cli.command import Command, CommandParser
+from cores.cli.options import OwnFile, add_columns, add_data_root, check_positive
+from cores.cli.settings import add_settings, asked_run
 from cores.config import RunConfig
 from cores.errors import UserError
 
@@ -25,22 +24,11 @@ def _parser() -> CommandParser:
         "and options change both.",
         usage="cores train [options]",
     )
-    parser.add_argument(
-        "--out",
-        type=named_path,
-        metavar="RUN",
-        help="Run folder (default: runs/DATASET-MODEL-CONV-splitN-seedS).",
-    )
+    parser.add_path("--out", "RUN", "Run folder (default: runs/DATASET-MODEL-CONV-splitN-seedS).")
     parser.add_argument(
         "--resume", action="store_true", help="Continue an interrupted run, or start it."
     )
-    parser.add_argument(
-        "--pictures",
-        type=int,
-        default=0,
-        metavar="N",
-        help="Draw the subgraphs of N test graphs (subgraphs.png).",
-    )
+    parser.add_count("--pictures", "Draw the subgraphs of N test graphs (subgraphs.png).", 0)
     parser.add_argument(
         "--folds",
         type=int,
@@ -48,16 +36,9 @@ def _parser() -> CommandParser:
         metavar="K",
         help="Cross-validate: K runs, in RUN/fold1 and so on.",
     )
-    parser.add_argument(
-        "--workers",
-        type=int,
-        default=1,
-        metavar="N",
-        help="Processes for the folds (default: 1).",
-    )
+    parser.add_count("--workers", "Processes for the folds (default: 1).", default=1)
     add_columns(parser, split=True)
     add_data_root(parser)
-    add_import(parser)
     add_settings(parser)
     return parser
 
@@ -67,13 +48,10 @@ def _train(options: Namespace) -> dict[str, Any]:
     from cores.runs.progress import training_progress
     from cores.runs.run import train_run
 
-    config = run_config(options)
-    own = own_file(config.dataset, options, config.task, config.network.reach)
-    if own is not None:  # the defaults depend on its size
-        config = run_config(options, own.settings)
+    config, own = asked_run(options)
     if not 0 <= options.pictures <= 100:
         raise UserError(f"--pictures must lie in [0, 100], got {options.pictures}")
-    check_workers(options.workers)
+    check_positive(options, "workers")
     if options.folds:
         return _train_folds(options, config, own)
     if options.workers > 1:

@@ -10,8 +10,8 @@ from rich.table import Table
 
 from cores import UserError
 from cores.cli import display
-from cores.cli.command import Command, CommandParser, add_data_root
-from cores.cli.inputs import is_named
+from cores.cli.command import Command, CommandParser
+from cores.cli.options import add_data_root, is_named
 
 
 def _parser() -> CommandParser:
@@ -31,13 +31,7 @@ def _parser() -> CommandParser:
         metavar="NAME",
         help="With --dataset: cores-node, cores-edge or cores-both (default: cores-node).",
     )
-    parser.add_argument(
-        "--repeats",
-        type=int,
-        default=15,
-        metavar="N",
-        help="Interleaved repeats of each (default: 15).",
-    )
+    parser.add_count("--repeats", "Interleaved repeats of each (default: 15).", default=15)
     parser.add_argument(
         "--compare",
         type=Path,

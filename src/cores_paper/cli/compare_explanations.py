@@ -3,11 +3,10 @@
 from argparse import Namespace
 from typing import Any
 
-from cores import UserError
 from cores.cli import display
 from cores.cli.command import Command, CommandParser
-from cores.cli.comparison import Comparison, Failures, add_comparison, add_methods
-from cores.cli.values import names, numbers
+from cores.cli.compare import Comparison, add_comparison, add_methods
+from cores.cli.options import check_positive, names, numbers
 from cores.config.models import CONVS
 from cores_paper.explain.comparison_rows import (
     METRICS,
@@ -16,8 +15,6 @@ from cores_paper.explain.comparison_rows import (
     told_share,
 )
 from cores_paper.explain.methods import METHODS, method_of
-
-FOLDER = "explanations"
 
 
 def _parser() -> CommandParser:
@@ -30,14 +27,11 @@ def _parser() -> CommandParser:
         usage="cores compare-explanations --dataset NAME [options]",
     )
     add_methods(parser, METHODS)
-    parser.add_argument(
+    parser.add_count(
         "--graphs",
-        type=int,
-        default=None,
-        metavar="N",
-        help="Explain at most so many test graphs, evenly chosen, by every method (default: all).",
+        "Explain at most so many test graphs, evenly chosen, by every method (default: all).",
     )
-    add_comparison(parser, FOLDER)
+    add_comparison(parser, "explanations")
     return parser
 
 
@@ -46,13 +40,11 @@ def _compare(options: Namespace) -> dict[str, Any]:
     for name in methods:
         method_of(name)
     seeds = numbers(options.seeds, "--seeds", first=0)
-    if options.graphs is not None and options.graphs < 1:
-        raise UserError(f"--graphs must be positive, got {options.graphs}")
-    asked = Comparison.of(options, FOLDER)
+    check_positive(options, "graphs")
+    asked = Comparison.of(options)
     from cores.runs.rows import as_measured
     from cores_paper.explain.comparison import ROWS, compare_explanations, models_of
 
-    failures = Failures()
     cases = len(asked.options["splits"]) * len(seeds)
     steps = cases * (len(models_of(methods)) + len(methods))
     with display.runs_progress(steps, options.flags, "runs and rows") as advance:
@@ -63,7 +55,7 @@ def _compare(options: Namespace) -> dict[str, Any]:
             **asked.options,
             seeds=seeds,
             graphs=options.graphs,
-            done=failures.noted(advance),
+            done=asked.noted(advance),
             explained=lambda name: advance(name, None),
         )
     if rows and not options.json:
@@ -73,7 +65,7 @@ def _compare(options: Namespace) -> dict[str, Any]:
         display.print_table(f"{explained}, percent", summary_table(rows).markdown())
         display.print_table("Asked of the explained model", faithfulness_table(rows).markdown())
         display.print_lines([told_share(rows), f"Rows: {asked.out / ROWS}"])
-    failures.check()
+    asked.check_failures()
     measured = [as_measured(row, METRICS) for row in rows]
     return {"dataset": asked.dataset, "out": str(asked.out / ROWS), "rows": measured}
 
