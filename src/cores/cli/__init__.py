@@ -107,11 +107,16 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
+def is_first() -> bool:
+    """Tell whether this process is alone, or the first of those that torchrun started."""
+    here = ranks.launch()
+    return here is None or here.rank == 0
+
+
 @contextmanager
 def _first_alone_prints() -> Iterator[None]:
     """Silence all processes that torchrun started but the first."""
-    here = ranks.launch()
-    if here is None or here.rank == 0:
+    if is_first():
         yield
         return
     with (
@@ -123,7 +128,7 @@ def _first_alone_prints() -> Iterator[None]:
 
 
 def _tell(message: str) -> None:
-    """One line on standard error, by one of the processes that torchrun started."""
+    """Print a line on standard error, by one of the processes that torchrun started."""
     with ranks.one_tells() as mine:
         if mine:
             print(f"cores: {brief(' '.join(message.split()))}", file=sys.stderr, flush=True)

@@ -122,7 +122,7 @@ class Command:
     """Does it; returns what ``--json`` prints, or None if it has printed that before its end."""
     after_interrupt: str = "nothing is lost"
     """What to do after Ctrl-C."""
-    takes_scripts: bool = False
+    takes_scripts: bool = True
     """Whether it has ``--import``: scripts are imported before the options are known."""
     takes_ranks: bool = False
     """Whether torchrun may start it in several processes."""

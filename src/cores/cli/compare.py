@@ -1,7 +1,7 @@
 """`cores compare`: several models on one dataset; and what commands share that compare runs."""
 
 from argparse import Namespace
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -87,22 +87,6 @@ def _compare(options: Namespace) -> dict[str, Any]:
     }
 
 
-def add_methods(parser: CommandParser, methods: Collection[str]) -> None:
-    """Add which methods are compared, and how often."""
-    parser.add_argument(
-        "--models",
-        default=",".join(methods),
-        metavar="NAMES",
-        help=f"Methods, names with commas (default: all), of {', '.join(methods)}.",
-    )
-    parser.add_argument(
-        "--seeds",
-        default="0",
-        metavar="NUMBERS",
-        help="Seeds, of every split, such as 0-2 (default: 0).",
-    )
-
-
 def add_comparison(parser: CommandParser, folder: str) -> None:
     """Add the options for many runs on one dataset, by default in ``runs/FOLDER-DATASET``."""
     parser.add_argument(
@@ -140,9 +124,9 @@ class Comparison:
     dataset: str
     out: Path
     task: TaskName
-    """That of the data."""
+    """Task of the data."""
     options: dict[str, Any]
-    """As the library takes them."""
+    """Arguments of the library's functions."""
     failures: dict[Path, str] = field(default_factory=dict)
     """Folders of the runs that failed while the rest went on, and why."""
 
@@ -215,5 +199,4 @@ COMPARE = Command(
     _parser,
     _compare,
     after_interrupt="the same command continues",
-    takes_scripts=True,
 )

@@ -54,7 +54,7 @@ def _datasets(options: Namespace) -> dict[str, Any]:
 def _print(
     rows: Sequence[Mapping[str, Any]], missing: Mapping[str, str], others: Sequence[str]
 ) -> None:
-    """Table 1; below it other known datasets, and how to get those whose files are missing."""
+    """Print Table 1, below it other known datasets, and how to get those whose files are missing."""
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("dataset", no_wrap=True)
     counts = ("graphs", "node\nfeat.", "edge\nfeat.", "classes", "undi-\nrected")
@@ -80,6 +80,4 @@ def _print(
             console.print(plain_text(line), soft_wrap=True)  # a path is copied in one piece
 
 
-LIST_DATASETS = Command(
-    "datasets", "the datasets: Table 1, measured", _parser, _datasets, takes_scripts=True
-)
+LIST_DATASETS = Command("datasets", "the datasets: Table 1, measured", _parser, _datasets)

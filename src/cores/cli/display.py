@@ -11,6 +11,7 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -35,7 +36,7 @@ def print_metrics(
     flags: Mapping[str, str],
     of_train: Mapping[str, str] | None = None,
 ) -> None:
-    """A run's metrics with their meaning, and what they say, with the command's options.
+    """Print a run's metrics with their meaning, and its verdicts with the command's options.
 
     What is no option of the command may be one of ``cores train``.
     """
@@ -56,7 +57,7 @@ def print_metrics(
 
 
 def print_table(caption: str, table: str) -> None:
-    """A Markdown table, drawn, below its caption."""
+    """Print a Markdown table below its caption."""
     from rich.markdown import Markdown  # slow to import, and rarely needed
 
     console = Console()
@@ -66,7 +67,7 @@ def print_table(caption: str, table: str) -> None:
 
 
 def print_columns(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Names and numbers below a caption, as narrow as they are."""
+    """Print names and numbers below a caption, as narrow as they are."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for number, name in enumerate(head):
         justify: JustifyMethod = "right" if number else "left"
@@ -79,13 +80,13 @@ def print_columns(caption: str, head: Sequence[str], rows: Sequence[Sequence[str
 
 
 def print_lines(lines: Sequence[str]) -> None:
-    """Sentences and file names as they are; Markdown's bold is for files."""
+    """Print sentences and file names as they are; Markdown's bold is for files."""
     for line in lines:
         Console().print(plain_text(line.replace("**", "")), soft_wrap=True)
 
 
 def print_note(line: str) -> None:
-    """A remark beside the result, on standard error."""
+    """Print a remark beside the result, on standard error."""
     Console(stderr=True).print(Text(brief(f"note: {line}")), soft_wrap=True)
 
 
@@ -115,17 +116,9 @@ def runs_progress(
     Failed runs are printed as they come, with the command's options in place of arguments. An
     error before the first leaves nothing on the screen.
     """
-    console = Console(stderr=True)
-    progress = Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        disable=not console.is_terminal,
-        speed_estimate_period=math.inf,  # runs take minutes: the last 30 seconds tell nothing
-    )
+    # Runs take minutes: the last 30 seconds tell nothing.
+    progress = _bar(TimeElapsedColumn(), speed_estimate_period=math.inf)
+    console = progress.console
     task = progress.add_task(what, total=total)
 
     def advance(name: str, failure: str | None) -> None:
@@ -151,17 +144,7 @@ def runs_progress(
 @contextmanager
 def rows_progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
     """A bar over rows or files with rate and time left, on standard error of a terminal."""
-    console = Console(stderr=True)
-    progress = Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
+    progress = _bar(TextColumn("{task.fields[rate]}"), transient=True)
     task = progress.add_task(what, total=total, rate="")
 
     def advance(rows: int) -> None:
@@ -171,3 +154,18 @@ def rows_progress(what: str, total: int | None) -> Iterator[Callable[[int], None
 
     with progress:
         yield advance
+
+
+def _bar(column: ProgressColumn, **options: Any) -> Progress:
+    """A bar on standard error, with a column before the time left; hidden in a log."""
+    console = Console(stderr=True)
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        column,
+        TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
+        **options,
+    )

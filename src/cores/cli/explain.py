@@ -104,6 +104,4 @@ def _explain(options: Namespace) -> dict[str, Any]:
     }
 
 
-EXPLAIN = Command(
-    "explain", "show what a model kept of graphs", _parser, _explain, takes_scripts=True
-)
+EXPLAIN = Command("explain", "show what a model kept of graphs", _parser, _explain)

@@ -122,7 +122,7 @@ def add_columns(parser: CommandParser, *, split: bool = False, hidden: bool = Fa
 
 
 def column_names(options: Namespace) -> ColumnNames:
-    """The columns that were named."""
+    """Read the names of columns."""
     return ColumnNames(
         smiles=options.smiles_column,
         label=options.label_column,
@@ -140,12 +140,12 @@ class OwnFile:
 
     @property
     def named(self) -> ColumnNames | None:
-        """Its columns, where one was named."""
+        """Names of its columns; None if all are found by name."""
         return None if self.columns == ColumnNames() else self.columns
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The defaults for it."""
+        """Defaults that suit it."""
         found = own_data_settings(len(self.dataset))
         return found | ({} if self.columns.split is None else {"parts": {"kind": "column"}})
 
@@ -187,7 +187,7 @@ def add_scheduler(parser: CommandParser, text: str) -> None:
 
 
 def certificates(options: Namespace) -> "Certificates | None":
-    """The certificates that the options name."""
+    """Read the certificates, all three or none."""
     from cores.runs.cluster import Certificates
 
     given = {name: path for name in TLS if (path := getattr(options, name)) is not None}

@@ -90,7 +90,7 @@ def _predict(options: Namespace) -> dict[str, Any]:
 
 
 def _print_records(source: str, how: Any, options: Namespace) -> dict[str, Any]:
-    """JSON lines on standard output, as they come; with --json, all in one object."""
+    """Print JSON lines as records come; with --json, all in one object."""
     from cores.data.raw import SHOWN
     from cores.runs.predict import predict_records
     from cores.runs.records import json_line
@@ -116,10 +116,5 @@ def _print_records(source: str, how: Any, options: Namespace) -> dict[str, Any]:
 
 
 PREDICT = Command(
-    "predict",
-    "predict new graphs",
-    _parser,
-    _predict,
-    after_interrupt="the same command continues",
-    takes_scripts=True,
+    "predict", "predict new graphs", _parser, _predict, after_interrupt="the same command continues"
 )

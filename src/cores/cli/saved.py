@@ -175,13 +175,7 @@ def _serve(options: Namespace) -> None:
     )
 
 
-EVALUATE = Command(
-    "evaluate", "measure a trained model", _evaluate_parser, _evaluate, takes_scripts=True
-)
-PLOT = Command("plot", "draw learning curves", _plot_parser, _plot)
-EXPORT = Command(
-    "export", "write a trained model as ONNX", _export_parser, _export, takes_scripts=True
-)
-SERVE = Command(
-    "serve", "ask a model on a page of this machine", _serve_parser, _serve, takes_scripts=True
-)
+EVALUATE = Command("evaluate", "measure a trained model", _evaluate_parser, _evaluate)
+PLOT = Command("plot", "draw learning curves", _plot_parser, _plot, takes_scripts=False)
+EXPORT = Command("export", "write a trained model as ONNX", _export_parser, _export)
+SERVE = Command("serve", "ask a model on a page of this machine", _serve_parser, _serve)

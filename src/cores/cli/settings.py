@@ -181,7 +181,7 @@ def _shown(default: Any) -> str:
 
 
 def _field_texts(kind: type) -> dict[str, str]:
-    """The texts below the fields of a dataclass and of those that it extends."""
+    """Read the texts below the fields of a dataclass and of those that it extends."""
     found: dict[str, str] = {}
     for each in reversed(kind.__mro__):
         if not dataclasses.is_dataclass(each):
@@ -207,7 +207,7 @@ def asked_run(options: Namespace) -> tuple[RunConfig, OwnFile | None]:
 
 
 def run_config(options: Namespace, defaults: Mapping[str, Any] | None = None) -> RunConfig:
-    """The preset, changed by the settings file and by options, in turn.
+    """Change the preset by the settings file and by options, in turn.
 
     ``defaults`` take the place of the default preset's own.
     """
@@ -224,7 +224,7 @@ def run_config(options: Namespace, defaults: Mapping[str, Any] | None = None) ->
 
 
 def _given(options: Namespace) -> dict[str, Any]:
-    """The settings among the options, nested like a settings file; short options come last."""
+    """Nest the settings among the options like a settings file; short options come last."""
     found = vars(options)
     settings: dict[str, Any] = {}
     for group, kind in settings_groups().items():

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cores import ranks
-from cores.cli import display
+from cores.cli import display, is_first
 from cores.cli.command import Command, CommandParser
 from cores.cli.options import OwnFile, add_columns, add_data_root, check_positive
 from cores.cli.settings import add_settings, asked_run
@@ -73,7 +73,7 @@ def _train(options: Namespace) -> dict[str, Any]:
             report=reports.training,
             judge_report=reports.judge,
         )
-    if options.pictures and _writes():
+    if options.pictures and is_first():
         from cores.explain.explanation import draw_subgraphs
         from cores.explain.run import explain_test_graphs
 
@@ -94,19 +94,13 @@ def _data(options: Namespace, own: OwnFile | None) -> dict[str, Any]:
     }
 
 
-def _writes() -> bool:
-    """Tell whether this process is alone, or the first of those that torchrun started."""
-    here = ranks.launch()
-    return here is None or here.rank == 0
-
-
 def _check_own(options: Namespace, config: RunConfig, own: OwnFile, folder: Path) -> None:
     """Find mistakes before the note on the data, so that they are told alone."""
     from cores.data.dataset import need_classes
     from cores.data.splits import split_dataset
     from cores.runs.folder import is_finished
 
-    if _writes():
+    if is_first():
         is_finished(folder, config, options.resume, asdict(own.columns))
     split_dataset(own.dataset, config.split, config.parts)
     if options.pictures:
@@ -114,7 +108,7 @@ def _check_own(options: Namespace, config: RunConfig, own: OwnFile, folder: Path
 
 
 def _note_data(own: OwnFile, config: RunConfig) -> None:
-    """Say what was read: sizes, features, and the rows that could not be used."""
+    """Remark on the data: sizes, features, and the rows that could not be used."""
     dataset = own.dataset
     edges = f"and {dataset.num_edge_features} edge features are read"
     if dataset.num_edge_features and not config.network.edge_features:
@@ -126,7 +120,7 @@ def _note_data(own: OwnFile, config: RunConfig) -> None:
 
 
 def _phases(config: RunConfig, own: OwnFile | None) -> "list[Phase]":
-    """The phases of a run; the number of graphs is known of a file that was read."""
+    """List the phases of a run; the number of graphs is known of a file that was read."""
     from cores.runs.progress import phases_of
 
     return phases_of(config) if own is None else phases_of(config, num_graphs=len(own.dataset))
@@ -178,6 +172,5 @@ TRAIN = Command(
     _parser,
     _train,
     after_interrupt="the same command with --resume continues",
-    takes_scripts=True,
     takes_ranks=True,
 )

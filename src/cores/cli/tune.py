@@ -74,4 +74,4 @@ def _sentences(found: dict[str, Any]) -> list[str]:
     ]
 
 
-TUNE = Command("tune", "set a model's dial, with a promise", _parser, _tune, takes_scripts=True)
+TUNE = Command("tune", "set a model's dial, with a promise", _parser, _tune)

@@ -78,7 +78,7 @@ def _on_dataset(options: Namespace) -> dict[str, float]:
 
 
 def _print_ratios(metrics: Mapping[str, float], before: Mapping[str, float]) -> None:
-    """Ratios first, beside those of an earlier measurement, then the seconds they come from."""
+    """Print ratios first, beside those of an earlier measurement, then the seconds they come from."""
     table = Table()
     table.add_column("metric")
     table.add_column("value", justify="right")
@@ -91,11 +91,13 @@ def _print_ratios(metrics: Mapping[str, float], before: Mapping[str, float]) -> 
 
 
 def _print_slower(growth: Mapping[str, float]) -> None:
-    """Which ratios have grown, and by how much."""
+    """Remark which ratios have grown, and by how much."""
     for name, times in growth.items():
         display.print_note(f"{name} is {times:.2f} times what it was")
     if not growth:
         display.print_note("no ratio is worse by more than a tenth")
 
 
-BENCHMARK = Command("benchmark", "measure the speed ratios", _parser, _benchmark)
+BENCHMARK = Command(
+    "benchmark", "measure the speed ratios", _parser, _benchmark, takes_scripts=False
+)

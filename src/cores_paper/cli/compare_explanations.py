@@ -1,11 +1,12 @@
 """`cores compare-explanations`: methods of explaining on one dataset."""
 
 from argparse import Namespace
+from collections.abc import Callable, Collection
 from typing import Any
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser
-from cores.cli.compare import Comparison, add_comparison, add_methods
+from cores.cli.compare import Comparison, add_comparison
 from cores.cli.options import check_positive, names, numbers
 from cores.config.models import CONVS
 from cores_paper.explain.comparison_rows import (
@@ -36,10 +37,7 @@ def _parser() -> CommandParser:
 
 
 def _compare(options: Namespace) -> dict[str, Any]:
-    methods = names(options.models, "--models")
-    for name in methods:
-        method_of(name)
-    seeds = numbers(options.seeds, "--seeds", first=0)
+    methods, seeds = asked_methods(options, method_of)
     check_positive(options, "graphs")
     asked = Comparison.of(options)
     from cores.runs.rows import as_measured
@@ -70,11 +68,36 @@ def _compare(options: Namespace) -> dict[str, Any]:
     return {"dataset": asked.dataset, "out": str(asked.out / ROWS), "rows": measured}
 
 
+def add_methods(parser: CommandParser, methods: Collection[str]) -> None:
+    """Add which methods are compared, and how often."""
+    parser.add_argument(
+        "--models",
+        default=",".join(methods),
+        metavar="NAMES",
+        help=f"Methods, names with commas (default: all), of {', '.join(methods)}.",
+    )
+    parser.add_argument(
+        "--seeds",
+        default="0",
+        metavar="NUMBERS",
+        help="Seeds, of every split, such as 0-2 (default: 0).",
+    )
+
+
+def asked_methods(
+    options: Namespace, method_of: Callable[[str], object]
+) -> tuple[list[str], list[int]]:
+    """Read the methods, each of which must be known, and the seeds."""
+    methods = names(options.models, "--models")
+    for name in methods:
+        method_of(name)
+    return methods, numbers(options.seeds, "--seeds", first=0)
+
+
 COMPARE_EXPLANATIONS = Command(
     "compare-explanations",
     "ways to explain, on one dataset",
     _parser,
     _compare,
     after_interrupt="the same command continues",
-    takes_scripts=True,
 )

@@ -6,9 +6,10 @@ from typing import Any
 from cores import UserError
 from cores.cli import display
 from cores.cli.command import Command, CommandParser
-from cores.cli.compare import Comparison, add_comparison, add_methods
-from cores.cli.options import names, numbers
+from cores.cli.compare import Comparison, add_comparison
+from cores.cli.options import names
 from cores.config.models import CONVS
+from cores_paper.cli.compare_explanations import add_methods, asked_methods
 from cores_paper.explain.equal_risk_rows import METRICS, ORDERS, order_of, table_of
 
 
@@ -47,10 +48,7 @@ def _parser() -> CommandParser:
 
 
 def _compare(options: Namespace) -> dict[str, Any]:
-    methods = names(options.models, "--models")
-    for name in methods:
-        order_of(name)
-    seeds = numbers(options.seeds, "--seeds", first=0)
+    methods, seeds = asked_methods(options, order_of)
     losses = _shares(options.max_loss)
     from cores.runs.rows import as_measured
     from cores_paper.explain.equal_risk import ROWS, check_promises, equal_risk, models_of
@@ -97,7 +95,7 @@ def _print(rows: list[dict[str, str]], dataset: str, options: Namespace) -> None
 
 
 def _notes(rows: list[dict[str, str]], confidence: float | None) -> list[str]:
-    """Which losses the calibration part is too small for: there, nothing is cut."""
+    """List the losses that the calibration part is too small for: there, nothing is cut."""
     from cores.risk import graphs_needed
 
     graphs = int(rows[0]["calibration_graphs"])
@@ -123,5 +121,4 @@ EQUAL_RISK = Command(
     _parser,
     _compare,
     after_interrupt="the same command continues",
-    takes_scripts=True,
 )

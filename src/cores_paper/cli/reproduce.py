@@ -151,7 +151,7 @@ def _reproduce(options: Namespace) -> Result:
 
 
 def _runs(options: Namespace, target: str) -> Result:
-    """A table or figure that comes from rows of runs."""
+    """Make a table or figure from rows of runs."""
     from cores.runs.runner import has_fault
     from cores_paper.tables.figures import ablation_figure
     from cores_paper.tables.report import claims_of, tables_of, write_tables
@@ -188,7 +188,7 @@ def _runs(options: Namespace, target: str) -> Result:
 def _measured(
     options: Namespace, target: str, configs: Sequence[RunConfig]
 ) -> tuple[list[Row], dict[str, str]]:
-    """The rows of the runs, those that are missing made first; and what failed, and why."""
+    """Make the missing runs; return the rows of all, and why runs failed."""
     from cores.runs.device import choose_device
 
     root = options.out
@@ -239,7 +239,7 @@ def _run_all(
 
 
 def _statistics(options: Namespace, target: str) -> Result:
-    """Table 1, measured from the data."""
+    """Make Table 1 from the data."""
     from cores import load_dataset
     from cores.data.dataset import statistics
     from cores_paper.tables.report import write_tables
@@ -254,7 +254,7 @@ def _statistics(options: Namespace, target: str) -> Result:
 
 
 def _sparsity_reward(options: Namespace, target: str) -> Result:
-    """The curves of R_s."""
+    """Draw the curves of R_s."""
     from cores_paper.tables.figures import sparsity_reward_figure
 
     make_folder(options.out)
@@ -262,7 +262,7 @@ def _sparsity_reward(options: Namespace, target: str) -> Result:
 
 
 def _picture(options: Namespace, target: str) -> Result:
-    """Graphs, what is kept of them, and what is predicted from that."""
+    """Draw graphs, what is kept of them, and what is predicted from that."""
     from cores.explain.run import explain_test_graphs
     from cores.runs.runner import run_folder
     from cores_paper.tables.pipeline import draw_pipeline
@@ -364,7 +364,7 @@ _UNUSED = {
 
 
 def _quick_mark(options: Namespace, what: str) -> str:
-    """What follows the caption of a table or figure that --quick made."""
+    """Return the end of the caption of a table or figure that --quick made."""
     return f" (quick: {what}, {NOT_FOR_READING})" if options.quick else ""
 
 
@@ -415,5 +415,4 @@ REPRODUCE = Command(
     _parser,
     _reproduce,
     after_interrupt="the same command continues",
-    takes_scripts=True,
 )

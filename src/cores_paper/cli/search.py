@@ -75,7 +75,7 @@ def _search(options: Namespace) -> dict[str, Any]:
 
 
 def _print_trials(trials: Sequence["Tried"], settings: str) -> None:
-    """The best trials of a search, and where its settings are."""
+    """Print the best trials of a search, and where its settings are."""
     table = Table()
     table.add_column("trial", justify="right")
     table.add_column("score", justify="right")
@@ -103,5 +103,4 @@ SEARCH = Command(
     _parser,
     _search,
     after_interrupt="the same command continues",
-    takes_scripts=True,
 )
