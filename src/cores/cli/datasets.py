@@ -54,7 +54,7 @@ def _datasets(options: Namespace) -> dict[str, Any]:
 def _print(
     rows: Sequence[Mapping[str, Any]], missing: Mapping[str, str], others: Sequence[str]
 ) -> None:
-    """Print Table 1, below it other known datasets, and how to get those whose files are missing."""
+    """Print Table 1, other known datasets, and how to get those whose files are missing."""
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("dataset", no_wrap=True)
     counts = ("graphs", "node\nfeat.", "edge\nfeat.", "classes", "undi-\nrected")

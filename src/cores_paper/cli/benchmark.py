@@ -78,7 +78,7 @@ def _on_dataset(options: Namespace) -> dict[str, float]:
 
 
 def _print_ratios(metrics: Mapping[str, float], before: Mapping[str, float]) -> None:
-    """Print ratios first, beside those of an earlier measurement, then the seconds they come from."""
+    """Print ratios, beside those of an earlier measurement, then the seconds they come from."""
     table = Table()
     table.add_column("metric")
     table.add_column("value", justify="right")
