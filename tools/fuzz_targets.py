@@ -32,7 +32,7 @@ import cores_paper.explain.cases
 from cores import cli
 from cores.cli.command import Command, CommandParser
 from cores.cli.commands import all_commands
-from cores.cli.inputs import add_columns, column_names
+from cores.cli.options import add_columns, column_names
 from cores.cli.settings import run_config, settings_groups
 from cores.cli.train import TRAIN
 from cores.config import RunConfig
