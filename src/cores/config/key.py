@@ -1,38 +1,49 @@
 """The key of a configuration: twelve hexadecimal digits, the same in later versions."""
 
+import dataclasses
 import hashlib
 import json
-import tomllib
 from collections.abc import Mapping
-from functools import cache
-from importlib import resources
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+_FIRST = "first default"
 
 
-def run_key(settings: Mapping[str, Any], added: Mapping[str, Any]) -> str:
-    """Hash a configuration.
+def added(default: T, first: T | None = None) -> T:
+    """Declare a setting that was added since version 0.3: keys leave it out at its first default.
+
+    So a new setting changes no key, and a changed default changes the key of every run at the new
+    one.
 
     Args:
-        settings: Nested settings, without groups that the model does not use.
-        added: The value at which the key leaves a setting out, by dotted name.
+        default: Its default.
+        first: Its default on the day it came, once that is another one.
 
-    >>> run_key({"seed": 1, "ppo": {"clip": 0.2}}, {"ppo.clip": 0.2}) == run_key({"seed": 1}, {})
-    True
+    >>> @dataclasses.dataclass
+    ... class Config:
+    ...     warmth: float = added(0.0)
+    >>> Config().warmth
+    0.0
     """
-    hashed = {
-        name: value
-        for name, value in flattened(settings).items()
-        if name not in added or added[name] != value
-    }
-    text = json.dumps(hashed, sort_keys=True)
+    first = default if first is None else first
+    # A dataclass takes this for a default value, and so does mypy.
+    return dataclasses.field(default=default, metadata={_FIRST: first})  # type: ignore[return-value]
+
+
+def is_in_key(field: dataclasses.Field[Any], value: Any) -> bool:
+    """Return whether the key depends on a setting at this value."""
+    return _FIRST not in field.metadata or field.metadata[_FIRST] != value
+
+
+def run_key(settings: Mapping[str, Any]) -> str:
+    """Hash nested settings, without groups that the model does not use.
+
+    >>> run_key({"seed": 1, "ppo": {"clip": 0.2}})
+    'a60af9a11a54'
+    """
+    text = json.dumps(flattened(settings), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-@cache
-def added_settings() -> Mapping[str, Any]:
-    """Return the values at which keys leave settings out, from ``key.toml``."""
-    text = resources.files("cores.config").joinpath("key.toml").read_text(encoding="utf-8")
-    return flattened(tomllib.loads(text))
 
 
 def flattened(settings: Mapping[str, Any], group: str = "") -> dict[str, Any]:

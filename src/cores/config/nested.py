@@ -6,6 +6,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
+from cores.config.key import is_in_key
 from cores.errors import UserError, nearest
 
 T = TypeVar("T")
@@ -13,15 +14,20 @@ DIGITS = 100
 """Largest number of digits of a whole number in a setting."""
 
 
-def to_dict(config: Any) -> dict[str, Any]:
-    """The settings as plain nested data, ready for JSON."""
-    return {field.name: _plain(getattr(config, field.name)) for field in dataclasses.fields(config)}
+def to_dict(config: Any, for_key: bool = False) -> dict[str, Any]:
+    """The settings as plain nested data, ready for JSON; all of them, or those that a key has."""
+    given = [(field, getattr(config, field.name)) for field in dataclasses.fields(config)]
+    return {
+        field.name: _plain(value, for_key)
+        for field, value in given
+        if not for_key or is_in_key(field, value)
+    }
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, for_key: bool) -> Any:
     if dataclasses.is_dataclass(value):
-        return to_dict(value)
-    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+        return to_dict(value, for_key)
+    return [_plain(item, for_key) for item in value] if isinstance(value, tuple) else value
 
 
 def from_dict(

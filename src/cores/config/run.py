@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from cores.config.classifier import NetworkConfig, PartsConfig, SetsConfig, TrainingConfig
-from cores.config.key import added_settings, run_key
+from cores.config.key import run_key
 from cores.config.models import MODELS, PRESETS, conv_spec, model_spec, preset_spec
 from cores.config.nested import from_dict, merged, to_dict
 from cores.config.policy import (
@@ -200,7 +200,10 @@ class RunConfig:
     @property
     def settings(self) -> dict[str, Any]:
         """The settings as plain nested data, without the groups that the model does not use."""
-        plain = to_dict(self)
+        return self._settings()
+
+    def _settings(self, for_key: bool = False) -> dict[str, Any]:
+        plain = to_dict(self, for_key)
         own, of_preset = plain.pop("model_config"), plain.pop("preset_settings")
         if of_preset is not None:
             plain[preset_spec(self.preset).group] = of_preset
@@ -238,7 +241,7 @@ class RunConfig:
     @property
     def key(self) -> str:
         """Twelve hexadecimal digits that name this configuration, now and in later versions."""
-        return run_key(self.settings, added_settings())
+        return run_key(self._settings(for_key=True))
 
 
 def own_groups() -> dict[str, type]:
