@@ -13,8 +13,8 @@ from cores.config import (
     from_dict,
     to_dict,
 )
-from cores.config.key import added, run_key
 from cores.config.models import MODELS
+from cores.config.nested import added, run_key
 from cores.config.presets import preset_config
 from cores.errors import UserError
 from cores_paper.models.settings import PoolConfig

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cores.errors import UserError, out_of_memory
+from cores.files import read_json
 from cores.files.limits import (
     BLOCK,
     LINE,
@@ -18,7 +19,6 @@ from cores.files.limits import (
     check_regular,
     limited_lines,
 )
-from cores.files.whole import read_json
 
 
 def test_a_limit_is_raised_by_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from cores.config.classifier import NetworkConfig, PartsConfig, SetsConfig, TrainingConfig
-from cores.config.key import run_key
 from cores.config.models import MODELS, PRESETS, conv_spec, model_spec, preset_spec
-from cores.config.nested import from_dict, merged, to_dict
+from cores.config.nested import from_dict, merged, run_key, to_dict
 from cores.config.policy import (
     ClassifierDataConfig,
     EffectsConfig,

@@ -79,15 +79,6 @@ def latex(text: object) -> str:
     return "".join(_LATEX.get(character, character) for character in plain)
 
 
-def toml_comment(text: object) -> str:
-    r"""A comment of a TOML file, which ends with its line.
-
-    >>> print(toml_comment("found on my.csv\nseed = 1"))
-    # found on my.csv\nseed = 1
-    """
-    return f"# {terminal(text)}"
-
-
 def figure(text: object) -> str:
     r"""In a figure: matplotlib reads what stands between two dollars as a formula.
 
