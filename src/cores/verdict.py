@@ -12,19 +12,6 @@ from typing import Any, Literal
 from cores.config import RunConfig
 
 Metrics = Mapping[str, Any]
-Kind = Literal[
-    "one-class",
-    "no-skill",
-    "code",
-    "random",
-    "dense",
-    "sparsity-cost",
-    "fine",
-    "sets",
-    "coverage",
-    "small-test",
-    "promise",
-]
 
 STANDARD_ERRORS = 2.0
 """A difference of more standard errors than this is no noise: about 95 % confidence."""
@@ -61,8 +48,8 @@ def class_sentences(metrics: Metrics, config: RunConfig, calibration: Sequence[i
 
 def class_findings(
     metrics: Metrics, config: RunConfig, calibration: Sequence[int]
-) -> dict[Kind, str]:
-    """What the metrics of a classification say; names of arguments are in backticks.
+) -> dict[str, str]:
+    """What the metrics of a classification say, by kind; names of arguments are in backticks.
 
     Args:
         metrics: As :func:`cores.runs.fit.measure` gives them, and ``epochs`` where they are known.
@@ -148,8 +135,10 @@ class _Measure:
     """By what skill is read: the accuracy, or the balanced one where a class is frequent."""
 
     name: Literal["accuracy", "balanced_accuracy"]
+    guess: str
+    """What predicts without looking."""
     guessed: float
-    """What predicting without looking reaches."""
+    """What that reaches."""
     graphs: int | float
     """How many graphs of equal classes would leave it as uncertain."""
 
@@ -157,20 +146,14 @@ class _Measure:
     def of(cls, metrics: Metrics, num_classes: int) -> "_Measure":
         graphs, largest = metrics["test_graphs"], metrics["majority_rate"]
         if not 1 / num_classes + IMBALANCED < largest < 1:
-            return cls("accuracy", largest, graphs)
+            return cls("accuracy", "always predicting the largest class", largest, graphs)
         effective = _balanced_graphs(graphs, largest, num_classes)
-        return cls("balanced_accuracy", 1 / num_classes, effective)
+        return cls("balanced_accuracy", "guessing", 1 / num_classes, effective)
 
     @property
     def words(self) -> str:
         """Its name, for people."""
         return self.name.replace("_", " ")
-
-    @property
-    def guess(self) -> str:
-        """What has the value ``guessed``."""
-        largest = "always predicting the largest class"
-        return largest if self.name == "accuracy" else "guessing"
 
     def judged(self, metrics: Metrics) -> tuple[float, float, float]:
         """The judge on the chosen parts, the full graphs, and random parts."""
@@ -201,7 +184,7 @@ def _balanced_graphs(graphs: int, largest: float, num_classes: int) -> float:
     return graphs * num_classes**2 / (1 / largest + others**2 / (1 - largest))
 
 
-def _skill(metrics: Metrics, measure: _Measure) -> dict[Kind, str]:
+def _skill(metrics: Metrics, measure: _Measure) -> dict[str, str]:
     """Whether the model has learnt anything; graphs of one class cannot show it."""
     reached = metrics[measure.name]
     if metrics["majority_rate"] < 1 and metrics["predicted_classes"] == 1:
@@ -217,7 +200,7 @@ def _skill(metrics: Metrics, measure: _Measure) -> dict[Kind, str]:
     return {}
 
 
-def _honesty(metrics: Metrics, config: RunConfig, measure: _Measure) -> dict[Kind, str]:
+def _honesty(metrics: Metrics, config: RunConfig, measure: _Measure) -> dict[str, str]:
     """Whether the subgraph can be read as a reason, by the independent classifier."""
     if metrics["judge_accuracy"] is None:
         return {}
@@ -246,9 +229,9 @@ def _honesty(metrics: Metrics, config: RunConfig, measure: _Measure) -> dict[Kin
     }
 
 
-def _sparsity(metrics: Metrics, config: RunConfig) -> dict[Kind, str]:
+def _sparsity(metrics: Metrics, config: RunConfig) -> dict[str, str]:
     """Whether the policy removes anything, and what accuracy the removed part costs."""
-    said: dict[Kind, str] = {}
+    said: dict[str, str] = {}
     part, what = kept_share(metrics, config)
     if _is_dense(metrics, config):
         epochs = max(0, metrics.get("epochs", config.training.epochs) - config.warm_up_epochs)
@@ -275,7 +258,7 @@ def _sparsity(metrics: Metrics, config: RunConfig) -> dict[Kind, str]:
     return said
 
 
-def _fine(metrics: Metrics, config: RunConfig, measure: _Measure) -> dict[Kind, str]:
+def _fine(metrics: Metrics, config: RunConfig, measure: _Measure) -> dict[str, str]:
     """The headline of a run with nothing to complain of."""
     reached = f"{measure.words.capitalize()} {metrics[measure.name]:.2f}"
     if config.spec.removes is None:
@@ -292,9 +275,9 @@ def _fine(metrics: Metrics, config: RunConfig, measure: _Measure) -> dict[Kind, 
     }
 
 
-def _sets(metrics: Metrics, config: RunConfig, calibration: Sequence[int]) -> dict[Kind, str]:
+def _sets(metrics: Metrics, config: RunConfig, calibration: Sequence[int]) -> dict[str, str]:
     """Whether sets leave a label out, and hold the true one as often as promised."""
-    said: dict[Kind, str] = {}
+    said: dict[str, str] = {}
     size, alpha, coverage = metrics["set_size"], metrics["alpha"], metrics["coverage"]
     if size is None:
         return said

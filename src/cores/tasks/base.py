@@ -157,6 +157,8 @@ class Task(ABC):
     """Of its table: the metric of each."""
     quality: ClassVar[Mapping[str, Callable[[Outputs, Labels], Metric]]]
     """Metrics of predictions, by name."""
+    of_full: ClassVar[tuple[str, ...]] = ("accuracy",)
+    """Those that are measured on full graphs, too."""
     judged: ClassVar[Mapping[str, Callable[[Outputs, Labels], float]]]
     """Metrics of the judge, by name."""
     scored: ClassVar[str] = "accuracy"
@@ -197,17 +199,17 @@ class Task(ABC):
     def selection(self, probs: Outputs, labels: Labels, balanced: bool) -> Selection:
         """How good predictions for the selection part are; whether classes are balanced."""
 
-    @abstractmethod
     def goodness(self, probs: Outputs, labels: Labels, balanced: bool) -> float:
         """How good predictions are, in one number; higher is better."""
+        return self.selection(probs, labels, balanced).score[0]
 
     def least_good(self, full: float, lost: float) -> float:
         """The goodness that is left of a first one when so much is lost, as ``max_loss`` counts."""
         return full - lost
 
-    @abstractmethod
     def compared(self, probs: Outputs, full: Outputs, labels: Labels) -> Measured:
         """Metrics that also need the predictions from full graphs."""
+        return {f"full_{name}": self.quality[name](full, labels) for name in self.of_full}
 
     @staticmethod
     @abstractmethod
@@ -305,8 +307,8 @@ class Task(ABC):
         """The same in the shape of the labels, [graphs, ...], for PyG's metrics."""
 
     def correct(self, targets: Tensor, y: Tensor) -> bool | None:
-        """Whether :meth:`targets` are the true labels; None for numbers: none is exactly right."""
-        return bool((targets == y).all())
+        """Whether all known labels are predicted; None for numbers: none is exactly right."""
+        return bool(((targets == y) | y.isnan()).all())
 
     def in_sets(self, sets: Tensor, labels: Sequence[Any]) -> list[Any]:
         """The labels in every graph's set; None for intervals."""

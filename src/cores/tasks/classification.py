@@ -92,28 +92,6 @@ def reward_sets(
     return sets | (empty & F.one_hot(probs.argmax(dim=-1), probs.size(-1)).bool())
 
 
-def class_scores(probs: Outputs, labels: Labels) -> PerGraph:
-    """Conformal score of each graph's class."""
-    return true_scores(lac_scores(probs), labels)
-
-
-def class_reward(
-    probs: Outputs,
-    labels: Labels,
-    sparsity: PerGraph,
-    q_hat: Quantile,
-    lam: float | PerGraph,
-    config: RewardConfig,
-) -> PerGraph:
-    """Eq. (7) of every graph."""
-    if q_hat is None:
-        sets = F.one_hot(probs.argmax(-1), probs.size(-1)).bool()
-    else:
-        sets = reward_sets(probs, q_hat)
-    performance = performance_reward(probs, labels)
-    return conformal_reward(performance, sparsity, sets, labels, lam)
-
-
 class Classification(Task):
     """One of several classes per graph."""
 
@@ -160,8 +138,6 @@ class Classification(Task):
         "balanced_accuracy": measures.balanced_accuracy,
     }
     calibration = ClassCalibration
-    conformal_scores = staticmethod(class_scores)
-    reward = staticmethod(class_reward)
     sentences = staticmethod(class_sentences)
 
     def head(self, width: int, num_classes: int, quantile_alpha: float | None) -> ClassHead:
@@ -173,6 +149,28 @@ class Classification(Task):
         if class_weights is None or y.is_floating_point():  # distributions
             return float(len(y))
         return class_weights[y].sum()
+
+    @staticmethod
+    def conformal_scores(probs: Outputs, labels: Labels) -> PerGraph:
+        """Conformal score of each graph's class."""
+        return true_scores(lac_scores(probs), labels)
+
+    @staticmethod
+    def reward(
+        probs: Outputs,
+        labels: Labels,
+        sparsity: PerGraph,
+        q_hat: Quantile,
+        lam: float | PerGraph,
+        config: RewardConfig,
+    ) -> PerGraph:
+        """Eq. (7) of every graph."""
+        if q_hat is None:
+            sets = F.one_hot(probs.argmax(-1), probs.size(-1)).bool()
+        else:
+            sets = reward_sets(probs, q_hat)
+        performance = performance_reward(probs, labels)
+        return conformal_reward(performance, sparsity, sets, labels, lam)
 
     def selection(self, probs: Outputs, labels: Labels, balanced: bool) -> Selection:
         """Accuracy, then loss; balanced, by their means over the classes."""
@@ -186,17 +184,10 @@ class Classification(Task):
         score = (right, -measures.class_mean(losses, labels))
         return Selection(found, score, {"selection_balanced_accuracy": right})
 
-    def goodness(self, probs: Outputs, labels: Labels, balanced: bool) -> float:
-        """The accuracy."""
-        measure = measures.balanced_accuracy if balanced else measures.accuracy
-        return measure(probs, labels)
-
     def compared(self, probs: Outputs, full: Outputs, labels: Labels) -> Measured:
         """The accuracy on full graphs, and whether there is more than one answer."""
-        return {
-            "predicted_classes": len(probs.argmax(-1).unique()),
-            "full_accuracy": measures.accuracy(full, labels),
-        }
+        answers = len(probs.argmax(-1).unique())
+        return {"predicted_classes": answers, **super().compared(probs, full, labels)}
 
     def check(
         self, name: str, y: Tensor, class_names: Sequence[str], labels: Sequence[Any]

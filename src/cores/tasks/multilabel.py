@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from cores.config import RewardConfig
@@ -16,9 +16,7 @@ from cores.files.escape import brief
 from cores.tasks import metrics as measures
 from cores.tasks.base import (
     LEAST_LOG_PROB,
-    Head,
     Labels,
-    Measured,
     Outputs,
     PerGraph,
     Quantile,
@@ -30,20 +28,15 @@ from cores.tasks.base import (
     rounded,
 )
 from cores.tasks.calibration import LabelCalibration
-from cores.tasks.classification import Classification, class_reward, class_scores
+from cores.tasks.classification import ClassHead, Classification
 from cores.verdict import label_sentences
 
 CHANCE = 0.5
 """The ROC-AUC of guessing; also of graphs that leave it undefined, where epochs are compared."""
 
 
-class LabelHead(Head):
+class LabelHead(ClassHead):
     """A logit for each of several labels; starts as that of classes does."""
-
-    def __init__(self, width: int, num_labels: int) -> None:
-        super().__init__(width, num_labels)
-        nn.init.xavier_uniform_(self.weight)
-        nn.init.zeros_(self.bias)
 
     def outputs(self, logits: Float[Tensor, "graphs labels"]) -> Float[Tensor, "graphs labels"]:
         """Probability that each label is 1."""
@@ -91,33 +84,6 @@ def _ranked(probs: Outputs, labels: Labels) -> float:
     return CHANCE if found is None else found
 
 
-def label_scores(probs: Outputs, labels: Labels) -> Float[Tensor, " scores"]:
-    """Of the known labels of all graphs together: some have too few for a quantile of their own."""
-    known = ~labels.isnan()
-    return class_scores(value_probs(probs[known]), labels[known].long())
-
-
-def label_reward(
-    probs: Outputs,
-    labels: Labels,
-    sparsity: PerGraph,
-    q_hat: Quantile,
-    lam: float | PerGraph,
-    config: RewardConfig,
-) -> PerGraph:
-    """Deviation D24: the mean of Eq. (7) over the known labels, each with two classes.
-
-    A graph of which no label is known has none.
-    """
-    known, number = ~labels.isnan(), labels.size(1)
-    values = labels.nan_to_num().long().flatten()  # [B * L]
-    weights = lam.repeat_interleave(number) if isinstance(lam, Tensor) else lam
-    sparse = sparsity.repeat_interleave(number)
-    pairs = value_probs(probs.flatten())  # [B * L, 2]
-    rewards = class_reward(pairs, values, sparse, q_hat, weights, config).view_as(labels)
-    return (rewards * known).sum(dim=-1) / known.sum(dim=-1).clamp(min=1)
-
-
 class Multilabel(Task):
     """Several labels per graph, of two values each, of which some are not known."""
 
@@ -148,14 +114,13 @@ class Multilabel(Task):
         "majority_rate": lambda probs, labels: measures.label_majority_rate(labels),
         "label_roc_auc": measures.label_roc_auc,
     }
+    of_full = "roc_auc", "accuracy"
     judged = {  # noqa: RUF012
         "roc_auc": _ranked,
         "accuracy": measures.label_accuracy,
         "balanced_accuracy": measures.label_balanced_accuracy,
     }
     calibration = LabelCalibration
-    conformal_scores = staticmethod(label_scores)
-    reward = staticmethod(label_reward)
     sentences = staticmethod(label_sentences)
 
     def head(self, width: int, num_classes: int, quantile_alpha: float | None) -> LabelHead:
@@ -166,6 +131,34 @@ class Multilabel(Task):
         """How many labels are known."""
         return (~y.isnan()).sum()
 
+    @staticmethod
+    def conformal_scores(probs: Outputs, labels: Labels) -> Float[Tensor, " scores"]:
+        """Of the known labels of all graphs together: some have too few for a quantile."""
+        known = ~labels.isnan()
+        return Classification.conformal_scores(value_probs(probs[known]), labels[known].long())
+
+    @staticmethod
+    def reward(
+        probs: Outputs,
+        labels: Labels,
+        sparsity: PerGraph,
+        q_hat: Quantile,
+        lam: float | PerGraph,
+        config: RewardConfig,
+    ) -> PerGraph:
+        """Deviation D24: the mean of Eq. (7) over the known labels, each with two classes.
+
+        A graph of which no label is known has none.
+        """
+        known, number = ~labels.isnan(), labels.size(1)
+        values = labels.nan_to_num().long().flatten()  # [B * L]
+        weights = lam.repeat_interleave(number) if isinstance(lam, Tensor) else lam
+        sparse = sparsity.repeat_interleave(number)
+        pairs = value_probs(probs.flatten())  # [B * L, 2]
+        rewards = Classification.reward(pairs, values, sparse, q_hat, weights, config)
+        rewards = rewards.view_as(labels)
+        return (rewards * known).sum(dim=-1) / known.sum(dim=-1).clamp(min=1)
+
     def selection(self, probs: Outputs, labels: Labels, balanced: bool) -> Selection:
         """Mean ROC-AUC, then loss."""
         known = ~labels.isnan()
@@ -173,17 +166,6 @@ class Multilabel(Task):
         loss = -float(of_truth.clamp_min(1e-12).log().mean()) if len(of_truth) else 0.0
         ranked = _ranked(probs, labels)
         return Selection({"selection_roc_auc": ranked, "selection_loss": loss}, (ranked, -loss), {})
-
-    def goodness(self, probs: Outputs, labels: Labels, balanced: bool) -> float:
-        """The mean ROC-AUC."""
-        return _ranked(probs, labels)
-
-    def compared(self, probs: Outputs, full: Outputs, labels: Labels) -> Measured:
-        """ROC-AUC and accuracy on full graphs."""
-        return {
-            "full_roc_auc": measures.mean_label_roc_auc(full, labels),
-            "full_accuracy": measures.label_accuracy(full, labels),
-        }
 
     def check(
         self, name: str, y: Tensor, class_names: Sequence[str], labels: Sequence[Any]
@@ -240,10 +222,6 @@ class Multilabel(Task):
     def targets(self, probs: Outputs) -> Tensor:
         """0 or 1 of every label."""
         return (probs > 0.5).long()
-
-    def correct(self, targets: Tensor, y: Tensor) -> bool | None:
-        """Whether all known labels are predicted."""
-        return bool(((targets == y) | y.isnan()).all())
 
     def in_sets(self, sets: Tensor, labels: Sequence[Any]) -> list[Any]:
         """The values in the set of every label."""

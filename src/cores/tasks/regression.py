@@ -19,7 +19,6 @@ from cores.tasks.base import (
     LEAST_LOG_PROB,
     Head,
     Labels,
-    Measured,
     Outputs,
     PerGraph,
     Quantile,
@@ -182,29 +181,6 @@ def pinball_losses(
     return torch.maximum(levels * errors, (levels - 1) * errors)
 
 
-def value_scores(probs: Outputs, labels: Labels) -> PerGraph:
-    """Conformal score of each graph's number: how far the predicted one is from it."""
-    return residual_scores(probs[:, 0], labels)
-
-
-def value_reward(
-    probs: Outputs,
-    labels: Labels,
-    sparsity: PerGraph,
-    q_hat: Quantile,
-    lam: float | PerGraph,
-    config: RewardConfig,
-) -> PerGraph:
-    """Deviation D20: Eq. (7) with an interval for a set (:func:`cores.reward.interval_reward`).
-
-    Before the tolerance is known, there is no error that it does not cover.
-    """
-    tolerance = config.tolerance or float(torch.finfo(probs.dtype).max) / 4
-    half_width = probs.new_zeros(()) if q_hat is None else q_hat
-    error = labels - probs[:, 0]
-    return interval_reward(error, sparsity, half_width, tolerance, lam)
-
-
 class Regression(Task):
     """A number per graph."""
 
@@ -245,11 +221,10 @@ class Regression(Task):
         "r2": measures.r2,
         "constant_mae": lambda values, targets: measures.mean_error_of_constant(targets),
     }
+    of_full = ("mae",)
     judged = {"mae": measures.mean_absolute_error}  # noqa: RUF012
     scored = "r2"
     calibration = ValueCalibration
-    conformal_scores = staticmethod(value_scores)
-    reward = staticmethod(value_reward)
     sentences = staticmethod(value_sentences)
 
     def num_outputs(self, num_classes: int, quantile_alpha: float | None) -> int:
@@ -260,22 +235,37 @@ class Regression(Task):
         """The number, and its two quantiles where these are predicted."""
         return ValueHead(width) if quantile_alpha is None else QuantileHead(width, quantile_alpha)
 
+    @staticmethod
+    def conformal_scores(probs: Outputs, labels: Labels) -> PerGraph:
+        """Conformal score of each graph's number: how far the predicted one is from it."""
+        return residual_scores(probs[:, 0], labels)
+
+    @staticmethod
+    def reward(
+        probs: Outputs,
+        labels: Labels,
+        sparsity: PerGraph,
+        q_hat: Quantile,
+        lam: float | PerGraph,
+        config: RewardConfig,
+    ) -> PerGraph:
+        """Deviation D20: Eq. (7) with an interval for a set (:func:`cores.reward.interval_reward`).
+
+        Before the tolerance is known, there is no error that it does not cover.
+        """
+        tolerance = config.tolerance or float(torch.finfo(probs.dtype).max) / 4
+        half_width = probs.new_zeros(()) if q_hat is None else q_hat
+        error = labels - probs[:, 0]
+        return interval_reward(error, sparsity, half_width, tolerance, lam)
+
     def selection(self, probs: Outputs, labels: Labels, balanced: bool) -> Selection:
         """A lower mean error."""
         error = measures.mean_absolute_error(probs, labels)
         return Selection({"selection_mae": error}, (-error,), {})
 
-    def goodness(self, probs: Outputs, labels: Labels, balanced: bool) -> float:
-        """Less than 0 by the mean error."""
-        return -measures.mean_absolute_error(probs, labels)
-
     def least_good(self, full: float, lost: float) -> float:
         """A loss is a share of the error."""
         return full * (1 + lost)
-
-    def compared(self, probs: Outputs, full: Outputs, labels: Labels) -> Measured:
-        """The mean error on full graphs."""
-        return {"full_mae": measures.mean_absolute_error(full, labels)}
 
     def check(
         self, name: str, y: Tensor, class_names: Sequence[str], labels: Sequence[Any]
