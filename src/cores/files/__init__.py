@@ -131,7 +131,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def is_held(folder: Path) -> bool:
-    """Whether a living process holds the folder by :func:`locked`."""
+    """Return whether a living process holds the folder by :func:`locked`."""
     try:
         lock = open_unlinked(folder / LOCK, os.O_RDONLY | os.O_NONBLOCK)
     except (FileNotFoundError, NotADirectoryError):
@@ -151,7 +151,7 @@ def _taken(lock: int, kind: int) -> bool:
 
 
 def is_leftover(path: Path) -> bool:
-    """Whether :func:`atomic_writer` left this file because it was killed."""
+    """Return whether :func:`atomic_writer` left this file because it was killed."""
     return re.fullmatch(r"\..+\.[0-9a-f]{12}\.tmp", path.name) is not None
 
 

@@ -47,7 +47,7 @@ def terminal(text: object) -> str:
 
 
 def brief(text: object) -> str:
-    """The same, and no longer than a person reads: the middle gives way, as a remedy comes last.
+    """Shorten a line in its middle, as a remedy comes last; safe for a terminal.
 
     >>> len(brief("a column " + 70_000 * "x" + "; name another"))
     1000

@@ -104,7 +104,7 @@ def best_pieces(
 
 
 def _pieces(elements: Elements, removed: Tensor) -> tuple[Tensor, Tensor]:
-    """Of every node, the smallest of its component, and whether it is inside of a piece."""
+    """Smallest node of each node's component, and mask of nodes inside a piece."""
     batch = elements.batch
     nodes = batch.x.size(0)
     if elements.removal == "node":

@@ -145,7 +145,7 @@ class Classification(Task):
         return ClassHead(width, num_classes)
 
     def loss_weight(self, y: Tensor, class_weights: Tensor | None) -> float | Tensor:
-        """What torch divides the sum over graphs by."""
+        """Denominator of torch's weighted mean."""
         if class_weights is None or y.is_floating_point():  # distributions
             return float(len(y))
         return class_weights[y].sum()
@@ -202,15 +202,15 @@ class Classification(Task):
             )
 
     def label_groups(self, labels: Sequence[Any]) -> Sequence[Sequence[Any]] | None:
-        """All of them."""
+        """One group of all labels."""
         return (labels,)
 
     def label_summary(self, y: Tensor, num_classes: int) -> str:
-        """How many classes there are."""
+        """Number of classes."""
         return f"{num_classes} classes"
 
     def label_facts(self, y: Tensor, class_names: Sequence[str]) -> dict[str, str]:
-        """How many graphs and classes there are."""
+        """Numbers of graphs and classes."""
         return {"graphs": str(len(y)), "classes": str(len(class_names))}
 
     def class_counts(self, y: Tensor, class_names: Sequence[str]) -> dict[str, int]:
@@ -312,7 +312,7 @@ class Classification(Task):
 
 
 def ruled_out(labels: Sequence[Any] | None, known: int) -> str:
-    """What a graph's prediction set says of so many known labels.
+    """Explain a prediction set in words.
 
     >>> ruled_out(["a", "b"], 3)
     '2 of 3 labels are left; the others are ruled out'

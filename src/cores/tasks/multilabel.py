@@ -49,7 +49,7 @@ class LabelHead(ClassHead):
     def lost(
         self, full: Float[Tensor, "graphs labels"], part: Float[Tensor, "graphs labels"]
     ) -> Float[Tensor, " graphs"]:
-        """As of classes, in nats: the mean over the labels."""
+        """Mean over the labels of the log-probability lost, in nats."""
         sign = 2 * self.predicted(full) - 1
         log_probs = [F.logsigmoid(sign * logits) for logits in (full, part)]
         before, after = (each.clamp(min=LEAST_LOG_PROB) for each in log_probs)
@@ -58,7 +58,7 @@ class LabelHead(ClassHead):
     def effect(
         self, full: Float[Tensor, "graphs labels"], part: Float[Tensor, "graphs labels"]
     ) -> Float[Tensor, " graphs"]:
-        """As of classes: the mean over the labels."""
+        """Mean over the labels of the probability lost."""
         sign = 2 * self.predicted(full) - 1
         before, after = (torch.sigmoid(sign * logits) for logits in (full, part))
         return (before - after).mean(dim=-1)
@@ -128,12 +128,12 @@ class Multilabel(Task):
         return LabelHead(width, num_classes)
 
     def loss_weight(self, y: Tensor, class_weights: Tensor | None) -> float | Tensor:
-        """How many labels are known."""
+        """Number of known labels."""
         return (~y.isnan()).sum()
 
     @staticmethod
     def conformal_scores(probs: Outputs, labels: Labels) -> Float[Tensor, " scores"]:
-        """Of the known labels of all graphs together: some have too few for a quantile."""
+        """Scores of the known labels together: some have too few for a quantile."""
         known = ~labels.isnan()
         return Classification.conformal_scores(value_probs(probs[known]), labels[known].long())
 
@@ -186,13 +186,13 @@ class Multilabel(Task):
         return labels if pairs else None
 
     def label_summary(self, y: Tensor, num_classes: int) -> str:
-        """How many labels there are, and how many of their values are missing."""
+        """Number of labels, and share of missing values."""
         missing = float(y.isnan().double().mean())
         told = f"{num_classes} label{'s' * (num_classes != 1)}"
         return f"{told} each ({100 * missing:.0f} % of the values missing)" if missing else told
 
     def label_facts(self, y: Tensor, class_names: Sequence[str]) -> dict[str, str]:
-        """How many graphs and labels there are."""
+        """Numbers of graphs and labels."""
         return {"graphs": str(len(y)), "labels": str(len(class_names))}
 
     def class_counts(self, y: Tensor, class_names: Sequence[str]) -> dict[str, int]:
@@ -200,7 +200,7 @@ class Multilabel(Task):
         return dict(zip(class_names, (~y.isnan()).sum(dim=0).tolist(), strict=True))
 
     def order(self, y: Tensor) -> Tensor:
-        """How many labels are 1."""
+        """Number of labels that are 1."""
         return y.nansum(dim=1)
 
     def predicted(self, probs: Outputs, labels: Sequence[Any]) -> list[Any]:
@@ -245,7 +245,7 @@ class Multilabel(Task):
         sets: Tensor | None,
         p_values: Tensor | None,
     ) -> list[dict[str, Any]]:
-        """By the name of each label: its value, the probability of the second one, and the set."""
+        """Value, probability of the second value, and set of each label, by name."""
 
         def by_name(rows: Sequence[Any]) -> list[dict[str, Any]]:
             return [dict(zip(names, row, strict=True)) for row in rows]
@@ -273,18 +273,18 @@ class Multilabel(Task):
         return ", ".join(f"{name}: {value}" for name, value in prediction.items())
 
     def right(self, prediction: Any, label: str | None, values: Mapping[str, Any]) -> bool | None:
-        """Whether all labels that are known are right."""
+        """Return whether all known labels are right."""
         right = [str(prediction[name]) == str(value) for name, value in values.items()]
         return all(right) if right else None
 
     def sure(self, labels: Any) -> bool | None:
-        """Whether the set of every label holds one value."""
+        """Return whether the set of every label holds one value."""
         return None if labels is None else all(len(held) == 1 for held in labels.values())
 
     def of_label(
         self, record: Mapping[str, Any], values: Mapping[str, Any]
     ) -> list[tuple[str, Any, float, list[Any] | None, Any]]:
-        """Of each label: name, value, its probability, set, and the true value."""
+        """Name, value, probability, set and true value of each label."""
         sets, found = record["prediction_set"], []
         for (name, value), second in zip(
             record["prediction"].items(), record["probabilities"].values(), strict=True

@@ -52,7 +52,7 @@ class ValueHead(Head):
         self.register_buffer("std", torch.ones(()))
         self.register_buffer("tolerance", torch.zeros(()))
         self.absolute = False
-        """Whether the loss is absolute; else it is squared."""
+        """The loss is absolute; otherwise squared."""
 
     @property
     def unit(self) -> float:  # type: ignore[override]
@@ -102,13 +102,13 @@ class ValueHead(Head):
     def lost(
         self, full: Float[Tensor, "graphs outputs"], part: Float[Tensor, "graphs outputs"]
     ) -> Float[Tensor, " graphs"]:
-        """How far the number from a part is from that of the full graph, in deviations."""
+        """Distance between the numbers from part and full graph, in deviations."""
         return ((full - part)[:, 0] / self.std).abs().clamp(max=-LEAST_LOG_PROB)
 
     def effect(
         self, full: Float[Tensor, "graphs outputs"], part: Float[Tensor, "graphs outputs"]
     ) -> Float[Tensor, " graphs"]:
-        """How much higher the number from the full graph is than that from a part, in deviations.
+        """Number from the full graph minus that from the part, in deviations.
 
         With its sign: some of what is removed adds to the number, and some takes from it.
         """
@@ -141,7 +141,7 @@ class QuantileHead(ValueHead):
         super().__init__(width)
         self.levels = alpha / 2, 1 - alpha / 2
         self.spread = nn.Linear(width, 2)
-        """How far below and above the number they are, before the softplus."""
+        """Distances below and above the number, before the softplus."""
         nn.init.zeros_(self.spread.weight)
         nn.init.zeros_(self.spread.bias)
 
@@ -172,7 +172,7 @@ class QuantileHead(ValueHead):
 def pinball_losses(
     errors: Float[Tensor, "graphs quantiles"], levels: Float[Tensor, " quantiles"]
 ) -> Float[Tensor, "graphs quantiles"]:
-    """What predicted quantiles are trained by (Koenker and Bassett 1978): least at the true ones.
+    """Pinball loss of predicted quantiles (Koenker and Bassett 1978): least at the true ones.
 
     >>> pinball_losses(torch.tensor([[2.0, 2.0], [-2.0, -2.0]]), torch.tensor([0.25, 0.75]))
     tensor([[0.5000, 1.5000],
@@ -282,11 +282,11 @@ class Regression(Task):
         return None if labels else ()
 
     def label_summary(self, y: Tensor, num_classes: int) -> str:
-        """That there are numbers."""
+        """The word numbers."""
         return "numbers"
 
     def label_facts(self, y: Tensor, class_names: Sequence[str]) -> dict[str, str]:
-        """How many graphs there are, and how their targets are spread."""
+        """Number of graphs and spread of the targets."""
         y = y.double()
         spread = {"mean": y.mean(), "deviation": y.std(correction=0), "least": y.min()}
         spread["greatest"] = y.max()
