@@ -81,20 +81,16 @@ class RunConfig:
             f"network.hidden_dim must be a multiple of gat_heads, got {width} and {heads}",
         )
         self._check_fixed()
-        own_loop = preset_spec(self.preset).train is not None
+        if self.removal is None or preset_spec(self.preset).train is not None:
+            return
         require(
-            self.removal is None or own_loop or self.warm_up_epochs > 0,
+            self.warm_up_epochs > 0,
             "the classifier learns in the warm-up only: raise classifier_data.warm_up or `epochs`, "
             f"got {self.classifier_data.warm_up} of {self.training.epochs}",
         )
-        require(
-            self.removal is None or own_loop or self.reward.referees > 0,
-            f"reward.referees must lie in [2, 100], got {self.reward.referees}",
-        )
-        require(
-            self.removal is None or own_loop or self.ppo.samples > 1,
-            f"ppo.samples must be at least 2, got {self.ppo.samples}",
-        )
+        referees, samples = self.reward.referees, self.ppo.samples
+        require(referees > 0, f"reward.referees must lie in [2, 100], got {referees}")
+        require(samples > 1, f"ppo.samples must be at least 2, got {samples}")
 
     def _check_own(self, name: str, kind: type | None) -> None:
         """Fill in or check the settings that belong to the model or the preset alone."""
@@ -123,10 +119,9 @@ class RunConfig:
         The groups of models and presets other than those chosen are checked and left out.
         """
         values = dict(settings)
-        chosen = values.get("model", cls.model)
-        spec = model_spec(chosen) if isinstance(chosen, str) else model_spec(cls.model)
-        named = values.get("preset", cls.preset)
-        preset = preset_spec(named) if isinstance(named, str) else preset_spec(cls.preset)
+        model, chosen = (values.get(name, getattr(cls, name)) for name in ("model", "preset"))
+        spec = model_spec(model if isinstance(model, str) else cls.model)
+        preset = preset_spec(chosen if isinstance(chosen, str) else cls.preset)
         own: dict[str, Any] = {}
         for group, kind in own_groups().items():
             if group not in values:

@@ -31,16 +31,14 @@ class Sums:
     ptr: Int[Tensor, " sums_plus_1"]
 
     @classmethod
-    def by_owner(
-        cls, rows: Int[Tensor, " terms"], owner: Int[Tensor, " terms"], number: int
-    ) -> "Sums":
-        """Each row is added to the sum of its owner, of which there are so many.
+    def by_owner(cls, owner: Int[Tensor, " terms"], number: int) -> "Sums":
+        """Add each row to the sum of its owner, of which there are ``number``.
 
-        >>> sums = Sums.by_owner(torch.tensor([0, 1, 2]), torch.tensor([1, 0, 1]), 2)
+        >>> sums = Sums.by_owner(torch.tensor([1, 0, 1]), 2)
         >>> sums.of(torch.tensor([[1.0], [2.0], [4.0]])).tolist()
         [[2.0], [5.0]]
         """
-        return cls(rows.index_select(0, _order(owner)), _pointers(owner, number))
+        return cls(_order(owner), pointers(torch.bincount(owner, minlength=number)))
 
     def of(self, values: Float[Tensor, "rows hidden"]) -> Float[Tensor, "sums hidden"]:
         """The sums."""
@@ -88,7 +86,7 @@ class EdgeSums:
     def messages(self) -> Sums:
         """Sums of node rows and edge rows: itself, then the edges that point to it."""
         owner = torch.cat([torch.arange(self.num_nodes), self.target])
-        return Sums(_order(owner), _pointers(owner, self.num_nodes))
+        return Sums.by_owner(owner, self.num_nodes)
 
     @cached_property
     def ends(self) -> Sums:
@@ -104,12 +102,12 @@ class EdgeSums:
     @cached_property
     def outgoing(self) -> Sums:
         """Sums of edge rows: those that a node is the source of."""
-        return Sums(_order(self.source), _pointers(self.source, self.num_nodes))
+        return Sums.by_owner(self.source, self.num_nodes)
 
     @cached_property
     def incoming(self) -> Sums:
         """Sums of edge rows: those that a node is the target of."""
-        return Sums(_order(self.target), _pointers(self.target, self.num_nodes))
+        return Sums.by_owner(self.target, self.num_nodes)
 
 
 class _NeighbourSum(torch.autograd.Function):
@@ -182,7 +180,3 @@ def _order(owner: Int[Tensor, " terms"]) -> Int[Tensor, " terms"]:
     keys = (owner << _PLACE_BITS) | torch.arange(len(owner))
     keys.numpy().sort()  # in place; of whole numbers, several times as fast as torch's argsort
     return keys & ((1 << _PLACE_BITS) - 1)
-
-
-def _pointers(owner: Int[Tensor, " terms"], number: int) -> Int[Tensor, " sums_plus_1"]:
-    return pointers(torch.bincount(owner, minlength=number))
