@@ -116,7 +116,7 @@ def added(default: T, first: T | None = None) -> T:
     """
     first = default if first is None else first
     # A dataclass takes this for a default value, and so does mypy.
-    return dataclasses.field(default=default, metadata={_FIRST: first})  # type: ignore[return-value]
+    return dataclasses.field(default=default, metadata={_FIRST: first})
 
 
 def run_key(settings: Mapping[str, Any]) -> str:
