@@ -12,6 +12,19 @@ from typing import Any, Literal
 from cores.config import RunConfig
 
 Metrics = Mapping[str, Any]
+Kind = Literal[
+    "one-class",
+    "no-skill",
+    "code",
+    "random",
+    "dense",
+    "sparsity-cost",
+    "fine",
+    "sets",
+    "coverage",
+    "small-test",
+    "promise",
+]
 
 STANDARD_ERRORS = 2.0
 """A difference of more standard errors than this is no noise: about 95 % confidence."""
@@ -48,7 +61,7 @@ def class_sentences(metrics: Metrics, config: RunConfig, calibration: Sequence[i
 
 def class_findings(
     metrics: Metrics, config: RunConfig, calibration: Sequence[int]
-) -> dict[str, str]:
+) -> dict[Kind, str]:
     """Sentences on a classification by kind; names of arguments are in backticks.
 
     Args:
@@ -184,7 +197,7 @@ def _balanced_graphs(graphs: int, largest: float, num_classes: int) -> float:
     return graphs * num_classes**2 / (1 / largest + others**2 / (1 - largest))
 
 
-def _skill(metrics: Metrics, measure: _Measure) -> dict[str, str]:
+def _skill(metrics: Metrics, measure: _Measure) -> dict[Kind, str]:
     """Warn of a model without skill; graphs of one class cannot show any."""
     reached = metrics[measure.name]
     if metrics["majority_rate"] < 1 and metrics["predicted_classes"] == 1:
@@ -200,7 +213,7 @@ def _skill(metrics: Metrics, measure: _Measure) -> dict[str, str]:
     return {}
 
 
-def _honesty(metrics: Metrics, config: RunConfig, measure: _Measure) -> dict[str, str]:
+def _honesty(metrics: Metrics, config: RunConfig, measure: _Measure) -> dict[Kind, str]:
     """Warn of subgraphs that, by the judge, are no reasons."""
     if metrics["judge_accuracy"] is None:
         return {}
@@ -229,9 +242,9 @@ def _honesty(metrics: Metrics, config: RunConfig, measure: _Measure) -> dict[str
     }
 
 
-def _sparsity(metrics: Metrics, config: RunConfig) -> dict[str, str]:
+def _sparsity(metrics: Metrics, config: RunConfig) -> dict[Kind, str]:
     """Warn of a policy that removes nothing, and of accuracy lost by removal."""
-    said: dict[str, str] = {}
+    said: dict[Kind, str] = {}
     part, what = kept_share(metrics, config)
     if _is_dense(metrics, config):
         epochs = max(0, metrics.get("epochs", config.training.epochs) - config.warm_up_epochs)
@@ -258,7 +271,7 @@ def _sparsity(metrics: Metrics, config: RunConfig) -> dict[str, str]:
     return said
 
 
-def _fine(metrics: Metrics, config: RunConfig, measure: _Measure) -> dict[str, str]:
+def _fine(metrics: Metrics, config: RunConfig, measure: _Measure) -> dict[Kind, str]:
     """The headline of a run with nothing to complain of."""
     reached = f"{measure.words.capitalize()} {metrics[measure.name]:.2f}"
     if config.spec.removes is None:
@@ -275,9 +288,9 @@ def _fine(metrics: Metrics, config: RunConfig, measure: _Measure) -> dict[str, s
     }
 
 
-def _sets(metrics: Metrics, config: RunConfig, calibration: Sequence[int]) -> dict[str, str]:
+def _sets(metrics: Metrics, config: RunConfig, calibration: Sequence[int]) -> dict[Kind, str]:
     """Warn of sets that hold every label, or miss the true one too often."""
-    said: dict[str, str] = {}
+    said: dict[Kind, str] = {}
     size, alpha, coverage = metrics["set_size"], metrics["alpha"], metrics["coverage"]
     if size is None:
         return said
