@@ -21,7 +21,6 @@ from cores.conformal import conformal_quantile
 from cores.risk import (
     betting_p_value,
     halves,
-    hoeffding_bentkus_p_value,
     in_every_class,
     learn_then_test,
     risk_controlled,
@@ -169,6 +168,21 @@ def bernstein(losses: Tensor, epsilon: float, delta: float, least: float) -> Ten
     return losses.mean(dim=-2) + spread + 7 * (1 - least) * log / (3 * (n - 1)) <= epsilon
 
 
+def hoeffding_bentkus(losses: Tensor, epsilon: float) -> Tensor:
+    """P-value of the mean of losses in [0, 1] (Bates et al. 2021, Angelopoulos et al. 2021).
+
+    min(exp(-n h(min(R, epsilon), epsilon)), e P(Bin(n, epsilon) <= ceil(n R))), where h(a, b) is
+    the divergence of two coins.
+    """
+    n = losses.size(-2)
+    total = losses.double().sum(dim=-2)
+    mean = (total / n).clamp(max=epsilon)
+    divergence = torch.xlogy(mean, mean / epsilon)
+    divergence += torch.xlogy(1 - mean, (1 - mean) / (1 - epsilon))
+    bentkus = math.e * torch.from_numpy(binom.cdf(total.ceil(), n, epsilon))
+    return torch.minimum((-n * divergence).exp(), bentkus)
+
+
 def conditional(losses: Tensor, epsilon: float, delta: float) -> Tensor:
     """Exact, of 1, 0 and -1: answers that turn wrong, given how many turned right.
 
@@ -185,7 +199,7 @@ def power(losses: Tensor, epsilon: float, delta: float, least: float) -> dict[st
     """How often each test finds that the risk of losses [draws, graphs, 1] is below epsilon."""
     scaled, bound = (losses - least) / (1 - least), (epsilon - least) / (1 - least)
     passed = {
-        "Hoeffding–Bentkus": hoeffding_bentkus_p_value(scaled, bound) <= delta,
+        "Hoeffding–Bentkus": hoeffding_bentkus(scaled, bound) <= delta,
         "empirical Bernstein": bernstein(losses, epsilon, delta, least),
         "conditional": conditional(losses, epsilon, delta) if least else torch.tensor(torch.nan),
         "betting": betting_p_value(losses, epsilon, delta) <= delta,

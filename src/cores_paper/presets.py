@@ -12,7 +12,7 @@ from importlib import resources
 from typing import Any, Literal
 
 from cores import UserError
-from cores.config import RunConfig, merged
+from cores.config import RunConfig, merged, to_dict
 from cores.config.models import conv_spec, model_spec
 from cores.errors import require
 
@@ -88,15 +88,34 @@ class PaperConfig:
         )
 
 
-UNREAD: dict[str, dict[str, Any]] = {
+READ = {
+    "classifier_data": (),
+    "reward": ("lam", "alpha", "desired_ratio", "penalty_size"),
+    "ppo": (
+        *("env_steps", "samples", "ppo_epochs", "batch_size", "clip", "learning_rate"),
+        *("entropy_coef", "final_entropy_coef", "initial_removal", "min_probability"),
+    ),
+    "effects": (),
+}
+"""Settings of policies that the published training reads; it ignores all others of these groups."""
+OFF: dict[str, dict[str, Any]] = {
     "training": {"class_weights": False, "logit_adjustment": 0.0},
-    "classifier_data": {"warm_up": 0.0, "distillation": 0.0},
-    "reward": {"dial": False, "referees": 0, "max_loss": 0.0, "promised": False, "tolerance": 0.0}
-    | {"pieces_penalty": 0.0, "max_pieces": 0},
+    "classifier_data": {"warm_up": 0.0},
+    "reward": {"dial": False, "referees": 0, "max_loss": 0.0},
     "ppo": {"effect_steps": 0, "max_grad_norm": 0.0, "max_kl": 0.0, "ema_decay": 0.0},
     "effects": {"steps": 0},
 }
-"""Settings of the tool's own training that the published one does without."""
+"""Settings that switch off what the published training does not have."""
+
+
+def fixed_settings() -> dict[str, dict[str, Any]]:
+    """Settings that the published training ignores: switched off, or at their defaults."""
+    defaults = to_dict(RunConfig())
+    unread = {
+        group: {name: value for name, value in defaults[group].items() if name not in names}
+        for group, names in READ.items()
+    }
+    return merged(unread, OFF)
 
 
 def _file(name: str) -> dict[str, Any]:

@@ -302,8 +302,8 @@ def _toml(base: RunConfig, best: Tried) -> str:
             changed[group] = {
                 name: value for name, value in settings.items() if value != preset[group][name]
             }
-    head = escape.toml_comment(
-        f"Found by `cores search` on {base.dataset}, split {base.split}: trial {best.number}, "
+    head = escape.terminal(  # a comment ends with its line
+        f"# Found by `cores search` on {base.dataset}, split {base.split}: trial {best.number}, "
         f"{best.score:.4f} on the selection part."
     )
     written = {name: value for name, value in changed.items() if value != {}}

@@ -1,4 +1,4 @@
-"""What is predicted of a graph: one class per task; nobody else asks which task it is."""
+"""Tasks: classes that own all that depends on the kind of prediction."""
 
 from collections.abc import Collection, Mapping
 
