@@ -17,11 +17,10 @@ from cores.data.labels import LABELS, given_labels, known_labels, plain_labels
 from cores.data.molecules import (
     ATOM_COLUMNS,
     BOND_COLUMNS,
-    InvalidMoleculeError,
     molecule_from_smiles,
     molecule_graphs,
 )
-from cores.data.raw import MOST_NODES
+from cores.data.raw import MOST_NODES, InvalidRowError
 from cores.errors import UserError
 from cores.graphs.store import GraphStore, Neighbourhood
 
@@ -91,7 +90,7 @@ def _from_smiles(items: Sequence[str]) -> list[Data]:
     for number, smiles in enumerate(items):
         try:
             molecules.append(molecule_from_smiles(smiles))
-        except InvalidMoleculeError as error:
+        except InvalidRowError as error:
             raise UserError(f"molecule {number}: {error}") from None
     encoding = Encoding.of_molecules()
     names = encoding.feature_names, encoding.edge_feature_names

@@ -64,12 +64,13 @@ def npz_rows(path: Path, names: ColumnNames, size: int) -> Iterator[Rows]:
     truth = {name: arrays[name].astype(bool) for name in ("node_gt", "edge_gt") if name in arrays}
     if "edge_gt" not in truth and "gt_flat" in arrays:
         truth["edge_gt"] = _ring_edges(arrays)
-    graphs = RawGraphs.of_numbers(
+    edge_attr = {"edge_numbers": arrays["edge_attr"]} if "edge_attr" in arrays else {}
+    graphs = RawGraphs(
         arrays["node_ptr"],
         arrays["edge_ptr"],
         arrays["edge_index"],
         arrays["x"],
-        arrays.get("edge_attr"),
+        **edge_attr,
         node_truth=truth.get("node_gt"),
         edge_truth=truth.get("edge_gt"),
     )
