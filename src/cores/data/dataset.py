@@ -219,12 +219,18 @@ def unusable_graphs(graphs: GraphStore) -> dict[int, str]:
     return dict(sorted(found.items()))
 
 
+def stray_edge(graphs: GraphStore) -> int | None:
+    """The first graph with an edge that names a node which the graph does not have."""
+    owner, ends = owners(graphs.num_edges), graphs.edge_index
+    stray = ((ends < 0) | (ends >= graphs.num_nodes[owner])).any(dim=0)
+    return int(owner[stray][0]) if stray.any() else None
+
+
 def checked(dataset: Dataset) -> Dataset:
     """Refuse what no model can be trained on."""
     graphs = dataset.graphs
     TASKS[dataset.task].check(dataset.name, graphs.y, dataset.class_names, dataset.labels)
-    owner = owners(graphs.num_edges)
-    if ((graphs.edge_index < 0) | (graphs.edge_index >= graphs.num_nodes[owner])).any():
+    if stray_edge(graphs) is not None:
         raise UserError(f"{dataset.name}: an edge names a node that its graph does not have")
     for graph, reason in unusable_graphs(graphs).items():
         raise UserError(f"{dataset.name}: graph {dataset.graph_name(graph)} {reason}; clean it")

@@ -111,31 +111,31 @@ class Unknown:
 def encode(
     raw: RawGraphs, encoding: Encoding, names: Sequence[str], edge_names: Sequence[str]
 ) -> tuple[GraphStore, list[Unknown]]:
-    """Graphs with the given columns; classes are all 0.
-
-    Args:
-        raw: Graphs of the encoding's layout.
-        encoding: The values that are known.
-        names: Columns of the nodes.
-        edge_names: Columns of the edges.
+    """Graphs of an encoding's layout with the named columns; classes are all 0.
 
     Returns:
         The graphs, and the first unknown value of every graph that has one; in the columns, it is
         none of the known ones.
     """
     check_layout(raw.layout, encoding)
-    unknown = [
-        *_unknown(raw.node_values, encoding.node_values, raw.node_ptr, "node"),
-        *_unknown(raw.edge_values, encoding.edge_values, raw.edge_ptr, "edge"),
-    ]
-    first = {value.graph: value for value in reversed(unknown)}
+    unknown: dict[int, str] = {}
     if encoding.kind == "molecules":
         x, edge_attr = raw.node_numbers, raw.edge_numbers
     else:
-        x = _matrix(raw.node_numbers, raw.node_values, names, encoding.node_values)
+        x = _matrix(raw.node_numbers, names)
+        _add_values(x, raw.node_values, raw.node_ptr, names, encoding.node_values, "node", unknown)
         if encoding.hops:
             x[raw.node_ptr[:-1], -1] = 1
-        edge_attr = _matrix(raw.edge_numbers, raw.edge_values, edge_names, encoding.edge_values)
+        edge_attr = _matrix(raw.edge_numbers, edge_names)
+        _add_values(
+            edge_attr,
+            raw.edge_values,
+            raw.edge_ptr,
+            edge_names,
+            encoding.edge_values,
+            "edge",
+            unknown,
+        )
     store = GraphStore(
         x=torch.from_numpy(np.ascontiguousarray(x)),
         edge_index=torch.from_numpy(raw.edge_index),
@@ -147,7 +147,7 @@ def encode(
         edge_truth=_tensor(raw.edge_truth),
         node_id=_tensor(raw.node_ids),
     )
-    return store, [first[graph] for graph in sorted(first)]
+    return store, [Unknown(graph, what) for graph, what in sorted(unknown.items())]
 
 
 def _tensor(values: NDArray[Any] | None) -> torch.Tensor | None:
@@ -176,19 +176,9 @@ def _told(columns: Columns | None) -> str:
 
 
 def _names(word: str, numbers: int, values: tuple[tuple[Value, ...], ...]) -> tuple[str, ...]:
+    """A column per number, and per value; of whole numbers, from the least to the greatest."""
     COLUMNS.check(numbers, f"{numbers} numbers per {word}")
-    names = *_numbered(numbers), *_one_hot_names(word, values)
-    COLUMNS.check(len(names), f"{len(names)} columns per {word}")
-    return names
-
-
-def _numbered(columns: int) -> tuple[str, ...]:
-    return tuple(f"attribute {number}" for number in range(columns))
-
-
-def _one_hot_names(word: str, values: tuple[tuple[Value, ...], ...]) -> tuple[str, ...]:
-    """A column per value; of whole numbers, for every one from the least to the greatest."""
-    names = []
+    names = [f"attribute {number}" for number in range(numbers)]
     for kind, known in enumerate(values):
         shown: Sequence[Value] = known
         if known and isinstance(known[0], int):
@@ -198,6 +188,7 @@ def _one_hot_names(word: str, values: tuple[tuple[Value, ...], ...]) -> tuple[st
             told = f"{word} labels run from {ends}; renumber them: they take {len(shown)} columns"
             COLUMNS.check(len(shown), told)
         names += [f"{word} label {kind} = {value}" for value in shown]
+    COLUMNS.check(len(names), f"{len(names)} columns per {word}")
     return tuple(names)
 
 
@@ -205,52 +196,49 @@ def _known(values: NDArray[Any]) -> tuple[tuple[Value, ...], ...]:
     return tuple(tuple(np.unique(kind).tolist()) for kind in values.T)
 
 
-def _matrix(
-    numbers: NDArray[np.float32],
-    values: NDArray[Any],
-    names: Sequence[str],
-    known: tuple[tuple[Value, ...], ...],
-) -> NDArray[np.float32]:
-    """The named columns, from numbers and from known values."""
+def _matrix(numbers: NDArray[np.float32], names: Sequence[str]) -> NDArray[np.float32]:
+    """The named columns; those of values are all 0."""
     size = 4 * len(numbers) * len(names)
     MEMORY.check(size, f"{len(names)} columns of {len(numbers)} rows need {told_size(size)}")
     columns = np.zeros((len(numbers), len(names)), dtype=np.float32)
-    by_kind: dict[int, dict[str, int]] = {}
     copied: dict[int, int] = {}
     for column, name in enumerate(names):
-        if one_hot := _ONE_HOT.fullmatch(name):
-            by_kind.setdefault(int(one_hot[1]), {})[one_hot[2]] = column
-        elif number := _NUMBER.fullmatch(name):
+        if number := _NUMBER.fullmatch(name):
             copied[column] = int(number[1])
-        elif name != ROOT:
+        elif name != ROOT and not _ONE_HOT.fullmatch(name):
             columns[:, column] = 1  # the constant
     if len(columns):
         columns[:, [*copied]] = numbers[:, [*copied.values()]]
-    for kind, places in by_kind.items() if len(columns) else ():
-        distinct, which = _distinct(values[:, kind])
-        trained = {str(value): places.get(str(value), -1) for value in known[kind]}
-        place = np.array([trained.get(str(value), -1) for value in distinct])[which]
-        rows = np.flatnonzero(place >= 0)
-        columns[rows, place[rows]] = 1
     return columns
 
 
-def _unknown(
-    values: NDArray[Any], known: tuple[tuple[Value, ...], ...], ptr: NDArray[np.int64], word: str
-) -> list[Unknown]:
-    """The first value of every graph that no graph of the training had."""
-    found: dict[int, Unknown] = {}
+def _add_values(
+    columns: NDArray[np.float32],
+    values: NDArray[Any],
+    ptr: NDArray[np.int64],
+    names: Sequence[str],
+    known: tuple[tuple[Value, ...], ...],
+    word: str,
+    unknown: dict[int, str],
+) -> None:
+    """Mark the values of labels in their columns, and note each graph's first unknown one."""
+    places: dict[tuple[int, str], int] = {}
+    for place, name in enumerate(names):
+        if one_hot := _ONE_HOT.fullmatch(name):
+            places[int(one_hot[1]), one_hot[2]] = place
     for kind, column in enumerate(values.T if len(values) else ()):
         distinct, which = _distinct(column)
-        expected = {str(value) for value in known[kind]}
-        strange = np.array([str(value) not in expected for value in distinct], dtype=bool)
+        trained = {str(value) for value in known[kind]}
+        strange = np.array([str(value) not in trained for value in distinct], dtype=bool)
+        place_of = np.array([places.get((kind, str(value)), -1) for value in distinct])
+        place = np.where(strange, -1, place_of)[which]
+        rows = np.flatnonzero(place >= 0)
+        columns[rows, place[rows]] = 1
         rows = np.flatnonzero(strange[which])
-        owner = np.searchsorted(ptr, rows, side="right") - 1
-        graphs, first = np.unique(owner, return_index=True)
+        graphs, first = np.unique(np.searchsorted(ptr, rows, side="right") - 1, return_index=True)
         name = f"{word} label" if len(known) == 1 else f"{word} label {kind} ="
         for graph, value in zip(graphs.tolist(), column[rows[first]].tolist(), strict=True):
-            found.setdefault(graph, Unknown(graph, f"{name} {value!r}"))
-    return list(found.values())
+            unknown.setdefault(graph, f"{name} {value!r}")
 
 
 def _distinct(column: NDArray[Any]) -> tuple[list[Value], NDArray[np.int64]]:

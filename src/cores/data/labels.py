@@ -5,9 +5,9 @@ a trained model has for it (:func:`own_numbers`); :func:`plain_labels` is the wa
 """
 
 import math
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from cores.config.spec import TaskName
 from cores.data.dataset import Dataset
 from cores.errors import UserError
 
+Value = TypeVar("Value")
 Pair = tuple[Any, Any]
 """The values of a label that count as 0 and as 1, where graphs have several."""
 LABELS = ("y", "label")
@@ -57,11 +58,8 @@ def known_labels(
 ) -> Labels:
     """Decide what is to be predicted, and number the classes.
 
-    Args:
-        given: Of every graph, without those that :func:`label_problem` refuses.
-        asked: What is to be predicted; found by the labels if not said.
-        written: Whether they come from a file, where text that is a number means that number.
-        name: What a single label is called where there could be several.
+    Labels ``written`` in a file may be text that means a number; ``name`` is what a single label is
+    called where there could be several.
     """
     task = found_task(given, asked)
     if task == "multilabel":
@@ -80,14 +78,9 @@ def known_labels(
 def own_numbers(
     labels: Sequence[Any], task: TaskName, names: Sequence[str], known: Sequence[Any], source: str
 ) -> tuple[Tensor, Tensor]:
-    """Labels as the model's own numbers, and which graphs have one.
+    """Labels of an input as the model's own numbers, and which graphs have one.
 
-    Args:
-        labels: As the input has them.
-        task: Of the model.
-        names: What its classes or labels are called.
-        known: Its labels; where there are several, a pair of values each.
-        source: What to call the input.
+    The model calls its classes or labels ``names``; of several labels, ``known`` has the values.
     """
     if task == "regression":
         numbers = as_targets(labels)
@@ -161,21 +154,30 @@ def whole_numbers(labels: Sequence[Any]) -> list[Any]:
     >>> whole_numbers(["0", "1", "1.0"]), whole_numbers(["0", "toxic"])
     ([0, 1, 1], ['0', 'toxic'])
     """
+    numbers, refused = _as_whole(labels)
+    if numbers is None:
+        return [str(label) for label in labels]
+    if refused:
+        raise UserError(
+            f"the labels hold numbers such as {float(refused[0]):g}; they must be classes: whole "
+            'numbers or text; numbers are predicted with task="regression"'
+        )
+    return numbers
+
+
+def _as_whole(labels: Sequence[Any]) -> tuple[list[int] | None, list[Any]]:
+    """Labels as whole numbers, None where one is text; and the numbers before it that are not."""
     numbers, refused = [], []
     for label in labels:
         try:
             number = float(label)
         except (TypeError, ValueError, OverflowError):
-            return [str(label) for label in labels]
-        if not abs(number) < 2**53 or number != int(number):
-            refused.append(number)
-        numbers.append(number)
-    if refused:
-        raise UserError(
-            f"the labels hold numbers such as {refused[0]:g}; they must be classes: whole numbers "
-            'or text; numbers are predicted with task="regression"'
-        )
-    return [int(number) for number in numbers]
+            return None, refused
+        if abs(number) < 2**53 and number.is_integer():
+            numbers.append(int(number))
+        else:
+            refused.append(label)
+    return numbers, refused
 
 
 def numbered_classes(
@@ -194,13 +196,13 @@ def numbered_classes(
                 f"{what} {number} has the label {label!r}; a {what} has one label, a whole number "
                 f"or text{several}"
             )
-    for number, label in enumerate(given):
-        if isinstance(label, str) != isinstance(given[0], str):
-            kinds = ("text", "a number") if isinstance(label, str) else ("a number", "text")
-            raise UserError(
-                f"the label of {what} {number} is {kinds[0]}, that of {what} 0 is {kinds[1]}; "
-                "make them all alike"
-            )
+    texts = [isinstance(label, str) for label in given]
+    if len({*texts}) > 1:
+        kinds = ("text", "a number") if texts[0] else ("a number", "text")
+        raise UserError(
+            f"the label of {what} {texts.index(not texts[0])} is {kinds[1]}, that of {what} 0 is "
+            f"{kinds[0]}; make them all alike"
+        )
     labels = tuple(sorted(set(given)))
     if {*map(type, labels)} == {bool, int}:
         labels = tuple(map(int, labels))
@@ -258,9 +260,8 @@ def label_rows(
 ) -> tuple[tuple[str, ...], list[list[Any]]]:
     """What the labels are called, and every graph's values in their order.
 
-    Args:
-        given: Of each graph a list with a value per label, or values by the name of the label.
-        names: What the labels are called; if not given, as their values say, or by number.
+    A graph has a list with a value per label, or values by the name of the label. Without
+    ``names``, labels are called as their values say, or by number.
 
     >>> label_rows([{"a": 1}, {"b": 0, "a": None}])
     (('a', 'b'), [[1, None], [None, 0]])
@@ -355,58 +356,54 @@ def _plain_values(known: Sequence[Any], name: str) -> list[Any]:
     """Whole numbers where all values are, also if written as text or as 1.0; else text."""
     if all(isinstance(value, bool) for value in known):
         return list(known)
-    numbers = []
-    for value in known:
-        try:
-            number = float(value)
-        except (TypeError, ValueError, OverflowError):
-            return [str(value).strip() for value in known]
-        if not abs(number) < 2**53 or number != int(number):
-            raise UserError(
-                f"the label {name} has the value {value!r:.40}; each of several labels has two "
-                "values, whole numbers or text"
-            )
-        numbers.append(int(number))
-    return numbers
+    numbers, refused = _as_whole(known)
+    if refused:
+        raise UserError(
+            f"the label {name} has the value {refused[0]!r:.40}; each of several labels has two "
+            "values, whole numbers or text"
+        )
+    return [str(value).strip() for value in known] if numbers is None else numbers
 
 
 def class_numbers(labels: Sequence[Any], class_names: Sequence[str], source: str) -> Tensor:
     """The model's own numbers of the labels; -1 where there is none."""
     known = {name: number for number, name in enumerate(class_names)}
-    numbers = []
-    for label in labels:
-        name = class_name(label, known)
-        if name is not None and name not in known:
-            raise UserError(
-                f"{source} has the label {name}, the model knows {', '.join(class_names)}"
-            )
-        numbers.append(-1 if name is None else known[name])
-    return torch.tensor(numbers)
+
+    def refusal(found: str) -> str:
+        return f"{source} has the label {found}, the model knows {', '.join(class_names)}"
+
+    return torch.tensor([_own_number(label, known, -1, refusal) for label in labels])
 
 
 def label_numbers(
     labels: Sequence[Any], names: Sequence[str], pairs: Sequence[Pair], source: str
 ) -> Float[Tensor, "graphs labels"]:
     """Several labels as the model's own 0 and 1, NaN where one is not known."""
-    known = [{str(value): float(number) for number, value in enumerate(pair)} for pair in pairs]
-    return torch.tensor(
-        [
-            [
-                _label_number(value, name, values, source)
-                for value, name, values in zip(row, names, known, strict=True)
-            ]
-            for row in label_rows(labels, names)[1]
-        ]
-    )
+
+    def column(values: Sequence[Any], name: str, pair: Pair) -> list[float]:
+        known = {str(value): float(number) for number, value in enumerate(pair)}
+
+        def refusal(found: str) -> str:
+            return (
+                f"{source} has {found} for the label {name}, the model knows {' and '.join(known)}"
+            )
+
+        return [_own_number(value, known, math.nan, refusal) for value in values]
+
+    rows = label_rows(labels, names)[1]
+    columns = [[row[at] for row in rows] for at in range(len(names))]
+    return torch.tensor([column(*each) for each in zip(columns, names, pairs, strict=True)]).T
 
 
-def _label_number(value: Any, name: str, known: dict[str, float], source: str) -> float:
-    if (found := class_name(value, known)) is None:
-        return math.nan
-    if found not in known:
-        told = " and ".join(known)
-        raise UserError(f"{source} has {found} for the label {name}, the model knows {told}")
-    return known[found]
+def _own_number(
+    label: Any, known: Mapping[str, Value], missing: Value, refusal: Callable[[str], str]
+) -> Value:
+    """The number of a label; ``missing`` where there is none."""
+    if (name := class_name(label, known)) is None:
+        return missing
+    if name not in known:
+        raise UserError(refusal(name))
+    return known[name]
 
 
 def known_values(
