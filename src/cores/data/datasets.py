@@ -25,7 +25,7 @@ from cores.data.inputs.columns import ColumnNames
 from cores.data.inputs.saved import graph_rows, saved_by_pyg, saved_graphs
 from cores.data.inputs.sources import CHUNK, KINDS, Kind, kind_of, read_rows
 from cores.data.inputs.tu import tu_rows
-from cores.data.labels import found_task, known_labels, label_problem, target_problem
+from cores.data.labels import found_task, label_problem, target_problem, with_labels
 from cores.data.lists import continuous_columns, from_graphs
 from cores.data.nodes import from_nodes, labels_nodes
 from cores.data.raw import BYTES_OF_NODE, Layout, Parsed, Rejected, Rows, Unusable
@@ -182,7 +182,7 @@ def read_dataset(
     if len(known) < len(dataset):
         dataset = dataset[known]
     given = [parsed.labels[at] for at in known]
-    return known_labels(given, task, written=True, name=names.label or "label").of(dataset)
+    return with_labels(dataset, given, task, written=True, name=names.label or "label")
 
 
 def _column_names(

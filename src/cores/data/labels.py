@@ -1,17 +1,17 @@
 """The labels of graphs: classes, numbers to predict, or several with two values each.
 
-What a file or a user gives becomes what a dataset has (:func:`known_labels`), or the numbers that
+What a file or a user gives becomes what a dataset has (:func:`with_labels`), or the numbers that
 a trained model has for it (:func:`own_numbers`); :func:`plain_labels` is the way back.
 """
 
 import math
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from jaxtyping import Float, Num
+from jaxtyping import Float
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -32,47 +32,32 @@ _SHOWN = 4
 """Values of a label that a message names."""
 
 
-@dataclass(frozen=True)
-class Labels:
-    """The labels of graphs as a dataset has them."""
-
-    task: TaskName
-    y: Num[Tensor, "graphs *labels"]
-    class_names: tuple[str, ...] = ()
-    values: tuple[Any, ...] = ()
-    """As they were given, by class; of several labels, the two values of each."""
-
-    def of(self, dataset: Dataset) -> Dataset:
-        """The same graphs with these labels."""
-        return replace(
-            dataset,
-            graphs=replace(dataset.graphs, y=self.y),
-            class_names=self.class_names,
-            labels=self.values,
-            task=self.task,
-        )
-
-
-def known_labels(
-    given: Sequence[Any], asked: AskedTask = "auto", *, written: bool = False, name: str = "label"
-) -> Labels:
-    """Decide what is to be predicted, and number the classes.
+def with_labels(
+    dataset: Dataset,
+    given: Sequence[Any],
+    asked: AskedTask = "auto",
+    *,
+    written: bool = False,
+    name: str = "label",
+) -> Dataset:
+    """The same graphs with other labels, which say what is to be predicted if nobody does.
 
     Labels ``written`` in a file may be text that means a number; ``name`` is what a single label is
     called where there could be several.
     """
     task = found_task(given, asked)
+    names: tuple[str, ...] = ()
+    values: tuple[Any, ...] = ()
     if task == "multilabel":
         alone = [name] if written and not isinstance(given[0], list | dict) else None
-        names, pairs, y = binary_labels(given, alone)
-        return Labels(task, y, names, pairs)
-    if task == "regression":
-        for number, label in enumerate(given):
-            if (problem := target_problem(label)) is not None:
-                raise UserError(f"graph {number} {problem}")
-        return Labels(task, as_targets(given))
-    values, classes = numbered_classes(whole_numbers(given) if written else given)
-    return Labels(task, torch.tensor(classes), tuple(map(str, values)), values)
+        names, values, y = binary_labels(given, alone)
+    elif task == "regression":
+        y = as_targets(given)
+    else:
+        values, classes = numbered_classes(whole_numbers(given) if written else given)
+        names, y = tuple(map(str, values)), torch.tensor(classes)
+    graphs = replace(dataset.graphs, y=y)
+    return replace(dataset, graphs=graphs, class_names=names, labels=values, task=task)
 
 
 def own_numbers(
@@ -83,7 +68,7 @@ def own_numbers(
     The model calls its classes or labels ``names``; of several labels, ``known`` has the values.
     """
     if task == "regression":
-        numbers = as_targets(labels)
+        numbers = torch.tensor([_number(label) for label in labels], dtype=torch.float32)
         return numbers, numbers.isfinite()
     if task == "multilabel":
         numbers = label_numbers(labels, names, known, source)
@@ -134,7 +119,10 @@ def target_problem(label: Any) -> str | None:
 
 
 def as_targets(labels: Sequence[Any]) -> Float[Tensor, " graphs"]:
-    """Labels without a problem as targets."""
+    """Labels as targets; refuses what is none."""
+    for number, label in enumerate(labels):
+        if (problem := target_problem(label)) is not None:
+            raise UserError(f"graph {number} {problem}")
     return torch.tensor([_number(label) for label in labels], dtype=torch.float32)
 
 
@@ -345,7 +333,7 @@ def _pair(distinct: list[Any], name: str) -> Pair:
         )
     if len(distinct) > 2:
         told = ", ".join(f"{value!r:.20}" for value in distinct[:_SHOWN])
-        more = ", …" if len(distinct) > _SHOWN else ""
+        more = ", …" * (len(distinct) > _SHOWN)
         raise UserError(f"the label {name} has the values {told}{more}; it may have two")
     if not are_labels(distinct):
         raise UserError(f"the label {name} has a value that no file can hold")

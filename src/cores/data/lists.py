@@ -13,7 +13,7 @@ from torch_geometric.data import Batch, Data
 from cores.config.run import AskedTask
 from cores.data.dataset import Dataset, numbered, stray_edge, unusable_graphs
 from cores.data.encoding import Encoding, encode
-from cores.data.labels import given_labels, known_labels, plain_labels
+from cores.data.labels import given_labels, plain_labels, with_labels
 from cores.data.molecules import (
     ATOM_COLUMNS,
     BOND_COLUMNS,
@@ -47,7 +47,7 @@ def from_graphs(graphs: Any, y: Any = None, *, task: AskedTask = "auto") -> Data
     given = plain_labels(graphs) if y is None else given_labels(y)
     if len(given) != len(dataset):
         raise UserError(f"`y` has {len(given)} labels for {len(dataset)} graphs")
-    return known_labels(given, task).of(dataset)
+    return with_labels(dataset, given, task)
 
 
 def _unlabelled(items: list[Any]) -> Dataset:

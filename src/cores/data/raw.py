@@ -323,13 +323,6 @@ class Unusable:
     count: int = 0
     first: list[Rejected] = field(default_factory=list)
 
-    @classmethod
-    def of(cls, rejected: Sequence[Rejected]) -> "Unusable":
-        """All of some rows."""
-        found = cls()
-        found.add(rejected)
-        return found
-
     def add(self, rejected: Sequence[Rejected]) -> None:
         """Count more of them."""
         self.count += len(rejected)
