@@ -39,11 +39,6 @@ class DatasetSpec:
         return self.source in ("code", "nodes")
 
     @property
-    def suffix(self) -> str:
-        """The ending of its file."""
-        return ".npz" if self.source == "npz" else ".zip"
-
-    @property
     def stem(self) -> str:
         """Name of the file, without its ending."""
         return self.file or self.name

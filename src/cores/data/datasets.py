@@ -23,7 +23,7 @@ from cores.data.dataset import Dataset, checked, numbered, unusable_graphs
 from cores.data.encoding import Encoding, encode
 from cores.data.inputs.columns import ColumnNames
 from cores.data.inputs.saved import graph_rows, saved_by_pyg, saved_graphs
-from cores.data.inputs.sources import CHUNK, KINDS, Kind, kind_of, read_rows
+from cores.data.inputs.sources import CHUNK, Kind, kind_of, read_rows
 from cores.data.inputs.tu import tu_rows
 from cores.data.labels import found_task, label_problem, target_problem, with_labels
 from cores.data.lists import continuous_columns, from_graphs
@@ -117,13 +117,11 @@ def _known(spec: DatasetSpec, data_root: str | Path | None, reach: Reach | None)
             truth=graph.truth,
         )
     root = data_folder(data_root)
-    path, kind = dataset_path(spec, root), KINDS[spec.suffix]
+    path = dataset_path(spec, root)
     marks = (root or cache_folder()) / "other" / spec.edge_truth
-    if spec.edge_truth and marks.exists():
-        rows = tu_rows(path, _UNNAMED, CHUNK, marks)
-    else:
-        rows = kind.rows(path, _UNNAMED, CHUNK)
-    return read_dataset(spec.name, rows, kind, on_error="fail", spec=spec)
+    marked = spec.edge_truth and marks.exists()
+    rows = tu_rows(path, _UNNAMED, CHUNK, marks) if marked else read_rows(path, _UNNAMED)
+    return read_dataset(spec.name, rows, kind_of(path), on_error="fail", spec=spec)
 
 
 def read_dataset(

@@ -134,10 +134,6 @@ def _atoms(molecule: Any) -> Iterator[Any]:
     return map(molecule.GetAtomWithIdx, range(molecule.GetNumAtoms()))
 
 
-def _bonds(molecule: Any) -> Iterator[Any]:
-    return map(molecule.GetBondWithIdx, range(molecule.GetNumBonds()))
-
-
 @cache
 def _columns() -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Columns of elements, hybridisations and bond orders, by rdkit's numbers of them."""
@@ -181,7 +177,7 @@ def molecule_graphs(molecules: Sequence[Any]) -> RawGraphs:
             bond.IsInRing(),
         )
         for molecule in molecules
-        for bond in _bonds(molecule)
+        for bond in map(molecule.GetBondWithIdx, range(molecule.GetNumBonds()))
     ]
     both = np.repeat(np.array(bonds, dtype=np.int64).reshape(-1, 5), 2, axis=0)  # [E, 5]
     both[1::2, :2] = both[1::2, 1::-1]

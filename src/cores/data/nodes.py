@@ -34,12 +34,7 @@ def labels_nodes(graph: Any) -> bool:
 
 
 class NodeGraph:
-    """A graph whose nodes are classified.
-
-    Args:
-        data: Node features ``x``, ``edge_index`` and, maybe, ``edge_attr``.
-        truth: What decides the classes, where that is known.
-    """
+    """A graph whose nodes are classified, and what decides their classes, where that is known."""
 
     def __init__(self, data: Any, truth: MotifTruth | None = None) -> None:
         if not isinstance(data, Data):
@@ -106,16 +101,9 @@ def from_nodes(
 ) -> Dataset:
     """A dataset of the neighbourhoods of a graph's labelled nodes.
 
-    Args:
-        data: A PyG ``Data``. Where it has ``train_mask`` and ``test_mask`` (and ``val_mask``), they
-            divide the nodes; a node outside of all of them, or without a label, is context only.
-        y: A label per node; if not given, the graph's own ``y``. None, or a negative number, is
-            none.
-        reach: What belongs to a neighbourhood.
-        name: Of the dataset.
-        class_names: Of the classes, where their numbers say little.
-        truth: What decides the classes, where that is known.
-        task: Nodes have one class each; other tasks are refused.
+    Masks divide the nodes where ``data`` has ``train_mask`` and ``test_mask`` (and ``val_mask``); a
+    node outside of all of them, or without a label, is context only. Labels are the graph's own
+    unless ``y`` is given; None, or a negative number, is none.
     """
     if task in ("regression", "multilabel"):
         raise UserError(f'{name}: nodes are classified; leave task="{task}" out')
@@ -158,11 +146,7 @@ def node_labels(graph: NodeGraph, y: Any = None) -> list[Any]:
     given = given_labels(own)
     if len(given) != len(graph):
         raise UserError(f"`y` has {len(given)} labels for {len(graph)} nodes")
-    return [None if _is_none(label) else label for label in given]
-
-
-def _is_none(label: Any) -> bool:
-    return label is None or (isinstance(label, int) and not isinstance(label, bool) and label < 0)
+    return [None if type(label) is int and label < 0 else label for label in given]
 
 
 def given_parts(data: Data, nodes: int, needed: Sequence[str] = ("train", "test")) -> list[str]:

@@ -18,7 +18,6 @@ from torch_geometric.datasets import ExplainerDataset
 from torch_geometric.datasets.graph_generator import BAGraph, GraphGenerator, TreeGraph
 from torch_geometric.datasets.motif_generator import CycleMotif, HouseMotif, MotifGenerator
 
-from cores.errors import UserError, nearest
 from cores.graphs.neighbourhoods import Neighbourhoods
 from cores.graphs.segments import owners, place_within, pointers
 from cores.graphs.store import GraphStore
@@ -47,15 +46,6 @@ def ba_motifs(
     >>> graphs.y.tolist(), graphs.num_nodes.tolist()
     ([0, 1, 0, 1], [15, 15, 15, 15])
     """
-    unknown = [name for name in motifs if name not in MOTIFS]
-    if unknown:
-        raise UserError(f"unknown motif {unknown[0]!r}; {nearest(unknown[0], MOTIFS)}")
-    if len(motifs) < 2:
-        raise UserError(f"a task needs at least two motifs, got {len(motifs)}")
-    if base_size < 2:
-        raise UserError(f"base_size must be at least 2, got {base_size}")
-    if num_graphs < len(motifs):
-        raise UserError(f"num_graphs must be at least the {len(motifs)} motifs, got {num_graphs}")
     random = np.random.default_rng(seed)
 
     # Preferential attachment for all graphs at once: a random end of a random earlier edge is a
