@@ -1,6 +1,5 @@
 """Any dataset, by name or by path; and the one place where rows of a file become one."""
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -147,12 +146,12 @@ def read_dataset(
     strange = unusable_graphs(graphs)
     _count(name, unusable, parsed.rejections(strange), on_error)
     usable = [at for at in range(len(graphs)) if at not in strange]
-    known = [at for at in usable if parsed.labels[at] is not None]
-    if not known:
+    given = [label for at in usable if (label := parsed.labels[at]) is not None]
+    if not given:
         raise UserError(f"{name} holds no usable graph ({unusable})")
-    task = found_task([parsed.labels[at] for at in known], task)
-    if task == "regression":
-        known = with_targets(name, parsed, known, unusable, on_error)
+    task = found_task(given, task)
+    labels = own_labels(name, parsed, usable, unusable, on_error, task)
+    known = [at for at, label in zip(usable, labels, strict=True) if label is not None]
     continuous: tuple[int, ...] = ()
     if spec is not None:
         continuous = spec.continuous
@@ -179,14 +178,14 @@ def read_dataset(
     )
     if len(known) < len(dataset):
         dataset = dataset[known]
-    given = [parsed.labels[at] for at in known]
+    given = [label for label in labels if label is not None]
     return with_labels(dataset, given, task, written=True, name=names.label or "label")
 
 
 def _column_names(
     name: str, encoding: Encoding, kind: Kind, spec: DatasetSpec | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What the columns of nodes and of edges are called."""
+    """Names of the columns of nodes and of edges."""
     if not kind.named:
         return numbered(encoding.node_numbers), numbered(encoding.edge_numbers)
     try:
@@ -214,7 +213,7 @@ def parsed_rows(
     task: AskedTask = "auto",
     remedy: str = Kind.labels,
 ) -> tuple[Parsed, Unusable]:
-    """All rows of an input that are graphs; some have labels, None stands for what is none.
+    """Read all rows of an input that are graphs; labels that are none become None.
 
     Without a ``layout``, the first graphs decide what all must have in common; ``remedy`` is what
     to do where no row has a label.
@@ -249,19 +248,6 @@ def parsed_rows(
     return Parsed.joined(parsed), unusable
 
 
-def with_targets(
-    source: str, parsed: Parsed, rows: Sequence[int], unusable: Unusable, on_error: OnError
-) -> list[int]:
-    """Those of some rows whose label is a target; others with a label are counted as unusable."""
-    labelled = [at for at in rows if parsed.labels[at] is not None]
-    problems = {at: target_problem(parsed.labels[at]) for at in labelled}
-    reasons = {at: problem for at, problem in problems.items() if problem is not None}
-    if reasons and len(reasons) == len(labelled):
-        raise UserError(f"{source}: {parsed.rejections(reasons)[0]}")
-    _count(source, unusable, parsed.rejections(reasons), on_error)
-    return [at for at in labelled if at not in reasons]
-
-
 def own_labels(
     source: str,
     parsed: Parsed,
@@ -270,12 +256,16 @@ def own_labels(
     on_error: OnError,
     task: TaskName,
 ) -> list[Any]:
-    """The labels of some rows, for a model of a task; NaN for what is no target of a regression."""
+    """The labels of some rows, None for none; what is no target of a regression is unusable."""
     labels = [parsed.labels[at] for at in rows]
     if task != "regression":
         return labels
-    usable = {*with_targets(source, parsed, rows, unusable, on_error)}
-    return [label if at in usable else math.nan for at, label in zip(rows, labels, strict=True)]
+    known = {at: label for at, label in zip(rows, labels, strict=True) if label is not None}
+    reasons = {at: problem for at, label in known.items() if (problem := target_problem(label))}
+    if reasons and len(reasons) == len(known):
+        raise UserError(f"{source}: {parsed.rejections(reasons)[0]}")
+    _count(source, unusable, parsed.rejections(reasons), on_error)
+    return [None if at in reasons else label for at, label in zip(rows, labels, strict=True)]
 
 
 def _count(

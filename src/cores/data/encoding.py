@@ -1,4 +1,4 @@
-"""How the graphs of a file become the columns of a model; saved with it, for the files to come."""
+"""Columns of a model from the graphs of a file; saved with it, for the files to come."""
 
 import re
 from collections.abc import Sequence
@@ -27,11 +27,11 @@ _NUMBER = re.compile(r"(?:attribute|feature) (\d+)")
 
 @dataclass(frozen=True)
 class Encoding:
-    """What a model's columns are made of."""
+    """Numbers and label values that a model's columns are made of."""
 
     kind: Literal["graphs", "molecules"] = "graphs"
     version: int = 0
-    """Of the columns of molecules."""
+    """Version of the columns of molecules."""
     node_numbers: int = 0
     """Columns of numbers that every node of a file has."""
     edge_numbers: int = 0
@@ -39,17 +39,17 @@ class Encoding:
     """Known values of every kind of node label."""
     edge_values: tuple[tuple[Value, ...], ...] = ()
     hops: int = 0
-    """Where nodes are classified, how far their neighbourhoods reach; 0: graphs are."""
+    """Radius of the neighbourhoods where nodes are classified; 0: graphs are."""
     fan_out: int = 0
 
     @property
     def reach(self) -> Reach | None:
-        """Of the neighbourhoods of nodes; None where graphs are classified."""
+        """Reach of the neighbourhoods of nodes; None where graphs are classified."""
         return Reach(self.hops, self.fan_out) if self.hops else None
 
     @classmethod
     def of_molecules(cls) -> "Encoding":
-        """Of files of molecules: the same for all."""
+        """Encode molecules: all files alike."""
         numbers = len(molecules.ATOM_COLUMNS), len(molecules.BOND_COLUMNS)
         return cls("molecules", molecules.VERSION, *numbers)
 
@@ -57,7 +57,7 @@ class Encoding:
     def of_columns(
         cls, num_features: int, num_edge_features: int, reach: Reach | None = None
     ) -> "Encoding":
-        """Of graphs whose columns are numbers; with a reach, of neighbourhoods."""
+        """Encode graphs whose columns are numbers; with a reach, neighbourhoods."""
         reach = reach or Reach(0, 0)
         return cls(
             node_numbers=num_features,
@@ -68,7 +68,7 @@ class Encoding:
 
     @classmethod
     def of(cls, raw: RawGraphs) -> "Encoding":
-        """That knows the values of these graphs."""
+        """Encode these graphs, with the values that they have."""
         return cls(
             node_numbers=raw.node_numbers.shape[1],
             edge_numbers=raw.edge_numbers.shape[1],
@@ -78,7 +78,7 @@ class Encoding:
 
     @property
     def layout(self) -> Layout:
-        """What the graphs of a file must have."""
+        """The columns that the graphs of a file must have."""
         return Layout(
             Columns(self.node_numbers, len(self.node_values)),
             Columns(self.edge_numbers, len(self.edge_values)),
@@ -86,7 +86,7 @@ class Encoding:
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """All columns that nodes can have."""
+        """Names of all columns that nodes can have."""
         if self.kind == "molecules":
             return molecules.ATOM_COLUMNS
         names = _names("node", self.node_numbers, self.node_values) or (CONSTANT,)
@@ -94,23 +94,15 @@ class Encoding:
 
     @property
     def edge_feature_names(self) -> tuple[str, ...]:
-        """All columns that edges can have."""
+        """Names of all columns that edges can have."""
         if self.kind == "molecules":
             return molecules.BOND_COLUMNS
         return _names("edge", self.edge_numbers, self.edge_values)
 
 
-@dataclass(frozen=True)
-class Unknown:
-    """A value that no graph of the training had."""
-
-    graph: int
-    what: str
-
-
 def encode(
     raw: RawGraphs, encoding: Encoding, names: Sequence[str], edge_names: Sequence[str]
-) -> tuple[GraphStore, list[Unknown]]:
+) -> tuple[GraphStore, dict[int, str]]:
     """Graphs of an encoding's layout with the named columns; classes are all 0.
 
     Returns:
@@ -147,7 +139,7 @@ def encode(
         edge_truth=_tensor(raw.edge_truth),
         node_id=_tensor(raw.node_ids),
     )
-    return store, [Unknown(graph, what) for graph, what in sorted(unknown.items())]
+    return store, unknown
 
 
 def _tensor(values: NDArray[Any] | None) -> torch.Tensor | None:

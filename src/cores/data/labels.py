@@ -40,7 +40,7 @@ def with_labels(
     written: bool = False,
     name: str = "label",
 ) -> Dataset:
-    """The same graphs with other labels, which say what is to be predicted if nobody does.
+    """Label graphs anew; the labels say what is to be predicted if nobody does.
 
     Labels ``written`` in a file may be text that means a number; ``name`` is what a single label is
     called where there could be several.
@@ -68,7 +68,8 @@ def own_numbers(
     The model calls its classes or labels ``names``; of several labels, ``known`` has the values.
     """
     if task == "regression":
-        numbers = torch.tensor([_number(label) for label in labels], dtype=torch.float32)
+        given = [math.nan if label is None else _number(label) for label in labels]
+        numbers = torch.tensor(given, dtype=torch.float32)
         return numbers, numbers.isfinite()
     if task == "multilabel":
         numbers = label_numbers(labels, names, known, source)
@@ -78,7 +79,7 @@ def own_numbers(
 
 
 def found_task(labels: Sequence[Any], asked: AskedTask = "auto") -> TaskName:
-    """What labels ask for, unless somebody has said it.
+    """Find the task of some labels, unless somebody has said it.
 
     >>> found_task([number / 8 for number in range(100)]), found_task([0.5, 1.5] * 50)
     ('regression', 'classification')
@@ -98,7 +99,7 @@ def found_task(labels: Sequence[Any], asked: AskedTask = "auto") -> TaskName:
 
 
 def label_problem(label: Any, task: AskedTask = "auto") -> str | None:
-    """Why a label is none; tables write one that is missing as NaN, too."""
+    """Tell why a label is none; tables write one that is missing as NaN, too."""
     if task == "multilabel":  # one of several is enough
         return "has no label" if all(map(is_missing, values_of(label))) else None
     if isinstance(label, list | dict):
@@ -109,7 +110,7 @@ def label_problem(label: Any, task: AskedTask = "auto") -> str | None:
 
 
 def target_problem(label: Any) -> str | None:
-    """Why a label is no target; None for one that is."""
+    """Tell why a label is no target; None for one that is."""
     number = _number(label)
     if number is None:
         return f"has the label {label!r:.40}; a regression needs numbers"
@@ -203,7 +204,7 @@ def numbered_classes(
 
 
 def are_labels(values: Sequence[Any]) -> bool:
-    """Whether values can be the labels of classes: no two alike, of one kind, fit for a file.
+    """Tell whether values can name classes: no two alike, of one kind, fit for a file.
 
     >>> are_labels([False, True]), are_labels([0, 1]), are_labels(["a", "b"])
     (True, True, True)
@@ -223,12 +224,12 @@ def are_labels(values: Sequence[Any]) -> bool:
 
 
 def is_writable(text: str) -> bool:
-    """Whether a file can hold a text: Python's may have halves of characters."""
+    """Tell whether a file can hold a text: Python's may have halves of characters."""
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is not known: None, NaN, or an empty cell.
+    """Tell whether a value is not known: None, NaN, or an empty cell.
 
     >>> [is_missing(value) for value in (None, float("nan"), "", "NaN", 0, False)]
     [True, True, True, True, False, False]
@@ -246,7 +247,7 @@ def values_of(given: Any) -> list[Any]:
 def label_rows(
     given: Sequence[Any], names: Sequence[str] | None = None
 ) -> tuple[tuple[str, ...], list[list[Any]]]:
-    """What the labels are called, and every graph's values in their order.
+    """Name the labels, and put every graph's values in their order.
 
     A graph has a list with a value per label, or values by the name of the label. Without
     ``names``, labels are called as their values say, or by number.

@@ -74,7 +74,7 @@ def _unlabelled(items: list[Any]) -> Dataset:
 
 
 def are_smiles(items: Sequence[Any]) -> bool:
-    """Whether a list holds molecules, as SMILES strings."""
+    """Tell whether a list holds molecules, as SMILES strings."""
     return bool(items) and all(isinstance(item, str) for item in items)
 
 

@@ -17,7 +17,7 @@ from cores.data.raw import InvalidRowError, RawGraphs, pointers
 from cores.errors import UserError
 
 VERSION = 1
-"""Of the columns below."""
+"""Version of the columns below."""
 ELEMENTS = ("H", "Li", "B", "C", "N", "O", "F", "Na", "Mg", "Si", "P", "S", "Cl", "K", "Ca", "Zn",
             "Se", "Br", "Sn", "I")  # fmt: skip
 DEGREES = (0, 1, 2, 3, 4, 5)
@@ -35,13 +35,12 @@ ATOM_COLUMNS = (
     "aromatic",
     "in ring",
 )
-"""Of an atom: one-hot groups, the last of a group takes what the group does not list; flags."""
+"""One-hot groups of an atom, the last of a group for all that it does not list; flags."""
 BOND_COLUMNS = (
     *(f"order = {name.lower()}" for name in (*BOND_ORDERS, "other")),
     "conjugated",
     "in ring",
 )
-"""Of a bond."""
 
 _HYDROGEN = re.compile(r"\[\d*H")
 """Hydrogens written as atoms, and a few elements such as Hg."""
@@ -130,7 +129,7 @@ def input_indices(molecule: Any) -> list[int] | None:
 
 
 def _atoms(molecule: Any) -> Iterator[Any]:
-    """Like ``GetAtoms``, whose iterator counts the atoms again at every step."""
+    """Replace ``GetAtoms``, whose iterator counts the atoms again at every step."""
     return map(molecule.GetAtomWithIdx, range(molecule.GetNumAtoms()))
 
 

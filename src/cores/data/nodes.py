@@ -26,7 +26,7 @@ MASKS = {"train_mask": "train", "val_mask": "val", "test_mask": "test"}
 
 
 def labels_nodes(graph: Any) -> bool:
-    """Whether a graph has a label per node, and not one for itself."""
+    """Tell whether a graph has a label per node, and not one for itself."""
     if not isinstance(graph, Data) or not isinstance(graph.get("y"), Tensor):
         return False
     nodes = graph.num_nodes
@@ -77,7 +77,7 @@ class NodeGraph:
         )
 
     def neighbourhoods(self, roots: Int[Tensor, " roots"], reach: Reach) -> GraphStore:
-        """Those of some nodes; all of class 0."""
+        """Neighbourhoods of some nodes, all of class 0."""
         return self.store(self.large.neighbourhoods(roots, reach), torch.zeros_like(roots))
 
     def rows(self, labels: Sequence[Any], reach: Reach, size: int = CHUNK) -> Iterator[Rows]:

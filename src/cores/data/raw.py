@@ -16,24 +16,22 @@ from numpy.typing import NDArray
 from cores.graphs.store import GraphStore
 
 MOST_NODES = 1_000_000
-"""Of a graph without features; a wrong number of nodes must not take all memory."""
+"""Limit for a graph without features; a wrong number of nodes must not take all memory."""
 
 BYTES_OF_NODE = 64
-"""That a node takes at least, with or without features, while a file is read."""
+"""Least memory of a node, with or without features, while a file is read."""
 
 
 class Columns(NamedTuple):
-    """What every node, or every edge, of a file has."""
+    """Columns of numbers, and kinds of labels, that every node or every edge of a file has."""
 
     numbers: int
-    """Columns of numbers."""
     kinds: int
-    """Kinds of labels."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What the graphs of a file have in common."""
+    """The columns that the graphs of a file have in common."""
 
     nodes: Columns
     edges: Columns | None
@@ -112,7 +110,7 @@ class RawGraphs:
 
     @property
     def layout(self) -> Layout:
-        """What its graphs have in common."""
+        """The columns of its graphs."""
         edges = Columns(self.edge_numbers.shape[1], self.edge_values.shape[1])
         return Layout(
             Columns(self.node_numbers.shape[1], self.node_values.shape[1]),
@@ -155,7 +153,7 @@ class RawGraphs:
 
 
 def pointers(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where each of several segments begins, and where the last one ends."""
+    """Cumulative sums of the counts, from 0."""
     return np.concatenate([[0], counts.cumsum()]).astype(np.int64)
 
 
@@ -164,9 +162,9 @@ class Rejected:
     """A row of a file that is no graph."""
 
     position: int
-    """Among the rows of the file, from 0."""
+    """Its number among the rows of the file, from 0."""
     line: int
-    """Where it stands in the file, from 1; its number among the rows where there are no lines."""
+    """Its line in the file, from 1; its number among the rows where there are no lines."""
     id: str
     reason: str
 
@@ -183,14 +181,14 @@ class Row(NamedTuple):
 
     line: int
     content: Any
-    """What is to be read: SMILES, an entry of an SD file, or the object of a line of JSON."""
+    """SMILES, an entry of an SD file, or the object of a line of JSON."""
     id: str = ""
     """Empty where the file has no name for it; it is called by its position then."""
     label: Any = None
-    """Of several, their values by name."""
+    """Several labels are values by name."""
     part: str = ""
     problem: str = ""
-    """Why it cannot be read, if that is known already."""
+    """The reason why it cannot be read, if there is one already."""
 
 
 @dataclass(frozen=True)
@@ -199,18 +197,17 @@ class Parsed:
 
     graphs: RawGraphs
     positions: Sequence[int]
-    """Of each graph's row among the rows of the file, from 0."""
+    """Numbers of the graphs' rows among those of the file, from 0."""
     lines: Sequence[int]
-    """Where it stands in the file, from 1."""
+    """Counted from 1."""
     ids: Sequence[str]
     labels: Sequence[Any]
-    """As the file has them, None where it has none."""
+    """Values of the file, None where it has none."""
     parts: Sequence[str] = ()
-    """What the split column says."""
+    """Values of the split column."""
     molecules: Sequence[Any] = ()
-    """Of rdkit, for files of molecules."""
+    """Molecules of rdkit, for files of such."""
     smiles: Sequence[str] = ()
-    """Of each molecule."""
     rejected: Sequence[Rejected] = ()
 
     @classmethod
@@ -280,7 +277,7 @@ class Rows:
         return len(self.items)
 
     def after(self, rows: int) -> "Rows":
-        """The same rows, after others of the input."""
+        """Place the rows after others of the input."""
         return replace(self, first=rows + self.first)
 
     def parse(self, layout: Layout | None = None) -> Parsed:
@@ -330,7 +327,7 @@ class Unusable:
 
     @property
     def note(self) -> str | None:
-        """What to tell of them, if there are any."""
+        """A message on them, if there are any."""
         return f"{self.count:,} rows could not be used: {self}" if self.count else None
 
     def __str__(self) -> str:

@@ -31,7 +31,7 @@ GIVEN = {
     "calibration": "calibration",
     "test": "test",
 }
-"""What a split column may say, and the part that it means."""
+"""Values of a split column, and the parts that they mean."""
 ATTEMPTS = 20
 """Orders of the scaffolds that are tried until every part has every class."""
 
@@ -105,7 +105,7 @@ def _wanted(parts: PartsConfig, drawn: Mapping[str, Indices]) -> dict[str, float
 
 
 def _kind(dataset: Dataset, parts: PartsConfig) -> str:
-    """How a dataset is divided; refuses what its file does not allow."""
+    """Choose how to divide a dataset; refuse a kind that its file does not allow."""
     if parts.kind == "scaffold" and not dataset.smiles:
         raise UserError(
             f'{dataset.name} has no SMILES to find scaffolds in; divide it with parts.kind "random"'

@@ -93,7 +93,7 @@ class MotifTruth:
     motif_of_node: Int[Tensor, " nodes"]
     """-1 for a node of none."""
     in_motif: Bool[Tensor, " edges"]
-    """Whether an edge lies within a motif."""
+    """Edges that lie within a motif."""
 
     def of(self, found: Neighbourhoods, source: Int[Tensor, " edges"]) -> dict[str, Tensor]:
         """The nodes and edges of each root's own motif; ``source`` is of the found edges."""

@@ -19,7 +19,7 @@ COUNTS, WHOLE, NUMBERS = "iu", "iub", "iubf"
 
 
 class Expected(NamedTuple):
-    """What an array must be like."""
+    """Kind and shape of an array."""
 
     kinds: str
     shape: tuple[int | str, ...]
@@ -39,7 +39,7 @@ ARRAYS = {
     "gt_ptr": Expected(COUNTS, ("graphs + 1",)),
     "gt_flat": Expected(WHOLE, ("marks",)),
 }
-"""Of a file; others are not read."""
+"""Arrays of a file; others are not read."""
 NEEDED = ("node_ptr", "edge_ptr", "x", "edge_index")
 
 

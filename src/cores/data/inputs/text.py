@@ -36,10 +36,10 @@ class Cells(NamedTuple):
     """One row of a table."""
 
     line: int
-    """Where it begins, from 1."""
+    """The line where it begins, from 1."""
     values: list[str]
     problem: str = ""
-    """Why it cannot be read, if so."""
+    """The reason why it cannot be read, if there is one."""
 
 
 def table_cells(lines: Iterator[str], separator: str) -> Iterator[Cells]:
@@ -50,34 +50,31 @@ def table_cells(lines: Iterator[str], separator: str) -> Iterator[Cells]:
     line is given up, and reading goes on with the next.
     """
     waiting: deque[str] = deque()
+    row: list[str] = []  # its lines
+
+    def source() -> Iterator[str]:
+        while (line := waiting.popleft() if waiting else next(lines, None)) is not None:
+            row.append(line)
+            yield line
+
+    table = csv.reader(source(), delimiter=separator, strict=True)
     begin, width = 1, None
     while True:
-        taken: list[str] = []
         problem = ""
         try:
-            values = next(
-                csv.reader(_taking(waiting, lines, taken), delimiter=separator, strict=True), None
-            )
+            values = next(table, None)
         except csv.Error as error:
             values, problem = [], f"is badly quoted ({error})"
         if values is None:
             return
         if width is None:
             width = len(values)
-        elif not problem and len(taken) > 1 and len(values) != width:
+        elif not problem and len(row) > 1 and len(values) != width:
             problem = "is badly quoted (a quote is not closed)"
         if problem:
-            waiting.extendleft(reversed(taken[1:]))
-            del taken[1:]
+            waiting.extendleft(reversed(row[1:]))
+            del row[1:]
+            table = csv.reader(source(), delimiter=separator, strict=True)
         yield Cells(begin, values, problem)
-        begin += len(taken)
-
-
-def _taking(waiting: deque[str], lines: Iterator[str], taken: list[str]) -> Iterator[str]:
-    """The lines that wait and those that follow; what is read is noted in ``taken``."""
-    while True:
-        line = waiting.popleft() if waiting else next(lines, None)
-        if line is None:
-            return
-        taken.append(line)
-        yield line
+        begin += len(row)
+        row.clear()

@@ -26,7 +26,7 @@ AnyPath = Path | zipfile.Path
 
 # What zipfile raises on damaged archives, unknown methods of compression, and passwords.
 MOST_FILES = 1_000
-"""Of an archive; a dataset has about ten."""
+"""Limit for an archive; a dataset has about ten."""
 _BAD_ZIP = (
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError),
     *(EOFError, NotImplementedError, RuntimeError),
