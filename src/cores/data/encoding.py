@@ -114,20 +114,13 @@ def encode(
     if encoding.kind == "molecules":
         x, edge_attr = raw.node_numbers, raw.edge_numbers
     else:
-        x = _matrix(raw.node_numbers, names)
-        _add_values(x, raw.node_values, raw.node_ptr, names, encoding.node_values, "node", unknown)
+        nodes = raw.node_numbers, raw.node_values, raw.node_ptr
+        edges = raw.edge_numbers, raw.edge_values, raw.edge_ptr
+        x, unknown = _columns(*nodes, names, encoding.node_values, "node")
+        edge_attr, others = _columns(*edges, edge_names, encoding.edge_values, "edge")
+        unknown = others | unknown
         if encoding.hops:
             x[raw.node_ptr[:-1], -1] = 1
-        edge_attr = _matrix(raw.edge_numbers, edge_names)
-        _add_values(
-            edge_attr,
-            raw.edge_values,
-            raw.edge_ptr,
-            edge_names,
-            encoding.edge_values,
-            "edge",
-            unknown,
-        )
     store = GraphStore(
         x=torch.from_numpy(np.ascontiguousarray(x)),
         edge_index=torch.from_numpy(raw.edge_index),
@@ -188,38 +181,32 @@ def _known(values: NDArray[Any]) -> tuple[tuple[Value, ...], ...]:
     return tuple(tuple(np.unique(kind).tolist()) for kind in values.T)
 
 
-def _matrix(numbers: NDArray[np.float32], names: Sequence[str]) -> NDArray[np.float32]:
-    """The named columns; those of values are all 0."""
-    size = 4 * len(numbers) * len(names)
-    MEMORY.check(size, f"{len(names)} columns of {len(numbers)} rows need {told_size(size)}")
-    columns = np.zeros((len(numbers), len(names)), dtype=np.float32)
-    copied: dict[int, int] = {}
-    for column, name in enumerate(names):
-        if number := _NUMBER.fullmatch(name):
-            copied[column] = int(number[1])
-        elif name != ROOT and not _ONE_HOT.fullmatch(name):
-            columns[:, column] = 1  # the constant
-    if len(columns):
-        columns[:, [*copied]] = numbers[:, [*copied.values()]]
-    return columns
-
-
-def _add_values(
-    columns: NDArray[np.float32],
+def _columns(
+    numbers: NDArray[np.float32],
     values: NDArray[Any],
     ptr: NDArray[np.int64],
     names: Sequence[str],
     known: tuple[tuple[Value, ...], ...],
     word: str,
-    unknown: dict[int, str],
-) -> None:
-    """Mark the values of labels in their columns, and note each graph's first unknown one."""
+) -> tuple[NDArray[np.float32], dict[int, str]]:
+    """The named columns, from numbers and known values, and each graph's first unknown value."""
+    size = 4 * len(numbers) * len(names)
+    MEMORY.check(size, f"{len(names)} columns of {len(numbers)} rows need {told_size(size)}")
+    columns = np.zeros((len(numbers), len(names)), dtype=np.float32)
     places: dict[tuple[int, str], int] = {}
-    for place, name in enumerate(names):
+    copied: dict[int, int] = {}
+    for column, name in enumerate(names):
         if one_hot := _ONE_HOT.fullmatch(name):
-            places[int(one_hot[1]), one_hot[2]] = place
-    for kind, column in enumerate(values.T if len(values) else ()):
-        distinct, which = _distinct(column)
+            places[int(one_hot[1]), one_hot[2]] = column
+        elif number := _NUMBER.fullmatch(name):
+            copied[column] = int(number[1])
+        elif name != ROOT:
+            columns[:, column] = 1  # the constant
+    if len(columns):
+        columns[:, [*copied]] = numbers[:, [*copied.values()]]
+    unknown: dict[int, str] = {}
+    for kind, given in enumerate(values.T if len(values) else ()):
+        distinct, which = _distinct(given)
         trained = {str(value) for value in known[kind]}
         strange = np.array([str(value) not in trained for value in distinct], dtype=bool)
         place_of = np.array([places.get((kind, str(value)), -1) for value in distinct])
@@ -228,9 +215,10 @@ def _add_values(
         columns[rows, place[rows]] = 1
         rows = np.flatnonzero(strange[which])
         graphs, first = np.unique(np.searchsorted(ptr, rows, side="right") - 1, return_index=True)
-        name = f"{word} label" if len(known) == 1 else f"{word} label {kind} ="
-        for graph, value in zip(graphs.tolist(), column[rows[first]].tolist(), strict=True):
-            unknown.setdefault(graph, f"{name} {value!r}")
+        label = f"{word} label" if len(known) == 1 else f"{word} label {kind} ="
+        for graph, value in zip(graphs.tolist(), given[rows[first]].tolist(), strict=True):
+            unknown.setdefault(graph, f"{label} {value!r}")
+    return columns, unknown
 
 
 def _distinct(column: NDArray[Any]) -> tuple[list[Value], NDArray[np.int64]]:

@@ -156,7 +156,8 @@ def whole_numbers(labels: Sequence[Any]) -> list[Any]:
 
 def _as_whole(labels: Sequence[Any]) -> tuple[list[int] | None, list[Any]]:
     """Labels as whole numbers, None where one is text; and the numbers before it that are not."""
-    numbers, refused = [], []
+    numbers: list[int] = []
+    refused: list[Any] = []
     for label in labels:
         try:
             number = float(label)

@@ -85,9 +85,8 @@ def _from_smiles(items: Sequence[str]) -> GraphStore:
             molecules.append(molecule_from_smiles(smiles))
         except InvalidRowError as error:
             raise UserError(f"molecule {number}: {error}") from None
-    return encode(molecule_graphs(molecules), Encoding.of_molecules(), ATOM_COLUMNS, BOND_COLUMNS)[
-        0
-    ]
+    names = ATOM_COLUMNS, BOND_COLUMNS
+    return encode(molecule_graphs(molecules), Encoding.of_molecules(), *names)[0]
 
 
 def read_graphs(graphs: Any, *, finite: bool = True) -> GraphStore:

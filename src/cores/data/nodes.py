@@ -65,6 +65,7 @@ class NodeGraph:
             size, f"the neighbourhoods, lower network.fan_out to make them smaller: {told}"
         )
         source = graph.edge_index[0][found.edge]
+        truth: Any = {} if self.truth is None else self.truth.of(found, source)
         return GraphStore(
             x=torch.cat([graph.x[found.node], found.is_root[:, None].float()], dim=1),
             edge_index=found.edge_index,
@@ -73,7 +74,7 @@ class NodeGraph:
             edge_ptr=found.edge_ptr,
             edge_attr=None if graph.edge_attr is None else graph.edge_attr[found.edge],
             node_id=found.node,
-            **({} if self.truth is None else self.truth.of(found, source)),
+            **truth,
         )
 
     def neighbourhoods(self, roots: Int[Tensor, " roots"], reach: Reach) -> GraphStore:

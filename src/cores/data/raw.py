@@ -239,8 +239,10 @@ class Parsed:
                 used.append((position, row.line, name, row.label, row.part))
             except InvalidRowError as error:
                 rejected.append(Rejected(position, row.line, name, str(error)))
-        columns = zip(*used, strict=True) if used else [()] * 5
-        return cls(joined(items), *map(list, columns), rejected=rejected), items
+        columns: Iterable[Any] = zip(*used, strict=True) if used else [()] * 5
+        positions, lines, ids, labels, parts = map(list, columns)
+        graphs = joined(items)
+        return cls(graphs, positions, lines, ids, labels, parts, rejected=rejected), items
 
     @classmethod
     def joined(cls, parts: Sequence["Parsed"]) -> "Parsed":
