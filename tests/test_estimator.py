@@ -293,7 +293,7 @@ def test_what_cannot_be_fitted_is_refused_in_one_line(graphs: list[Data]) -> Non
         "empty": ([], "the list of graphs is empty"),
         "widths": ([first, changed(first, x=torch.ones(25, 3)), *rest], "graph 1 has 3 node fea"),
         "labels": ([first, changed(first, y=None), *rest], "graph 1 has no label; set its y"),
-        "nan": ([changed(first, x=first.x * torch.nan), *rest], "graph 0 has NaN or infinite"),
+        "nan": ([changed(first, x=first.x * torch.nan), *rest], "graph 0 has NaN, infinite"),
         "one class": ([g for g in graphs if int(g.y)], "every graph has the label 1"),
         "floats": ([changed(first, y=torch.tensor([0.5])), *rest], "graph 0 has the label 0.5, a"),
         "no nodes": ([*rest, Data(x=torch.ones(0, 10))], "graph 79 has no nodes; leave it out"),

@@ -17,7 +17,7 @@ import torch
 from cores.config import RunConfig
 from cores.data import datasets
 from cores.data.datasets import load_dataset
-from cores.data.splits import split_graphs
+from cores.data.splits import split_dataset
 from cores.data.synthetic import ba_motifs
 from cores.errors import UserError
 from cores.runs.inputs import PredictOptions
@@ -149,7 +149,7 @@ def test_scalers_and_clips_see_the_training_part_alone(
 ) -> None:
     """Poison every other part: the fitted scaler must not move."""
     wanted = config(tu_folder, parts=parts)
-    split = split_graphs(load_dataset(str(tu_folder)).graphs.y, wanted.split, wanted.parts)
+    split = split_dataset(load_dataset(str(tu_folder)), wanted.split, wanted.parts)
     scalers = []
     for name in ("clean", "poisoned"):
         dataset = replace(load_dataset(str(tu_folder)), clipped=(0,))

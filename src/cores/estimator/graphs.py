@@ -66,7 +66,7 @@ def _alike(first: list[Any], second: list[Any]) -> list[Any]:
 
 
 def _graphs(items: list[Any]) -> list[Any]:
-    return read_graphs(items) if are_smiles(items) else items
+    return read_graphs(items).to_graphs() if are_smiles(items) else items
 
 
 def _with_labels(graphs: Graphs, y: Labels, name: str) -> tuple[list[Any], list[Any]]:
@@ -127,9 +127,7 @@ def unlabelled(graphs: Graphs, trained: TrainedModel, columns: ColumnNames) -> G
     if molecules != are_smiles(items) and items:
         told = "molecules; give SMILES" if molecules else "graphs, these are molecules"
         raise UserError(f"the model was fitted on {told}")
-    records = read_graphs(items)
-    store = GraphStore.from_graphs(records, torch.zeros(len(records), dtype=torch.int64))
-    return _checked(store, trained)
+    return _checked(read_graphs(items), trained)
 
 
 def _check_names(dataset: Dataset, schema: DataSchema) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from cores.config.spec import TaskName
-from cores.data.labels import as_targets, label_numbers, target_problem
+from cores.data.labels import as_targets, label_numbers
 from cores.data.nodes import NodeGraph, given_parts, node_labels
 from cores.errors import UserError, nearest
 from cores.runs.trained import DataSchema
@@ -42,9 +42,6 @@ def _class_numbers(labels: Sequence[Any], schema: DataSchema) -> Tensor:
 
 
 def _targets(labels: Sequence[Any], schema: DataSchema) -> Tensor:
-    for number, target in enumerate(labels):
-        if (problem := target_problem(target)) is not None:
-            raise UserError(f"graph {number} {problem}")
     return as_targets(labels)
 
 
