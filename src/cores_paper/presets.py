@@ -99,7 +99,8 @@ UNREAD: dict[str, dict[str, Any]] = {
 """Settings of the tool's own training that the published one does without."""
 
 
-def _file(name: str) -> dict[str, Any]:
+def published_file(name: str) -> dict[str, Any]:
+    """Read one of the TOML files of published settings and numbers."""
     text = resources.files("cores_paper").joinpath("published", name).read_text(encoding="utf-8")
     return tomllib.loads(text)
 
@@ -111,7 +112,7 @@ def published(model: str) -> dict[str, dict[str, Any]]:
     Beside the settings stands what the paper reports, under names that begin with ``reported_``.
     """
     file = FILES.get(model)
-    sections = _file(file) if file is not None else {}
+    sections = published_file(file) if file is not None else {}
     common = sections.pop("common", None)
     if common is None:
         return sections
@@ -138,7 +139,7 @@ def has_published_settings(model: str) -> bool:
 
 def search_space(config: RunConfig) -> dict[str, list[Any]]:
     """Values to choose from for a configuration like this one, by setting."""
-    space = _file("search.toml")
+    space = published_file("search.toml")
     spec, conv = config.spec, conv_spec(config.conv)
     if spec.has_policy:
         found = dict(space["cores"])
@@ -171,7 +172,7 @@ def authors_settings(model: str, dataset: str, conv: str) -> dict[str, Any]:
             f"the authors preset is one of CORES, and of random beside it, not of {model}; use "
             'preset="paper"'
         )
-    changes, plain = _file("authors.toml"), paper_settings("gnn", dataset, conv)
+    changes, plain = published_file("authors.toml"), paper_settings("gnn", dataset, conv)
     if not model_spec(model).has_policy:
         return merged(plain, changes[model])
     patience = {"training": {"patience": plain["training"]["patience"]}}
@@ -182,4 +183,4 @@ def authors_settings(model: str, dataset: str, conv: str) -> dict[str, Any]:
 @cache
 def has_authors_settings(model: str) -> bool:
     """Return whether the ``authors`` preset has the model: CORES of the paper, and the control."""
-    return model in _file("authors.toml").keys() - {"common"}
+    return model in published_file("authors.toml").keys() - {"common"}

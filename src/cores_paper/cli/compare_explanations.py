@@ -10,12 +10,13 @@ from cores.cli.comparison import Comparison, Failures, add_comparison, add_metho
 from cores.cli.values import names, numbers
 from cores.config.models import CONVS
 from cores_paper.explain.comparison_rows import (
+    METHODS,
     METRICS,
     faithfulness_table,
+    method_of,
     summary_table,
     told_share,
 )
-from cores_paper.explain.methods import METHODS, method_of
 
 FOLDER = "explanations"
 

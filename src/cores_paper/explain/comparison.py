@@ -24,9 +24,8 @@ from cores.runs.runner import Outcome
 from cores.runs.series import Case, Series
 from cores.training.judge import judge_of
 from cores.training.state import forked_rng
-from cores_paper.explain.comparison_rows import COLUMNS, EXPLANATIONS, row_key
+from cores_paper.explain.comparison_rows import COLUMNS, EXPLANATIONS, method_of, row_key
 from cores_paper.explain.equal_share import EqualShare
-from cores_paper.explain.methods import method_of
 from cores_paper.explain.peers import PREPARE, RECIPE
 
 ROWS = "explanations.csv"

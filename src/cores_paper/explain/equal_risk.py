@@ -29,8 +29,13 @@ from cores_paper.explain.cuts import (
     rules_of,
 )
 from cores_paper.explain.equal_risk_rows import COLUMNS, EQUAL_RISK, ORDERS, order_of
-from cores_paper.explain.gradients import saliency
-from cores_paper.explain.peers import Prepare, of_gradients, own_scores, random_scores
+from cores_paper.explain.peers import (
+    Prepare,
+    of_gradients,
+    own_scores,
+    random_scores,
+    saliency,
+)
 
 RECIPE = 1
 """Version of the measurement: rows of another one are not comparable."""

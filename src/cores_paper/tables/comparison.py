@@ -9,11 +9,9 @@ from cores.data.catalogue import PAPER_DATASETS
 from cores.runs.rows import Row, Spread, matching, rows_of_conv, spread
 from cores.runs.table import Bold, Cell, Table
 from cores_paper.tables.cells import AccuracyCell
-from cores_paper.tables.paired import CONFIDENCE, paired_difference
-from cores_paper.tables.price import price_table
-from cores_paper.tables.reported import published_metric
+from cores_paper.tables.price import CONFIDENCE, paired_difference, price_table
 from cores_paper.tables.style import TIE, model_title, ordered_datasets, ordered_models, percent
-from cores_paper.tables.targets import PLAIN_GNN, paper_baselines
+from cores_paper.tables.targets import PLAIN_GNN, paper_baselines, published_metric
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,8 @@ from pathlib import Path
 from cores import UserError
 from cores.files import in_turn, read_text, write_atomically
 from cores.runs.table import Table
-from cores_paper.tables.reported import published_seconds
 from cores_paper.tables.style import model_title, ordered_datasets, ordered_models
-from cores_paper.tables.targets import PLAIN_GNN
+from cores_paper.tables.targets import PLAIN_GNN, published_seconds
 
 REPEATS = {"train": 3, "inference": 5}
 """How often each action is timed; an epoch on single graphs takes minutes."""

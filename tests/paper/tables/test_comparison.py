@@ -13,7 +13,7 @@ from cores_paper.tables.comparison import (
     gnn_difference_table,
     kept_table,
 )
-from cores_paper.tables.paired import paired_difference
+from cores_paper.tables.price import paired_difference
 from cores_paper.tables.targets import ABLATIONS, TARGET_CONVS, TIMES, models_of
 
 
