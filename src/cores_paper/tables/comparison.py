@@ -228,13 +228,13 @@ def _datasets(rows: Sequence[Row]) -> list[str]:
 
 def _spreads(rows: Sequence[Row], conv: str, metric: str) -> dict[tuple[str, str], Spread]:
     """The spread of a metric by dataset and model, where there are runs."""
-    spreads = {}
-    for dataset in _datasets(rows):
-        for model in _models(rows):
-            value = spread(rows_of_conv(rows, conv), metric, dataset=dataset, model=model)
-            if value is not None:
-                spreads[dataset, model] = value
-    return spreads
+    conv_rows = rows_of_conv(rows, conv)
+    return {
+        (dataset, model): value
+        for dataset in _datasets(rows)
+        for model in _models(rows)
+        if (value := spread(conv_rows, metric, dataset=dataset, model=model)) is not None
+    }
 
 
 def _ranks(
