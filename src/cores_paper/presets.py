@@ -4,7 +4,6 @@
 program, as far as these are known.
 """
 
-import math
 import tomllib
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +14,7 @@ from cores import UserError
 from cores.config import RunConfig, merged
 from cores.config.models import conv_spec, model_spec
 from cores.errors import require
+from cores_paper.models.settings import check_signs
 
 FILES = {
     "gnn": "gnn.toml",
@@ -73,18 +73,10 @@ class PaperConfig:
         for name in ("policy_patience", "last_policy_epochs"):
             value = getattr(self, name)
             require(1 <= value < 2**31, f"paper.{name} must be at least 1, got {value}")
-        require(0 < self.scale < math.inf, f"paper.scale must be positive, got {self.scale}")
-        require(
-            0 < self.critic_learning_rate < math.inf,
-            f"paper.critic_learning_rate must be positive, got {self.critic_learning_rate}",
-        )
+        check_signs("paper", self, "scale critic_learning_rate", "value_coef")
         require(
             0 < self.schedule_factor < 1,
             f"paper.schedule_factor must lie in (0, 1), got {self.schedule_factor}",
-        )
-        require(
-            0 <= self.value_coef < math.inf,
-            f"paper.value_coef must not be negative, got {self.value_coef}",
         )
 
 
