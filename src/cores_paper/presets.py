@@ -4,7 +4,6 @@
 program, as far as these are known.
 """
 
-import math
 import tomllib
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +14,7 @@ from cores import UserError
 from cores.config import RunConfig, merged, to_dict
 from cores.config.models import conv_spec, model_spec
 from cores.errors import require
+from cores_paper.models.settings import check_signs
 
 FILES = {
     "gnn": "gnn.toml",
@@ -73,18 +73,10 @@ class PaperConfig:
         for name in ("policy_patience", "last_policy_epochs"):
             value = getattr(self, name)
             require(1 <= value < 2**31, f"paper.{name} must be at least 1, got {value}")
-        require(0 < self.scale < math.inf, f"paper.scale must be positive, got {self.scale}")
-        require(
-            0 < self.critic_learning_rate < math.inf,
-            f"paper.critic_learning_rate must be positive, got {self.critic_learning_rate}",
-        )
+        check_signs("paper", self, "scale critic_learning_rate", "value_coef")
         require(
             0 < self.schedule_factor < 1,
             f"paper.schedule_factor must lie in (0, 1), got {self.schedule_factor}",
-        )
-        require(
-            0 <= self.value_coef < math.inf,
-            f"paper.value_coef must not be negative, got {self.value_coef}",
         )
 
 
@@ -118,7 +110,8 @@ def fixed_settings() -> dict[str, dict[str, Any]]:
     return merged(unread, OFF)
 
 
-def _file(name: str) -> dict[str, Any]:
+def published_file(name: str) -> dict[str, Any]:
+    """Read one of the TOML files of published settings and numbers."""
     text = resources.files("cores_paper").joinpath("published", name).read_text(encoding="utf-8")
     return tomllib.loads(text)
 
@@ -130,7 +123,7 @@ def published(model: str) -> dict[str, dict[str, Any]]:
     Beside the settings stands what the paper reports, under names that begin with ``reported_``.
     """
     file = FILES.get(model)
-    sections = _file(file) if file is not None else {}
+    sections = published_file(file) if file is not None else {}
     common = sections.pop("common", None)
     if common is None:
         return sections
@@ -157,7 +150,7 @@ def has_published_settings(model: str) -> bool:
 
 def search_space(config: RunConfig) -> dict[str, list[Any]]:
     """Values to choose from for a configuration like this one, by setting."""
-    space = _file("search.toml")
+    space = published_file("search.toml")
     spec, conv = config.spec, conv_spec(config.conv)
     if spec.has_policy:
         found = dict(space["cores"])
@@ -190,7 +183,7 @@ def authors_settings(model: str, dataset: str, conv: str) -> dict[str, Any]:
             f"the authors preset is one of CORES, and of random beside it, not of {model}; use "
             'preset="paper"'
         )
-    changes, plain = _file("authors.toml"), paper_settings("gnn", dataset, conv)
+    changes, plain = published_file("authors.toml"), paper_settings("gnn", dataset, conv)
     if not model_spec(model).has_policy:
         return merged(plain, changes[model])
     patience = {"training": {"patience": plain["training"]["patience"]}}
@@ -201,4 +194,4 @@ def authors_settings(model: str, dataset: str, conv: str) -> dict[str, Any]:
 @cache
 def has_authors_settings(model: str) -> bool:
     """Return whether the ``authors`` preset has the model: CORES of the paper, and the control."""
-    return model in _file("authors.toml").keys() - {"common"}
+    return model in published_file("authors.toml").keys() - {"common"}

@@ -10,12 +10,13 @@ from cores.cli.compare import Comparison, add_comparison
 from cores.cli.options import check_positive, names, numbers
 from cores.config.models import CONVS
 from cores_paper.explain.comparison_rows import (
+    METHODS,
     METRICS,
     faithfulness_table,
+    method_of,
     summary_table,
     told_share,
 )
-from cores_paper.explain.methods import METHODS, method_of
 
 
 def _parser() -> CommandParser:

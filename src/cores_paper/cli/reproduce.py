@@ -155,7 +155,7 @@ def _runs(options: Namespace, target: str) -> Result:
     """Make a table or figure from rows of runs."""
     from cores.runs.runner import has_fault
     from cores_paper.tables.figures import ablation_figure
-    from cores_paper.tables.report import claims_of, tables_of, write_tables
+    from cores_paper.tables.tables import claims_of, tables_of, write_tables
 
     splits = numbers(options.splits, "--splits", first=1)
     configs = runs_of(
@@ -243,8 +243,7 @@ def _statistics(options: Namespace, target: str) -> Result:
     """Make Table 1 from the data."""
     from cores import load_dataset
     from cores.data.dataset import statistics
-    from cores_paper.tables.report import write_tables
-    from cores_paper.tables.tables import statistics_table
+    from cores_paper.tables.tables import statistics_table, write_tables
 
     rows = [statistics(load_dataset(name, options.data_root)) for name in _datasets(options)]
     caption = "Statistics of the datasets, the paper's in brackets where they are others"
@@ -266,7 +265,7 @@ def _picture(options: Namespace, target: str) -> Result:
     """Draw graphs, what is kept of them, and what is predicted from that."""
     from cores.explain.run import explain_test_graphs
     from cores.runs.runner import run_folder
-    from cores_paper.tables.pipeline import draw_pipeline
+    from cores_paper.tables.figures import draw_pipeline
 
     picture = PICTURES[target]
     models = _models(options, target)
@@ -299,7 +298,7 @@ def _times(options: Namespace, target: str) -> Result:
     """Time models one after the other in this process: beside each other they would disturb."""
     from cores.runs.device import choose_device
     from cores.runs.folder import machine_of
-    from cores_paper.tables.report import write_tables
+    from cores_paper.tables.tables import write_tables
     from cores_paper.tables.targets import PLAIN_GNN
     from cores_paper.tables.timing import time_models
     from cores_paper.tables.timing_rows import REPEATS, merge_timings, timing_table

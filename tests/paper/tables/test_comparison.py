@@ -12,7 +12,7 @@ from cores_paper.tables.comparison import (
     gnn_difference_table,
     kept_table,
 )
-from cores_paper.tables.paired import paired_difference
+from cores_paper.tables.price import paired_difference
 from cores_paper.tables.rows import COLUMNS
 from cores_paper.tables.table import Bold
 from cores_paper.tables.targets import ABLATIONS, TARGET_CONVS, TIMES, models_of
