@@ -58,7 +58,7 @@ def test_a_run_that_has_just_begun_is_drawn_as_far_as_it_is(
     (recorded_run / HISTORY).write_text(f"{first}\n{second[:10]}")
     curves = LearningCurves.of(recorded_run)
     assert len(curves.epochs) == 1
-    assert curves.phases[0] == ("classifier", 1)
+    assert curves.begun == [("classifier", 1)]
     draw_learning_curves([recorded_run], tmp_path / "one.png")
 
 

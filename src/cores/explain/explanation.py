@@ -25,20 +25,14 @@ from cores.tasks import TASKS
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a model predicts for one graph."""
+    """The prediction for one graph; the properties of :class:`Explanation` say more."""
 
     task: TaskName
     label: Any
-    """The predicted label, as labels were given for training; a list where there are several."""
     probabilities: NDArray[np.float32]
-    """One per class, in the order of the classes; of several labels, that each has its second
-    value."""
     labels_in_set: list[Any] | None
-    """The prediction set; None where the model was not calibrated."""
-    interval: tuple[float, float] | None = None
-    """Around a predicted number; None where the model was not calibrated."""
-    pieces: int | None = None
-    """Connected pieces of the kept part."""
+    interval: tuple[float, float] | None
+    pieces: int | None
 
 
 class Explanation(PyGExplanation):
@@ -55,7 +49,7 @@ class Explanation(PyGExplanation):
 
     @property
     def node_effect(self) -> Tensor | None:
-        """[N]: what each node contributes to the prediction: how much probability it loses without.
+        """[N]: how much probability the prediction loses without each node.
 
         Effects add up, approximately. Of a predicted number they are in its unit, and what takes
         from it has a negative one. None where the model did not learn effects, or of edges alone.
@@ -64,7 +58,7 @@ class Explanation(PyGExplanation):
 
     @property
     def edge_effect(self) -> Tensor | None:
-        """[E]: the same of each directed edge; None where the model does not remove edges."""
+        """[E]: the effect of each directed edge; None where the model does not remove edges."""
         return self.get("effect_of_edges")
 
     @property
@@ -113,14 +107,17 @@ class Explanation(PyGExplanation):
 
     @property
     def correct(self) -> bool | None:
-        """Whether the prediction is the true class; None where that is not known."""
+        """True if the prediction is the true class; None where that is not known."""
         if self.get("y") is None:
             return None
         return TASKS[self["verdict"].task].correct(self.target, self.y)
 
     @property
     def probabilities(self) -> NDArray[np.float32]:
-        """Probability of every class, in the order of ``classes_``."""
+        """Probability of every class, in the order of ``classes_``.
+
+        Where graphs have several labels, the probability of the second value of each.
+        """
         return self["verdict"].probabilities
 
     @property
@@ -160,18 +157,14 @@ class Explanation(PyGExplanation):
         title = f"predicted {told}\n{self.kept_text}"
         if drawing.missing:
             title += f"\n{drawing.missing} of {self.num_nodes} nodes are not shown"
-        figure: Any = Figure(figsize=(5, 4.4))
+        make: Any = Figure
         if path is None:  # a file leaves the screen that the user chose as it is
             from matplotlib import pyplot as plt
 
-            figure = plt.figure(figsize=(5, 4.4))
-        draw_graphs(
-            figure,
-            [drawing],
-            [{"label": title}],
-            edges_alone=bool(self.node_mask.all()),
-            names=node_labels or (),
-        )
+            make = plt.figure
+        figure, names = make(figsize=(5, 4.4)), node_labels or ()
+        edges_alone = bool(self.node_mask.all())
+        draw_graphs(figure, [drawing], [{"label": title}], edges_alone=edges_alone, names=names)
         if path is None:
             plt.show()
             return
@@ -202,7 +195,7 @@ class Explanation(PyGExplanation):
 def draw_subgraphs(
     explanations: Sequence[Explanation], class_names: Sequence[str], path: Path
 ) -> None:
-    """Draw every graph, its kept part strong, into a PNG."""
+    """Draw graphs, their kept parts strong, into a PNG."""
     from matplotlib.figure import Figure
 
     columns = 3
@@ -242,29 +235,27 @@ def explanations(
         labelled: Whether the store knows the true classes; only then an explanation has a ``y``.
         effects: What each node or edge contributes, if the model learnt it.
     """
-    pieces: list[int | None] = [None] * len(graphs)
-    if predictions.pieces is not None:
-        pieces = predictions.pieces.tolist()
+    effects = effects or ElementEffects(None, None)
     for index in range(len(graphs)):
         nodes = slice(int(graphs.node_ptr[index]), int(graphs.node_ptr[index + 1]))
         edges = slice(int(graphs.edge_ptr[index]), int(graphs.edge_ptr[index + 1]))
         kept_nodes = (~predictions.removed_nodes[nodes]).float()
         kept_edges = (~predictions.removed_edges[edges]).float()
-        found, held = predictions.probs[index : index + 1], None
-        if sets is not None:
-            held = sets[index : index + 1]
+        found = predictions.probs[index : index + 1]
+        held = None if sets is None else sets[index : index + 1]
+        pieces = None if predictions.pieces is None else int(predictions.pieces[index])
         explanation = Explanation(
             node_mask=kept_nodes[:, None],
             edge_mask=kept_edges,
             node_score=_part(predictions.node_scores, nodes, kept_nodes),
             edge_score=_part(predictions.edge_scores, edges, kept_edges),
-            verdict=_verdict(found, labels, held, pieces[index], task),
+            verdict=_verdict(found, labels, held, pieces, task),
             target=TASKS[task].targets(found),
             **graphs.graph(index).to_dict(),
         )
-        if effects is not None and effects.nodes is not None:
+        if effects.nodes is not None:
             explanation.effect_of_nodes = effects.nodes[nodes]
-        if effects is not None and effects.edges is not None:
+        if effects.edges is not None:
             explanation.effect_of_edges = effects.edges[edges]
         if not labelled:
             del explanation.y
@@ -276,7 +267,6 @@ def explanations(
 def _verdict(
     found: Tensor, labels: tuple[Any, ...], held: Tensor | None, pieces: int | None, task: TaskName
 ) -> Verdict:
-    """What is predicted for a graph, from its row of probabilities and its set or interval."""
     row = TASKS[task]
     (predicted,), inside, ends = row.predicted(found, labels), None, None
     if held is not None:
@@ -287,5 +277,5 @@ def _verdict(
 
 
 def _part(scores: Tensor | None, items: slice, kept: Tensor) -> Tensor:
-    """The scores of a graph; a model that does not choose scores what it saw."""
+    """Slice the scores; a model that does not choose scores what it saw."""
     return kept if scores is None else scores[items]

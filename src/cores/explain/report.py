@@ -81,8 +81,6 @@ def report_page(
         choice: Which of them were asked for.
         source: What to call the input.
     """
-    from markupsafe import Markup
-
     trained = predictor.trained
     metrics = read_metrics(run / METRICS) if (run / METRICS).exists() else {}
     dial = DialView.of(predictor, survey)
@@ -101,8 +99,8 @@ def report_page(
         description=description(trained.config, trained.task),
         metrics=metrics,
         shown_metrics=shown_metrics(metrics),
-        charts=[_marked_up(chart) for chart in training_charts(run, trained.config)],
-        shares=_marked_up(shares_chart(survey.classes, what)),
+        charts=training_charts(run, trained.config),
+        shares=shares_chart(survey.classes, what),
         survey=survey,
         choice=choice,
         source=source,
@@ -117,14 +115,14 @@ def report_page(
         labelled=survey.right + survey.wrong,
         truth=any(graph.truth is not None for graph in survey.shown),
         effects=trained.effects is not None,
-        cards=[(graph, drawing, Markup(drawing.inline())) for graph, drawing in drawn],
+        cards=[(graph, drawing, drawing.inline()) for graph, drawing in drawn],
         details=b64encode(gzip.compress(html_json(details).encode(), mtime=0)).decode(),
         follows=["dial" in each for each in details],
         dial=dial,
-        dial_charts=[] if dial is None else [_marked_up(chart) for chart in dial_charts(dial)],
-        dial_data=None if dial is None else Markup(html_json(_dial_data(dial, survey))),
-        style=Markup(page_style()),
-        script=Markup(script),
+        dial_charts=[] if dial is None else dial_charts(dial),
+        dial_data=None if dial is None else html_json(_dial_data(dial, survey)),
+        style=page_style(),
+        script=script,
         script_hash=b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
 
@@ -172,19 +170,12 @@ def _dial_data(dial: DialView, survey: Survey) -> dict[str, Any]:
     }
 
 
-def _marked_up(chart: Chart) -> tuple[str, Any]:
-    from markupsafe import Markup
-
-    return chart.title, Markup(chart.svg)
-
-
 def json_lines(graphs: Sequence[ExplainedGraph]) -> bytes:
     """The records of graphs, with every node and edge."""
-    lines = [
-        json_text(json.dumps(graph.full_record, ensure_ascii=False, separators=(",", ":")))
-        for graph in graphs
-    ]
-    return "".join(f"{line}\n" for line in lines).encode()
+    dumped = (
+        json.dumps(graph.full_record, ensure_ascii=False, separators=(",", ":")) for graph in graphs
+    )
+    return "".join(f"{json_text(line)}\n" for line in dumped).encode()
 
 
 def write_pictures(graphs: Sequence[ExplainedGraph], folder: Path) -> None:
