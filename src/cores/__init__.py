@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from cores.data.datasets import load_dataset
     from cores.errors import UserError
     from cores.estimator import Cores
-    from cores.explain.explainer import CoresExplainer
-    from cores.explain.explanation import Explanation
+    from cores.explain.explanation import CoresExplainer, Explanation
     from cores.graphs.store import GraphStore
     from cores.models.network import GraphModel
 
@@ -39,7 +38,7 @@ __all__ = [
 
 _HOME = {
     "Cores": "cores.estimator",
-    "CoresExplainer": "cores.explain.explainer",
+    "CoresExplainer": "cores.explain.explanation",
     "Dataset": "cores.data.dataset",
     "Explanation": "cores.explain.explanation",
     "GraphModel": "cores.models.network",

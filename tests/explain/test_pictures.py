@@ -17,9 +17,10 @@ from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
 from cores.evaluation.predictions import predict
 from cores.explain.drawing import DOTS, LAYERS, GraphDrawing
-from cores.explain.explanation import Explanation, draw_subgraphs, explanations
+from cores.explain.explanation import Explanation, explanations
 from cores.explain.layout import crossings
 from cores.explain.plotting import ROLES, WRONG
+from cores.explain.run import draw_subgraphs
 from cores.models.classifier import Classifier
 from cores.models.policy import Policy
 from cores.models.sparse import SparseClassifier

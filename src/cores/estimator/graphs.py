@@ -1,24 +1,36 @@
-"""Graphs and labels as a user gives them: of a fit, and of a model that was fitted."""
+"""Graphs and labels as a user gives them to a fit, to a fitted model, and to be scored."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from jaxtyping import Float
+from numpy.typing import NDArray
+from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from cores.config.run import AskedTask
 from cores.data.dataset import Dataset, checked, numbered
 from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ColumnNames
-from cores.data.labels import given_labels, plain_labels
+from cores.data.labels import (
+    as_targets,
+    given_labels,
+    label_numbers,
+    plain_labels,
+    target_problem,
+)
 from cores.data.lists import are_smiles, from_graphs, listed, read_graphs
-from cores.data.nodes import NodeGraph
+from cores.data.nodes import NodeGraph, given_parts, node_labels
 from cores.data.raw import Parsed
-from cores.errors import UserError
+from cores.errors import UserError, nearest
 from cores.graphs.store import GraphStore
 from cores.runs.inputs import EncodedGraphs, model_rows
 from cores.runs.trained import DataSchema, TrainedModel
+from cores.tasks import TASKS
 
 Graphs = Any
 """PyG ``Data``, networkx graphs or SMILES strings in a list, loader or dataset; a
@@ -161,3 +173,59 @@ def _checked(store: GraphStore, trained: TrainedModel) -> GraphStore:
                 f"the graphs have {found} {what} features, the model was fitted on {fitted}"
             )
     return store
+
+
+def graph_score(
+    probs: Float[Tensor, "graphs outputs"], labels: Sequence[Any], schema: DataSchema
+) -> float:
+    """Accuracy on labelled graphs; R2 of numbers, NaN where the targets are all the same.
+
+    Of several labels, the share of the known values that is predicted.
+    """
+    if len(labels) != len(probs):
+        raise UserError(f"`y` has {len(labels)} labels for {len(probs)} graphs")
+    task = TASKS[schema.task]
+    read = _class_numbers if task.has_classes else _values if task.has_sets else _targets
+    found = task.quality[task.scored](probs, read(labels, schema))
+    return float("nan") if found is None else float(found)  # type: ignore[arg-type]
+
+
+def _class_numbers(labels: Sequence[Any], schema: DataSchema) -> Tensor:
+    for label in labels:
+        if label not in schema.labels:
+            names = ", ".join(map(repr, schema.labels))
+            raise UserError(f"`y` has the label {label!r}, the model knows {names}")
+    return torch.tensor([schema.labels.index(label) for label in labels])
+
+
+def _targets(labels: Sequence[Any], schema: DataSchema) -> Tensor:
+    for number, target in enumerate(labels):
+        if (problem := target_problem(target)) is not None:
+            raise UserError(f"graph {number} {problem}")
+    return as_targets(labels)
+
+
+def _values(labels: Sequence[Any], schema: DataSchema) -> Tensor:
+    named = (row for row in labels if isinstance(row, Mapping))
+    for name in dict.fromkeys(str(each) for row in named for each in row):
+        if name not in schema.class_names:
+            told = nearest(name, schema.class_names)
+            raise UserError(f"`y` has the label {name!r}; {told}")
+    numbers = label_numbers(labels, schema.class_names, schema.labels, "`y`")
+    if bool(numbers.isnan().all()):
+        raise UserError("`y` holds no known value")
+    return numbers
+
+
+def node_score(predicted: NDArray[Any], graph: Data, y: Any) -> float:
+    """Accuracy on the labelled nodes of a graph's ``test_mask``, or on all without one."""
+    labels = node_labels(NodeGraph(graph), y)
+    parts = given_parts(graph, len(labels), needed=["test"])
+    chosen = [
+        node
+        for node, label in enumerate(labels)
+        if label is not None and (not parts or parts[node] == "test")
+    ]
+    if not chosen:
+        raise UserError("no node has a label; set y")
+    return float(np.mean([predicted[node] == labels[node] for node in chosen]))

@@ -1,25 +1,34 @@
-"""An explanation is PyG's, with the kept part, the scores and the prediction behind it."""
+"""Explanations of PyG's, with the kept part, the scores and the prediction behind it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch_geometric.explain import ExplainerAlgorithm
 from torch_geometric.explain import Explanation as PyGExplanation
+from torch_geometric.explain.config import MaskType, ModelTaskLevel
 
 from cores.config.spec import TaskName
 from cores.errors import UserError
-from cores.evaluation.effects import ElementEffects
-from cores.evaluation.predictions import Predictions
+from cores.evaluation.effects import ElementEffects, element_effects
+from cores.evaluation.predictions import Predictions, predict
 from cores.explain.drawing import GraphDrawing, draw_graphs
 from cores.explain.explained import marked_nodes, undirected
-from cores.explain.plotting import WRONG, figure_bytes
+from cores.explain.plotting import figure_bytes
 from cores.files import write_atomically
 from cores.files.escape import figure as figure_text
+from cores.graphs.batches import as_batch
 from cores.graphs.store import GraphStore
+from cores.graphs.subgraphs import Elements
+from cores.models.policy import Policy
+from cores.models.sparse import keep_scores
+from cores.runs.device import tuned_cpu
+from cores.runs.trained import TrainedModel
 from cores.tasks import TASKS
 
 
@@ -192,27 +201,23 @@ class Explanation(PyGExplanation):
         return f"kept {self.node_ratio:.0%} of nodes, {self.edge_ratio:.0%} of edges"
 
 
-def draw_subgraphs(
-    explanations: Sequence[Explanation], class_names: Sequence[str], path: Path
-) -> None:
-    """Draw graphs, their kept parts strong, into a PNG."""
-    from matplotlib.figure import Figure
-
-    columns = 3
-    figure = Figure(figsize=(10, 3 * -(-len(explanations) // columns) + 0.5))
-    titles = []
-    for each in explanations:
-        text = (
-            f"true {figure_text(class_names[int(each.y)])}, predicted "
-            f"{figure_text(each.prediction)} ({float(each.probabilities.max()):.2f})\n"
-            f"{each.kept_text}"
-        )
-        wrong = {"label": f"WRONG: {text}", "color": WRONG, "fontweight": "bold"}
-        titles.append(wrong if each.correct is False else {"label": text})
-    drawings = [each.drawing for each in explanations]
-    edges_alone = all(bool(each.node_mask.all()) for each in explanations)
-    draw_graphs(figure, drawings, titles, edges_alone=edges_alone, columns=columns)
-    write_atomically(path, figure_bytes(figure, "png", dpi=130))
+def explain_graphs(
+    trained: TrainedModel,
+    graphs: GraphStore,
+    labels: tuple[Any, ...],
+    alpha: float,
+    labelled: bool = False,
+) -> list[Explanation]:
+    """Explain graphs by a trained model, with prediction sets at error rate ``alpha``."""
+    with tuned_cpu():
+        placed = graphs.placed(next(trained.model.parameters()).device)
+        predictions = predict(trained.model, placed).cpu()
+        effects = element_effects(trained.model, placed)
+    sets, effects = None, None if effects is None else effects.cpu()
+    if len(trained.calibration):
+        sets = trained.calibration.sets(predictions.probs, alpha, trained.config.sets)
+    found = explanations(graphs, predictions, labels, sets, trained.task, labelled, effects)
+    return list(found)
 
 
 def explanations(
@@ -224,16 +229,9 @@ def explanations(
     labelled: bool = False,
     effects: ElementEffects | None = None,
 ) -> Iterator[Explanation]:
-    """One explanation per graph of a store.
+    """Explain every graph of a store from its predictions, with its set or interval, if any.
 
-    Args:
-        graphs: The graphs.
-        predictions: What the model predicts for them.
-        labels: The labels as they were given for training; none where numbers are predicted.
-        sets: Prediction sets, or intervals of numbers, if the model was calibrated.
-        task: What the model predicts.
-        labelled: Whether the store knows the true classes; only then an explanation has a ``y``.
-        effects: What each node or edge contributes, if the model learnt it.
+    ``labels`` are those of the training. Only if the graphs are ``labelled`` they have a ``y``.
     """
     effects = effects or ElementEffects(None, None)
     for index in range(len(graphs)):
@@ -279,3 +277,66 @@ def _verdict(
 def _part(scores: Tensor | None, items: slice, kept: Tensor) -> Tensor:
     """Slice the scores; a model that does not choose scores what it saw."""
     return kept if scores is None else scores[items]
+
+
+class CoresExplainer(ExplainerAlgorithm):
+    """The part of a graph that a policy keeps, as the explanation of a classifier.
+
+    >>> from torch_geometric.explain import Explainer
+    >>> def explainer(model):  # a fitted cores.Cores
+    ...     return Explainer(
+    ...         model.classifier_,
+    ...         CoresExplainer(model.policy_),
+    ...         explanation_type="model",
+    ...         node_mask_type="object",
+    ...         edge_mask_type="object",
+    ...         model_config=dict(
+    ...             mode="multiclass_classification", task_level="graph", return_type="raw"
+    ...         ),
+    ...     )
+
+    Args:
+        policy: A trained policy, such as ``policy_`` of a fitted :class:`cores.Cores`.
+        hard: Whether masks are 1 for kept and 0 for removed elements; if not, they are the
+            probabilities of keeping.
+    """
+
+    def __init__(self, policy: Policy, hard: bool = True) -> None:
+        super().__init__()
+        self.policy = policy
+        self.hard = hard
+
+    @torch.no_grad()
+    def forward(
+        self,
+        model: torch.nn.Module,
+        x: Tensor,
+        edge_index: Tensor,
+        *,
+        target: Tensor,
+        index: int | Tensor | None = None,
+        **kwargs: Any,
+    ) -> Explanation:
+        """Masks of the nodes and edges; the model and its target do not matter to the policy."""
+        batch = as_batch(x, edge_index, kwargs.get("edge_attr"), kwargs.get("batch"))
+        elements = Elements.of(batch, self.policy.removal)
+        logits = self.policy(elements.batch)
+        if self.hard:
+            subgraph = elements.subgraph(self.policy.mode(elements, logits))
+            nodes = (~subgraph.removed_nodes).float()
+            edges = (~subgraph.removed_edges).float()
+        else:
+            nodes, edges = keep_scores(elements, 1 - self.policy.probabilities(logits))
+        return Explanation(
+            node_mask=nodes[:, None] if self.explainer_config.node_mask_type else None,
+            edge_mask=edges if self.explainer_config.edge_mask_type else None,
+        )
+
+    def supports(self) -> bool:
+        """Return True if the explainer asks for masks of whole nodes or edges of graphs."""
+        masks = (self.explainer_config.node_mask_type, self.explainer_config.edge_mask_type)
+        return (
+            self.model_config.task_level == ModelTaskLevel.graph
+            and any(masks)
+            and all(mask in (None, MaskType.object) for mask in masks)
+        )

@@ -72,15 +72,7 @@ def graph_details(graph: ExplainedGraph, drawing: GraphSvg) -> dict[str, Any]:
 def report_page(
     run: Path, predictor: Predictor, survey: Survey, choice: Conditions, source: str
 ) -> str:
-    """Make the page; nothing in it asks for another file.
-
-    Args:
-        run: The run folder.
-        predictor: Its model, with the error rate of the prediction sets.
-        survey: The graphs.
-        choice: Which of them were asked for.
-        source: What to call the input.
-    """
+    """Make the page of an input called ``source``; nothing in it asks for another file."""
     trained = predictor.trained
     metrics = read_metrics(run / METRICS) if (run / METRICS).exists() else {}
     dial = DialView.of(predictor, survey)

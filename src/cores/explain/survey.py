@@ -61,8 +61,9 @@ class Conditions:
     @property
     def most(self) -> int:
         """Most graphs that are shown."""
-        asked = [number for number in (self.count, self.top, self.largest) if number is not None]
-        return min(asked, default=MOST_SHOWN)
+        return min(
+            (each for each in (self.count, self.top, self.largest) if each), default=MOST_SHOWN
+        )
 
     def rank(self, kept_share: float) -> float:
         """Sort key of the graphs that are shown."""

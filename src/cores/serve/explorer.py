@@ -56,7 +56,7 @@ class Found:
         return [found[position] for position in sorted(found)]
 
     def add(self, chunk: PredictedGraphs, atoms: AtomMap | None) -> None:
-        """More of them."""
+        """Add the graphs of a chunk."""
         self.graphs += explained_graphs(chunk, self.predictor.trained, atoms)
         self.failed |= self.predictor.failed(chunk.rejected)
 
@@ -85,7 +85,7 @@ class Explorer:
         return self.predictor.reads_molecules or self._atoms is not None
 
     def file_name(self, said: str) -> str:
-        """A name for a file of a user's, by which its kind is known, and nothing that is a path.
+        """Make a name of a user's file safe: it keeps its ending, and is no path.
 
         >>> Explorer.file_name.__get__(type("Any", (), {"kinds": (".csv",)})())("../a b.CSV.gz")
         'a_b.CSV.gz'
@@ -102,10 +102,10 @@ class Explorer:
         return bare if suffix_of(Path(bare)) == kind else f"graphs.{bare}"
 
     def of_file(
-        self, path: Path, alpha: float, deadline: Deadline, lam: float | None = None
+        self, path: Path, deadline: Deadline, alpha: float | None = None, lam: float | None = None
     ) -> Found:
         """Explain the first graphs of a file."""
-        found = Found(self.predictor.at(alpha, lam))
+        found = Found(self._predictor(alpha, lam))
         with limits.MEMORY.by_default(MEMORY), limits.LINE.by_default(LINE):
             parts = list(self._parsed(_unpacked(path), deadline))
             if not parts:
@@ -122,21 +122,23 @@ class Explorer:
             raise UserError(f"no row of {path.name} can be used: {first['id']}: {first['error']}")
         return found
 
-    def of_test_part(self, first: int, count: int, alpha: float, lam: float | None = None) -> Found:
+    def of_test_part(
+        self, first: int, count: int, alpha: float | None = None, lam: float | None = None
+    ) -> Found:
         """Explain some of the run's test graphs."""
-        found = Found(self.predictor.at(alpha, lam), first=first, total=0)
+        found = Found(self._predictor(alpha, lam), first=first, total=0)
+        wanted = range(first, first + count)
         for chunk in self._test_part:
-            chosen = [
-                at
-                for at, position in enumerate(chunk.positions)
-                if first <= position < first + count
-            ]
+            chosen = [at for at, position in enumerate(chunk.positions) if position in wanted]
             found.total = (found.total or 0) + len(chunk.positions)
             if chosen:
                 found.add(_again(found.predictor, chunk, chosen), self._atoms)
         if not found.graphs:
             raise UserError(f"there is no test graph {first}; there are {found.total}")
         return found
+
+    def _predictor(self, alpha: float | None, lam: float | None) -> Predictor:
+        return self.predictor.at(alpha or self.predictor.alpha, lam)
 
     @cached_property
     def _test_part(self) -> list[PredictedGraphs]:
@@ -176,7 +178,7 @@ def _together(parts: Sequence[Parsed]) -> Iterator[Parsed]:
 
 
 def _again(predictor: Predictor, chunk: PredictedGraphs, chosen: Sequence[int]) -> PredictedGraphs:
-    """Some graphs that were predicted once, with the error rate and the setting of now."""
+    """Predict some graphs again, with another error rate or setting."""
     return predictor.predicted_graphs(
         chunk.graphs.subset(torch.tensor(chosen, dtype=torch.int64)),
         [chunk.records[at]["id"] for at in chosen],

@@ -33,17 +33,9 @@ def serve_run(
     started: Callable[[str], None] = lambda url: None,
     tell: Callable[[str], str] = str,
 ) -> None:
-    """Serve the page of a run until Ctrl-C.
+    """Serve the page of a run until Ctrl-C, at ``port`` or, if that is 0, at any that is free.
 
-    Args:
-        run: The run folder.
-        options: How graphs are predicted.
-        port: Of this machine; 0 for any that is free.
-        device: Where to compute.
-        data_root: Folder of the named datasets, for the run's test graphs.
-        open_browser: Whether to show the page.
-        started: Called with the page's address when it can be asked for.
-        tell: Puts an error into the words of who reads it.
+    ``started`` is called with the page's address; ``tell`` words an error for its reader.
     """
     needs_web()
     from cores.serve.explorer import Explorer
