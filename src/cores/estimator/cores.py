@@ -46,7 +46,7 @@ from cores.runs.rows import read_metrics
 from cores.runs.run import Run, metric_names
 from cores.runs.trained import TrainedModel
 from cores.runs.tune import with_promise
-from cores.tasks import TASKS, Task
+from cores.tasks import TASKS
 from cores.training.judge import train_judge
 from cores.training.state import forked_rng
 
@@ -123,17 +123,16 @@ class Cores(Parameters):
                 row of values per graph, NaN or None where one is not known.
             validation: Labelled graphs, or graphs and their labels, by which weights are selected.
         """
+        task, reach = self._asked_task, self._config(1).network.reach
         if isinstance(graphs, str | Path):
-            reach = self._config(1).network.reach
-            graphs = load_dataset(graphs, task=self._asked_task, reach=reach)
+            graphs = load_dataset(graphs, task=task, reach=reach)
             _warn_of_unusable(graphs)
         columns = graphs.columns if isinstance(graphs, Dataset) else None
         if is_node_graph(graphs):
             if validation is not None:
                 raise UserError("`val_mask` names the nodes of validation; leave `validation` out")
-            reach = self._config(1).network.reach
-            graphs, y = from_nodes(graphs, y, reach=reach, task=self._asked_task), None
-        dataset, selection = with_validation(graphs, y, validation, self._asked_task)
+            graphs, y = from_nodes(graphs, y, reach=reach, task=task), None
+        dataset, selection = with_validation(graphs, y, validation, task)
         if is_one_way(dataset.graphs):
             warnings.warn(
                 "every edge has one direction, and messages go that way only; for undirected "
@@ -375,11 +374,6 @@ class Cores(Parameters):
             raise UserError("the model has no calibration part; fit it with parts.calibration > 0")
         sets = trained.config.sets.changed(score, per_class)
         return trained.calibration.sets(self._probs(trained, graphs), alpha, sets)
-
-    @property
-    def _kind(self) -> Task:
-        fitted = getattr(self, "_fitted", None)
-        return super()._kind if fitted is None else TASKS[fitted.task]
 
     @property
     def _labels(self) -> tuple[Any, ...]:

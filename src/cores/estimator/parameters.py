@@ -10,9 +10,8 @@ from cores.config import RunConfig, merged
 from cores.config.models import MODELS
 from cores.config.presets import own_data_settings, preset_config, with_dial
 from cores.config.run import AskedTask
-from cores.config.spec import TaskName
 from cores.errors import UserError
-from cores.tasks import CLASSIFICATION, TASKS, Task
+from cores.tasks import CLASSIFICATION, TASKS
 
 Whole = int | np.integer[Any]
 Real = float | np.floating[Any]
@@ -70,16 +69,12 @@ class Parameters:
         changed = [f"{name}={value!r}" for name, value in given if value != defaults[name]]
         return f"Cores({', '.join(changed)})"
 
-    @property
-    def _kind(self) -> Task:
-        """Task it was fitted for, or is to be."""
-        return TASKS.get(cast(TaskName, self.task), CLASSIFICATION)
-
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn about this estimator; only scikit-learn asks."""
         from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags
 
-        task = self._kind
+        fitted = getattr(self, "_fitted", self)  # asked for, unless the labels have decided it
+        task = TASKS.get(fitted.task, CLASSIFICATION)
         numbers = not task.has_sets
         several = task.has_sets and not task.has_classes
         return Tags(

@@ -173,7 +173,7 @@ def explained_graphs(
             molecule = molecule_of(atoms, names, ends, bonds, schema.edge_feature_names)
         elif molecule is not None:
             names = [atom.GetSymbol() for atom in molecule.GetAtoms()]
-            numbers = input_indices(molecule)
+            numbers = input_indices(molecule) or numbers
         if store.node_id is not None:
             numbers = store.node_id[nodes].tolist()
         label = label_text(found.labels[at], schema.class_names, schema.task)

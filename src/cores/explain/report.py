@@ -87,7 +87,6 @@ def report_page(
     return page.render(
         version=__version__,
         run=run.absolute().name,
-        config=trained.config,
         description=description(trained.config, trained.task),
         metrics=metrics,
         shown_metrics=shown_metrics(metrics),
@@ -98,7 +97,6 @@ def report_page(
         source=source,
         alpha=f"{predictor.alpha:g}",
         lam=None if trained.lam is None else f"{trained.lam:g}",
-        what=what,
         molecules=survey.chemistry is not None,
         atoms="atoms" if survey.chemistry is not None else "nodes",
         task=TASKS[trained.task],

@@ -154,9 +154,8 @@ class Kept:
     def kept_groups(self) -> list[tuple[str, Part]]:
         """Groups that several molecules have, those first that are kept most."""
         known = [item for item in self.groups.items() if item[1].molecules >= FEWEST]
-        return sorted(known, key=lambda item: (-item[1].share, -item[1].molecules, item[0]))[
-            :MOST_GROUPS
-        ]
+        known.sort(key=lambda item: (-item[1].share, -item[1].molecules, item[0]))
+        return known[:MOST_GROUPS]
 
 
 @dataclass

@@ -18,7 +18,7 @@ from starlette.requests import ClientDisconnect
 
 from cores.errors import UserError, out_of_memory
 from cores.files.escape import brief, json_text
-from cores.serve.explorer import Explorer, Found
+from cores.serve.explorer import Explorer, Found, safe_name
 from cores.serve.limits import (
     BODY_SECONDS,
     MOST_GRAPHS,
@@ -75,7 +75,7 @@ class Desk:
         check_bytes(_announced(request))
         async with self._place():
             with TemporaryDirectory(prefix="cores-serve-") as folder:
-                path = Path(folder, self.explorer.file_name(name))
+                path = Path(folder, safe_name(name, self.explorer.kinds))
                 await _receive(request, path)
                 try:
                     return await self._in_thread(lambda deadline: work(path, deadline))

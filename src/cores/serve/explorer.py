@@ -3,7 +3,7 @@
 import gzip
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -84,23 +84,6 @@ class Explorer:
         """True where its graphs are drawn as molecules."""
         return self.predictor.reads_molecules or self._atoms is not None
 
-    def file_name(self, said: str) -> str:
-        """Make a name of a user's file safe: it keeps its ending, and is no path.
-
-        >>> Explorer.file_name.__get__(type("Any", (), {"kinds": (".csv",)})())("../a b.CSV.gz")
-        'a_b.CSV.gz'
-        >>> Explorer.file_name.__get__(type("Any", (), {"kinds": (".csv",)})())("分子.csv")
-        'graphs.csv'
-        """
-        name = re.sub(r"[^A-Za-z0-9_.-]+", "_", said.replace("\\", "/").rpartition("/")[2])
-        kind = suffix_of(Path(name))
-        if kind not in self.kinds or (name.lower().endswith(".gz") and not KINDS[kind].streamed):
-            raise UserError(
-                f"the file's name must end in {', '.join(self.kinds)}, got {name[-40:] or 'none'}"
-            )
-        bare = name[-80:].lstrip("._-")
-        return bare if suffix_of(Path(bare)) == kind else f"graphs.{bare}"
-
     def of_file(
         self, path: Path, deadline: Deadline, alpha: float | None = None, lam: float | None = None
     ) -> Found:
@@ -145,8 +128,7 @@ class Explorer:
         """Read once: the whole dataset must be."""
         chunks, graphs = [], 0
         for chunk in held_out_graphs(self.predictor, self._data_root):
-            if len(chunk.positions):
-                chunks.append(chunk)
+            chunks.append(chunk)
             graphs += len(chunk.positions)
             if graphs >= MOST_TEST_GRAPHS:
                 break
@@ -166,6 +148,22 @@ class Explorer:
                 return
 
 
+def safe_name(said: str, kinds: Collection[str]) -> str:
+    """Make a name of a user's file safe: it keeps its ending, and is no path.
+
+    >>> safe_name("../a b.CSV.gz", [".csv"]), safe_name("分子.csv", [".csv"])
+    ('a_b.CSV.gz', 'graphs.csv')
+    """
+    name = re.sub(r"[^A-Za-z0-9_.-]+", "_", said.replace("\\", "/").rpartition("/")[2])
+    kind = suffix_of(Path(name))
+    if kind not in kinds or (name.lower().endswith(".gz") and not KINDS[kind].streamed):
+        raise UserError(
+            f"the file's name must end in {', '.join(kinds)}, got {name[-40:] or 'none'}"
+        )
+    bare = name[-80:].lstrip("._-")
+    return bare if suffix_of(Path(bare)) == kind else f"graphs.{bare}"
+
+
 def _nodes(parsed: Parsed) -> int:
     return int(parsed.graphs.node_ptr[-1])
 
@@ -179,11 +177,12 @@ def _together(parts: Sequence[Parsed]) -> Iterator[Parsed]:
 
 def _again(predictor: Predictor, chunk: PredictedGraphs, chosen: Sequence[int]) -> PredictedGraphs:
     """Predict some graphs again, with another error rate or setting."""
+    positions = [chunk.positions[at] for at in chosen]
     return predictor.predicted_graphs(
         chunk.graphs.subset(torch.tensor(chosen, dtype=torch.int64)),
         [chunk.records[at]["id"] for at in chosen],
-        [chunk.positions[at] for at in chosen],
-        [chunk.positions[at] + 1 for at in chosen],
+        positions,
+        [position + 1 for position in positions],
         [chunk.labels[at] for at in chosen],
         [chunk.molecules[at] for at in chosen] if chunk.molecules else (),
     )
