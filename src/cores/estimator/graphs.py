@@ -45,17 +45,22 @@ def with_validation(
     validation: Graphs | None,
     task: AskedTask = "auto",
 ) -> tuple[Dataset, torch.Tensor | None]:
-    """One dataset of both, and the positions of the validation graphs in it."""
+    """Join both into a dataset; also return the positions of the validation graphs in it."""
     if validation is None:
         return checked(from_graphs(graphs, y, task=task)), None
     others, labels = validation, None
-    if isinstance(validation, tuple) and len(validation) == 2 and not _is_graph(validation[0]):
-        others, labels = validation
+    if isinstance(validation, tuple) and len(validation) == 2:
+        first = validation[0]  # of two graphs, or graphs with their labels
+        if not (isinstance(first, Data | str | Path) or hasattr(first, "adj")):
+            others, labels = validation
     if isinstance(others, str | Path):
         others = load_dataset(others, task=task)
     first, known = _with_labels(graphs, y, "graphs")
     second, added = _with_labels(others, labels, "validation")
-    dataset = from_graphs(_alike(first, second), known + added, task=task)
+    lists = [first, second]
+    if are_smiles(first) != are_smiles(second):  # SMILES become graphs where the others are
+        lists = [read_graphs(items) if are_smiles(items) else items for items in lists]
+    dataset = from_graphs([*lists[0], *lists[1]], known + added, task=task)
     if isinstance(graphs, Dataset):
         if graphs.given_parts:
             raise UserError("the split column gives the parts; leave `validation` out")
@@ -70,21 +75,9 @@ def with_validation(
     return checked(dataset), torch.arange(len(first), len(first) + len(second))
 
 
-def _alike(first: list[Any], second: list[Any]) -> list[Any]:
-    """Both as one list; SMILES become graphs where the others are."""
-    if are_smiles(first) == are_smiles(second):
-        return first + second
-    return [*_graphs(first), *_graphs(second)]
-
-
-def _graphs(items: list[Any]) -> list[Any]:
-    return read_graphs(items) if are_smiles(items) else items
-
-
 def _with_labels(graphs: Graphs, y: Labels, name: str) -> tuple[list[Any], list[Any]]:
-    items = list(graphs) if isinstance(graphs, Dataset) else listed(graphs)
-    source = graphs if isinstance(graphs, Dataset) else items
-    labels = plain_labels(source) if y is None else given_labels(y)
+    source = graphs if isinstance(graphs, Dataset) else listed(graphs)
+    items, labels = list(source), plain_labels(source) if y is None else given_labels(y)
     if not items:
         raise UserError(f"`{name}` has no graphs")
     if len(labels) != len(items):
@@ -93,27 +86,20 @@ def _with_labels(graphs: Graphs, y: Labels, name: str) -> tuple[list[Any], list[
 
 
 def is_one_way(graphs: GraphStore) -> bool:
-    """Tell whether there are edges, and none of them has its opposite."""
+    """Return True if there are edges, and none of them has its opposite."""
     ends = graphs.edge_index
     between = int((ends[0] != ends[1]).sum())
     pairs = graphs.pairs.ends
     return between > 0 and between == int((pairs[0] != pairs[1]).sum())
 
 
-def _is_graph(item: Any) -> bool:
-    return isinstance(item, Data | str | Path) or hasattr(item, "adj")
-
-
 def is_node_graph(graphs: Graphs) -> bool:
-    """Tell whether it is a single graph: its nodes are classified."""
+    """Return True for a single graph: its nodes are classified."""
     return isinstance(graphs, Data) and not isinstance(graphs, Batch)
 
 
 def unlabelled(graphs: Graphs, trained: TrainedModel, columns: ColumnNames) -> GraphStore:
-    """The graphs with a model's columns, whatever their labels are.
-
-    ``columns`` say which columns of a file hold what.
-    """
+    """Read graphs with a model's columns, whatever their labels; ``columns`` are a file's."""
     schema = trained.schema
     if (reach := schema.encoding.reach) is not None and is_node_graph(graphs):
         graph = NodeGraph(graphs)
@@ -157,7 +143,7 @@ def _check_names(dataset: Dataset, schema: DataSchema) -> None:
 
 
 def _checked(store: GraphStore, trained: TrainedModel) -> GraphStore:
-    """Graphs that have as many columns as the model was fitted on, and reads."""
+    """Refuse graphs that have not as many columns as the model was fitted on, and reads."""
     dims = trained.schema.dims
     if store.rooted != dims.rooted:
         what = "nodes; give one graph" if dims.rooted else "whole graphs; give a list of them"

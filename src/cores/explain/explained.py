@@ -1,4 +1,4 @@
-"""One graph with what the model kept of it, as a report, a picture or a record shows it."""
+"""A graph with the part that a model kept, as reports, pictures and records show it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -147,7 +147,7 @@ def _scored(
 def explained_graphs(
     found: PredictedGraphs, trained: TrainedModel, atoms: AtomMap | None = None
 ) -> Iterator[ExplainedGraph]:
-    """The graphs that the model has a prediction for, one by one.
+    """Yield the graphs that the model has a prediction for.
 
     With ``atoms`` they are molecules of a benchmark dataset.
     """
@@ -202,7 +202,7 @@ def explained_graphs(
 def marked_nodes(
     kept_nodes: list[bool], edges: Sequence[tuple[int, int]], kept_edges: Sequence[bool]
 ) -> list[bool]:
-    """Nodes to show as kept: where edges alone are removed, those that a kept edge reaches.
+    """Mark the nodes to show as kept: of a model of edges, those that a kept edge reaches.
 
     >>> marked_nodes([True] * 3, [(0, 1), (1, 2)], [True, False])
     [True, True, False]
@@ -214,7 +214,7 @@ def marked_nodes(
 
 
 def undirected(edge_index: Tensor) -> tuple[list[tuple[int, int]], Tensor]:
-    """Every undirected edge once, without loops, and the place of its first direction.
+    """List every undirected edge once, without loops, and the index of its first direction.
 
     >>> undirected(torch.tensor([[2, 1, 0, 1], [1, 2, 0, 0]]))
     ([(0, 1), (1, 2)], tensor([3, 0]))
@@ -236,7 +236,7 @@ def _rounded(
 
 
 def node_names(x: Tensor, columns: Sequence[str]) -> list[str]:
-    """Every node in a word: the values of its one-hot columns, else its first numbers.
+    """Name every node by the values of its one-hot columns, else by its first numbers.
 
     >>> x = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
     >>> node_names(x, ["node label 0 = C", "node label 0 = N"]), node_names(x, ["a 0", "a 1"])

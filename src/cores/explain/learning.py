@@ -1,4 +1,4 @@
-"""Learning curves of one run or many: as a picture, on a page, or for TensorBoard."""
+"""Learning curves of runs: as a picture, on a page, or for TensorBoard."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The requests that the server answers; each mistake is told in one line of JSON."""
+"""HTTP requests that the server answers; a mistake is one line of JSON."""
 
 import asyncio
 import json
@@ -54,11 +54,11 @@ class Desk:
         self._stopping = Event()
 
     def stop(self) -> None:
-        """Let the work at hand be the last, and end soon."""
+        """Give up the work at hand, and take no more."""
         self._stopping.set()
 
     def close(self) -> None:
-        """Forget those who wait."""
+        """Cancel the requests that wait."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def does(self, work: Callable[[Deadline], Response]) -> Response:

@@ -1,4 +1,4 @@
-"""Graphs that come with a request, or a run's test graphs, as its model explains them."""
+"""Explains the graphs of a request, or a run's test graphs, by its model."""
 
 import gzip
 import re
@@ -135,7 +135,7 @@ class Explorer:
         return chunks
 
     def _parsed(self, path: Path, deadline: Deadline) -> Iterator[Parsed]:
-        """Rows one by one, up to one more than are shown: reading a row may take seconds."""
+        """Read rows one by one, up to one more than are shown: a row may take seconds."""
         schema = self.predictor.trained.schema
         for number, rows in enumerate(read_rows(path, self.predictor.columns, 1)):
             deadline.check()
@@ -169,7 +169,7 @@ def _nodes(parsed: Parsed) -> int:
 
 
 def _together(parts: Sequence[Parsed]) -> Iterator[Parsed]:
-    """Rows in chunks that are predicted at once."""
+    """Join rows to chunks that are predicted at once."""
     size = AT_ONCE if max(map(_nodes, parts)) <= SMALL else 1
     for first in range(0, len(parts), size):
         yield Parsed.joined(parts[first : first + size])
@@ -189,7 +189,7 @@ def _again(predictor: Predictor, chunk: PredictedGraphs, chosen: Sequence[int]) 
 
 
 def _unpacked(path: Path) -> Path:
-    """The same file without gzip: a small one may unpack to a very large one."""
+    """Unpack gzip within the limit: a small file may unpack to a very large one."""
     if path.suffix.lower() != ".gz":
         return path
     plain, count = path.with_suffix(""), 0

@@ -1,4 +1,4 @@
-"""The server: on this machine alone, until it is interrupted."""
+"""Runs the server, on this machine alone, until it is interrupted."""
 
 import socket
 import threading
@@ -63,7 +63,7 @@ def _server(explorer: Any, port: int, tell: Callable[[str], str]) -> Any:
     app = create_app(explorer, tell)
 
     class Stoppable(uvicorn.Server):
-        """Gives up the work at hand, too, when it is asked to end."""
+        """A server that also gives up the work at hand when it is asked to end."""
 
         def handle_exit(self, sig: int, frame: Any) -> None:
             app.state.desk.stop()
@@ -86,7 +86,7 @@ def _server(explorer: Any, port: int, tell: Callable[[str], str]) -> Any:
 
 
 def _listening(port: int) -> socket.socket:
-    """A socket that takes connections from now on."""
+    """Open a socket that takes connections from now on."""
     if not 0 <= port < 2**16:
         raise UserError(f"`port` must lie in 0 to 65535, got {port}")
     try:
