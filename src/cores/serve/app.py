@@ -36,7 +36,7 @@ Alpha = Annotated[float | None, Query(gt=0, lt=1, allow_inf_nan=False)]
 Lam = Annotated[float | None, Query(ge=0, le=1, allow_inf_nan=False)]
 First = Annotated[int, Query(ge=0, le=10**9)]
 Count = Annotated[int, Query(ge=1, le=MOST_GRAPHS)]
-Format = Literal["jsonl", "csv"]
+Format = Literal["json", "jsonl", "csv"]
 Tell = Callable[[str], str]
 
 
@@ -147,20 +147,16 @@ def _add_questions(app: FastAPI, desk: Desk) -> None:
 
     @app.post("/api/graphs")
     async def graphs(
-        request: Request, name: str, alpha: Alpha = None, lam: Lam = None, drawings: bool = True
+        request: Request,
+        name: str,
+        alpha: Alpha = None,
+        lam: Lam = None,
+        format: Format = "json",
+        drawings: bool = True,
     ) -> Response:
         def work(path: Path, deadline: Deadline) -> Response:
             found = explorer.of_file(path, deadline, alpha, lam)
-            return _json(answer(found, deadline, drawings=drawings))
-
-        return await desk.does_with_file(request, name, work)
-
-    @app.post("/api/records")
-    async def records(
-        request: Request, name: str, format: Format, alpha: Alpha = None, lam: Lam = None
-    ) -> Response:
-        def work(path: Path, deadline: Deadline) -> Response:
-            return _records(explorer.of_file(path, deadline, alpha, lam), format)
+            return _told(found, deadline, format, drawings=drawings)
 
         return await desk.does_with_file(request, name, work)
 
@@ -170,24 +166,12 @@ def _add_questions(app: FastAPI, desk: Desk) -> None:
         count: Count = MOST_GRAPHS,
         alpha: Alpha = None,
         lam: Lam = None,
+        format: Format = "json",
         drawings: bool = True,
     ) -> Response:
         def work(deadline: Deadline) -> Response:
             found = explorer.of_test_part(first, count, alpha, lam)
-            return _json(answer(found, deadline, drawings=drawings))
-
-        return await desk.does(work)
-
-    @app.get("/api/test/records")
-    async def test_records(
-        format: Format,
-        first: First = 0,
-        count: Count = MOST_GRAPHS,
-        alpha: Alpha = None,
-        lam: Lam = None,
-    ) -> Response:
-        def work(_: Deadline) -> Response:
-            return _records(explorer.of_test_part(first, count, alpha, lam), format)
+            return _told(found, deadline, format, drawings=drawings)
 
         return await desk.does(work)
 
@@ -243,13 +227,12 @@ async def _receive(request: Request, path: Path) -> None:
         raise HTTPException(400, "the body was not sent to its end") from None
 
 
-def _json(value: Any) -> Response:
-    text = json_text(json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
-    return Response(text, media_type="application/json")
-
-
-def _records(found: Found, kind: Format) -> Response:
-    """Answer with a file of the records, as `cores predict --out` writes it."""
+def _told(found: Found, deadline: Deadline, kind: Format, *, drawings: bool) -> Response:
+    """Answer with what the page shows, or with a file, as `cores predict --out` writes it."""
+    if kind == "json":
+        told = answer(found, deadline, drawings=drawings)
+        text = json.dumps(told, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        return Response(json_text(text), media_type="application/json")
     name = Path(f"predictions.{kind}")
     return Response(
         found.predictor.format_of(name).whole(found.records),
