@@ -10,6 +10,7 @@ from cores.config import RunConfig, merged
 from cores.config.models import MODELS
 from cores.config.presets import own_data_settings, preset_config, with_dial
 from cores.config.run import AskedTask
+from cores.config.spec import TaskName
 from cores.errors import UserError
 from cores.tasks import CLASSIFICATION, TASKS
 
@@ -74,7 +75,7 @@ class Parameters:
         from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags
 
         fitted = getattr(self, "_fitted", self)  # asked for, unless the labels have decided it
-        task = TASKS.get(fitted.task, CLASSIFICATION)
+        task = TASKS.get(cast(TaskName, fitted.task), CLASSIFICATION)
         numbers = not task.has_sets
         several = task.has_sets and not task.has_classes
         return Tags(

@@ -52,7 +52,7 @@ def curve(epochs: Sequence[Mapping[str, Any]], name: str) -> Points:
     return [
         (number, float(value))
         for number, epoch in enumerate(epochs, 1)
-        if type(value := epoch.get(name)) in (int, float) and math.isfinite(value)
+        if type(value := epoch.get(name, math.nan)) in (int, float) and math.isfinite(value)
     ]
 
 
