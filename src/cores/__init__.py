@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cores.data.datasets import load_dataset as load_dataset
     from cores.errors import UserError as UserError
     from cores.estimator import Cores as Cores
-    from cores.explain.explainer import CoresExplainer as CoresExplainer
+    from cores.explain.explanation import CoresExplainer as CoresExplainer
     from cores.explain.explanation import Explanation as Explanation
     from cores.graphs.store import GraphStore as GraphStore
     from cores.models.network import GraphModel as GraphModel
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __version__ = "0.3.0"
 _HOME = {
     "Cores": "cores.estimator",
-    "CoresExplainer": "cores.explain.explainer",
+    "CoresExplainer": "cores.explain.explanation",
     "Dataset": "cores.data.dataset",
     "Explanation": "cores.explain.explanation",
     "GraphModel": "cores.models.network",

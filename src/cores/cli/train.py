@@ -74,8 +74,7 @@ def _train(options: Namespace) -> dict[str, Any]:
             judge_report=reports.judge,
         )
     if options.pictures and is_first():
-        from cores.explain.explanation import draw_subgraphs
-        from cores.explain.run import explain_test_graphs
+        from cores.explain.run import draw_subgraphs, explain_test_graphs
 
         explained = explain_test_graphs(folder, options.pictures, data_root=options.data_root)
         draw_subgraphs(*explained, folder / "subgraphs.png")
