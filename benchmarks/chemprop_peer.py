@@ -5,14 +5,13 @@
 For every split a file ``split-N/data.csv`` says which molecules are for training, validation and
 test, and both programs read it. Both run by their command lines, with their default settings, on
 one CPU thread. Measured are the seconds of training (with the judge), molecules predicted per
-second, without the start of the program and with it, and accuracy, balanced accuracy and ROC-AUC on
-the test part. The rows are in ``results.csv``. Needs rdkit and scikit-learn.
+second without the start of the program, and accuracy and ROC-AUC on the test part. The rows are in
+``results.csv``. Needs rdkit and scikit-learn.
 """
 
 import json
 import os
 import random
-import re
 import subprocess
 import sys
 import time
@@ -22,70 +21,47 @@ from pathlib import Path
 from typing import Any
 
 from rdkit import Chem, rdBase
-from sklearn.metrics import accuracy_score, balanced_accuracy_score, roc_auc_score
+from sklearn.metrics import accuracy_score, roc_auc_score
 
-from cores.runs.table import Table
+from cores_paper.tables.table import Table
 from inputs import parser, read_rows, spread, write_rows
 
-PARTS = ("train", "val", "test")
-SHARES = (0.8, 0.1, 0.1)
+SHARES = (0.1, 0.1)
+"""Of the molecules for validation and test."""
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-MEASURED = (
-    *("train_seconds", "epochs", "molecules_per_second", "molecules_per_second_with_start"),
-    *("accuracy", "balanced_accuracy", "roc_auc", "kept_share"),
-)
+MEASURED = ("train_seconds", "molecules_per_second", "accuracy", "roc_auc", "kept_share")
 Molecule = tuple[str, str, int]
 """Its name, its SMILES, and 1 for the positive class."""
 
 
-def part_names(labels: Sequence[Any], seed: int, shares: Sequence[float] = SHARES) -> list[str]:
-    """Divide molecules into train, val and test, every class in the same shares.
-
-    Args:
-        labels: A label per molecule.
-        seed: Of the division.
-        shares: Of the three parts; they add up to one.
-
-    Returns:
-        The name of a part per molecule; every part has at least one molecule of every class.
-
-    Raises:
-        ValueError: If a class has fewer than three molecules.
-    """
+def part_names(labels: Sequence[int], seed: int) -> list[str]:
+    """Name the part of every molecule; every class has the same shares, at least one molecule."""
     numbers = random.Random(seed)
     names = [""] * len(labels)
     for label in sorted(set(labels)):
         members = [index for index, other in enumerate(labels) if other == label]
-        if len(members) < len(PARTS):
-            raise ValueError(f"class {label} has fewer than three molecules")
         numbers.shuffle(members)
-        sizes = [max(1, round(share * len(members))) for share in shares[1:]]
-        sizes.insert(0, len(members) - sum(sizes))
-        start = 0
-        for name, size in zip(PARTS, sizes, strict=True):
-            for index in members[start : start + size]:
-                names[index] = name
-            start += size
+        val, test = (max(1, round(share * len(members))) for share in SHARES)
+        for place, index in enumerate(reversed(members)):
+            names[index] = "test" if place < test else "val" if place < test + val else "train"
     return names
 
 
-def read_molecules(path: Path, label_column: str, limit: int | None) -> list[Molecule]:
-    """Read the molecules that RDKit understands, or a sample of them; the last label is 1."""
+def read_molecules(path: Path) -> list[Molecule]:
+    """Read the molecules that RDKit understands; the last of two labels is 1."""
     rows = read_rows(path)
-    if limit is not None:
-        rows = random.Random(0).sample(rows, min(limit, len(rows)))
-    labels = sorted({row[label_column] for row in rows})
+    labels = sorted({row["label"] for row in rows})
     if len(labels) != 2:
-        raise SystemExit(f"{path} needs two labels in {label_column}, got {len(labels)}")
+        raise SystemExit(f"{path} needs two labels, got {len(labels)}")
     return [
-        (f"molecule-{number}", row["smiles"], int(row[label_column] == labels[1]))
+        (f"molecule-{number}", row["smiles"], int(row["label"] == labels[1]))
         for number, row in enumerate(rows, 1)
         if Chem.MolFromSmiles(row["smiles"]) is not None
     ]
 
 
-def timed(*command: object) -> tuple[float, str]:
-    """Run a command on one thread; its wall seconds and what it printed to standard output."""
+def timed(*command: object) -> float:
+    """Run a command on one thread; its wall seconds."""
     words = list(map(str, command))
     start = time.perf_counter()
     done = subprocess.run(
@@ -94,7 +70,7 @@ def timed(*command: object) -> tuple[float, str]:
     seconds = time.perf_counter() - start
     if done.returncode:
         raise SystemExit(f"{' '.join(words)} failed:\n{(done.stdout + done.stderr)[-2000:]}")
-    return seconds, done.stdout
+    return seconds
 
 
 @dataclass(frozen=True)
@@ -102,27 +78,22 @@ class Chemprop:
     """``chemprop``: its default model and length."""
 
     command: Path
-    epochs: int | None = None
     task: str = "classification"
     name: str = "chemprop"
 
-    def train(self, data: Path, run: Path, seed: int) -> tuple[float, int]:
-        """Train a model; its seconds and epochs."""
-        length = [] if self.epochs is None else ["--epochs", self.epochs, "--warmup-epochs", 0]
-        seconds, _ = timed(
+    def train(self, data: Path, run: Path, seed: int) -> float:
+        """Train a model; its seconds."""
+        return timed(
             *(self.command, "train", "--data-path", data, "--output-dir", run),
             *("--smiles-columns", "smiles", "--target-columns", "label"),
             *("--splits-column", "split", "--task-type", self.task),
-            *("--accelerator", "cpu", "--devices", 1, "--pytorch-seed", seed, *length),
+            *("--accelerator", "cpu", "--devices", 1, "--pytorch-seed", seed),
         )
-        # What it writes is not always TOML: one line is looked for.
-        line = re.search(r"^epochs = (\d+)$", (run / "config.toml").read_text(), re.MULTILINE)
-        return seconds, int(line[1]) if line else 0
 
     def predict(self, data: Path, run: Path) -> tuple[float, list[float], None]:
         """Predict a file; the seconds and the numbers, which stand in the place of the label."""
         out = run / f"{data.stem}-predictions.csv"
-        seconds, _ = timed(
+        seconds = timed(
             *(self.command, "predict", "--test-path", data, "--output", out),
             *("--smiles-columns", "smiles", "--accelerator", "cpu", "--devices", 1),
             *("--model-paths", run / "model_0" / "best.pt"),
@@ -135,22 +106,19 @@ class Ours:
     """``cores``, with one of its models."""
 
     name: str
-    epochs: int | None = None
 
-    def train(self, data: Path, run: Path, seed: int) -> tuple[float, int]:
-        """Train a model; its seconds and epochs."""
-        length = [] if self.epochs is None else ["--epochs", self.epochs]
-        seconds, printed = timed(
+    def train(self, data: Path, run: Path, seed: int) -> float:
+        """Train a model; its seconds."""
+        return timed(
             *(sys.executable, "-m", "cores", "train", "--dataset", data),
             *("--split-column", "split", "--model", self.name, "--seed", seed),
-            *("--device", "cpu", "--out", run, "--json", *length),
+            *("--device", "cpu", "--out", run),
         )
-        return seconds, int(json.loads(printed)["epochs"])
 
     def predict(self, data: Path, run: Path) -> tuple[float, list[float], float]:
         """Predict a file; seconds, numbers, and the share of the atoms that is kept."""
         out = run.with_name(f"{run.name}-{data.stem}.jsonl")
-        seconds, _ = timed(
+        seconds = timed(
             *(sys.executable, "-m", "cores", "predict", run, data, "--out", out, "--device", "cpu")
         )
         records = [json.loads(line) for line in out.read_text().splitlines()]
@@ -166,16 +134,14 @@ def measured(
     for path, some in ((test, tests), (one, tests[:1])):
         write_rows(path, ("id", "smiles", "label"), some)
     run = folder / program.name
-    train_seconds, epochs = program.train(folder / "data.csv", run, seed)
+    train_seconds = program.train(folder / "data.csv", run, seed)
     start, *_ = program.predict(one, run)
     seconds, scores, kept = program.predict(test, run)
     truth, chosen = [label for *_, label in tests], [int(score >= 0.5) for score in scores]
     # too few molecules to be seen beside the start: no rate
     rate = (len(tests) - 1) / (seconds - start) if seconds > start else None
-    return [
-        *(train_seconds, epochs, rate, len(tests) / seconds, accuracy_score(truth, chosen)),
-        *(balanced_accuracy_score(truth, chosen), roc_auc_score(truth, scores), kept),
-    ]
+    accuracy, ranked = accuracy_score(truth, chosen), roc_auc_score(truth, scores)
+    return [train_seconds, rate, accuracy, ranked, kept]
 
 
 def main() -> None:
@@ -183,21 +149,15 @@ def main() -> None:
     options = parser(__doc__)
     options.add_argument("--chemprop", type=Path, help="the command; not measured if not given")
     options.add_argument("--data", type=Path, required=True, help="CSV file with SMILES and labels")
-    options.add_argument("--label-column", default="label")
     options.add_argument("--out", type=Path, required=True, help="a new folder for everything")
     options.add_argument("--splits", default="1,2,3", help="numbers, which are the seeds, too")
     options.add_argument("--models", default="cores-node,gnn", help="of ours")
-    options.add_argument("--epochs-chemprop", type=int, help="default: chemprop's own")
-    options.add_argument("--epochs-cores", type=int, help="default: our own")
-    options.add_argument("--limit", type=int, help="use only a sample of this many molecules")
     given = options.parse_args()
     rdBase.DisableLog("rdApp.*")
-    molecules = read_molecules(given.data, given.label_column, given.limit)
-    programs: list[Chemprop | Ours] = [
-        Ours(name, given.epochs_cores) for name in given.models.split(",")
-    ]
+    molecules = read_molecules(given.data)
+    programs: list[Chemprop | Ours] = [Ours(name) for name in given.models.split(",")]
     if given.chemprop is not None:
-        programs.insert(0, Chemprop(given.chemprop, given.epochs_chemprop))
+        programs.insert(0, Chemprop(given.chemprop))
     given.out.mkdir(parents=True)
     rows: list[list[Any]] = []
     for split in map(int, given.splits.split(",")):

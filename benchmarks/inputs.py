@@ -1,14 +1,11 @@
-"""What several benchmarks read and write: tables, and runs with their data."""
+"""Tables of benchmarks, and parts of molecules."""
 
 import argparse
 import csv
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
-
-from cores.data.dataset import Dataset
-from cores.runs.run import Run
-from cores.runs.trained import TrainedModel
 
 
 def parser(doc: str | None) -> argparse.ArgumentParser:
@@ -18,16 +15,12 @@ def parser(doc: str | None) -> argparse.ArgumentParser:
     )
 
 
-def add_runs(options: argparse.ArgumentParser) -> None:
-    """Let several runs be named, and where their data lie."""
-    options.add_argument("runs", nargs="+", type=Path, metavar="RUN")
-    options.add_argument("--data-root", type=Path, metavar="FOLDER")
+def matched(molecule: Any, smarts: str) -> set[int]:
+    """Find the atoms of a molecule that a pattern matches somewhere."""
+    from rdkit import Chem
 
-
-def load_run(run: Path, data_root: Path | None = None) -> tuple[TrainedModel, Dataset]:
-    """Load the model of a run, and the dataset that it was trained on."""
-    opened = Run.open(run, device="cpu")
-    return opened.trained, opened.dataset(data_root)
+    matches = molecule.GetSubstructMatches(Chem.MolFromSmarts(smarts), maxMatches=1000)
+    return {atom for match in matches for atom in match}
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
@@ -50,7 +43,5 @@ def spread(values: Sequence[float], digits: int = 3) -> str:
     >>> spread([0.5, 1.0], digits=2)
     '0.75 ± 0.35'
     """
-    from statistics import fmean, stdev
-
     deviation = f" ± {stdev(values):.{digits}f}" if len(values) > 1 else ""
     return f"{fmean(values):.{digits}f}{deviation}"

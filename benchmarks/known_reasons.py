@@ -39,7 +39,7 @@ from sklearn.metrics import roc_auc_score
 from chemprop_peer import Chemprop
 from cores import Cores
 from cores.conformal import conformal_quantile
-from inputs import parser, read_rows, write_rows
+from inputs import matched, parser, read_rows, write_rows
 
 FRESH = 0.2
 """Share of the molecules that no model sees before it is measured."""
@@ -142,7 +142,7 @@ def chemprop(command: Path, smiles: list[str], targets: list[float], last: int) 
         rows = list(zip(smiles, targets, parts, strict=True))
         write_rows(folder / "data.csv", ("smiles", "label", "split"), rows)
         write_rows(folder / "test.csv", ("smiles",), [[each] for each in smiles[last:]])
-        seconds, _ = program.train(folder / "data.csv", folder / "run", seed=0)
+        seconds = program.train(folder / "data.csv", folder / "run", seed=0)
         _, predicted, _ = program.predict(folder / "test.csv", folder / "run")
     errors = np.array(predicted) - np.array(targets[last:])
     return {"mae": float(np.abs(errors).mean()), "seconds": seconds}
@@ -151,8 +151,7 @@ def chemprop(command: Path, smiles: list[str], targets: list[float], last: int) 
 def matches(smiles: str) -> list[set[int]]:
     """Find the atoms of each label's substructure."""
     molecule = Chem.MolFromSmiles(smiles)
-    found = [molecule.GetSubstructMatches(Chem.MolFromSmarts(each)) for each in LABELS.values()]
-    return [{atom for match in each for atom in match} for each in found]
+    return [matched(molecule, smarts) for smarts in LABELS.values()]
 
 
 def compare_labels(smiles: list[str], given: argparse.Namespace) -> dict[str, Any]:

@@ -67,7 +67,7 @@ def _file(draw: random.Random) -> Question:
 
 def _records(draw: random.Random) -> Question:
     query = {"name": "a.smi", "format": draw.choice(("csv", "jsonl"))}
-    return Question(_pasted(draw).body, query, "/api/records")
+    return Question(_pasted(draw).body, query)
 
 
 def _garbage(draw: random.Random) -> Question:

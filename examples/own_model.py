@@ -5,7 +5,8 @@ from pathlib import Path
 from torch import nn
 
 from cores import GraphModel, register_model
-from cores.runs.compare import compare, comparison_table
+from cores.runs.compare import compare, comparison_columns, comparison_lines
+from cores.runs.rows import markdown_table
 
 
 class NodeCount(GraphModel):
@@ -21,4 +22,4 @@ register_model("node-count", NodeCount, title="Node count")
 if __name__ == "__main__":  # worker processes import this file, too
     short = {"training": {"epochs": 12}}
     rows = compare("motifs", ["gnn", "node-count"], Path("runs"), splits=(1, 2), settings=short)
-    print(comparison_table(rows).markdown())
+    print(markdown_table(comparison_columns(), comparison_lines(rows)))

@@ -315,8 +315,7 @@ def unchecked() -> Iterator[None]:
 @pytest.fixture
 def runs_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many runs one after the other in this process: a new one takes longer to start than they."""
-    from cores.runs import runner
-    from cores_paper import search
+    from cores.runs import workers as processes
 
     def in_this_process(
         items: Iterable[Any], job: Callable[[Any], str | None], workers: int
@@ -324,8 +323,7 @@ def runs_here(monkeypatch: pytest.MonkeyPatch) -> None:
         for item in items:
             yield item, job(item)
 
-    for module in (runner, search):
-        monkeypatch.setattr(module, "in_processes", in_this_process)
+    monkeypatch.setattr(processes, "in_processes", in_this_process)
 
 
 @pytest.fixture(scope="session")
@@ -349,12 +347,12 @@ def quick_workers(copied_workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     import dask
     import distributed.utils
 
-    from cores.runs import runner
+    from cores.runs import workers
 
     begin = SimpleNamespace(
         get_context=lambda _: copied_workers, parent_process=multiprocessing.parent_process
     )
-    monkeypatch.setattr(runner, "multiprocessing", begin)
+    monkeypatch.setattr(workers, "multiprocessing", begin)
     monkeypatch.setattr(distributed.utils, "_forkserver_preload_set", True)
     settings = dask.config.config["distributed"]["worker"]
     monkeypatch.setitem(settings, "multiprocessing-method", "forkserver")

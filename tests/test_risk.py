@@ -26,7 +26,6 @@ from cores.risk import (
     smallest_risk,
     sparsest,
 )
-from promise_simulation import WORLDS, best_kept, powers, sets, simulated, world
 
 DRAWS = 2000
 
@@ -108,25 +107,6 @@ def test_sorted_graphs_do_not_mislead_the_gambler() -> None:
     losses[:, :100] = 0
     share = float((betting_p_value(losses, 0.1, 0.1) <= 0.1).double().mean())
     assert within(share, 0.1, DRAWS)
-
-
-@pytest.mark.parametrize("n", [20, 100, 1000])
-@pytest.mark.parametrize("name", WORLDS)
-def test_promises_are_kept(name: str, n: int) -> None:
-    for epsilon, delta in ((0.1, 0.1), (0.05, 0.2)) if n < 1000 else ((0.1, 0.1),):
-        mean, sure = simulated(name, n, epsilon, delta, DRAWS, seed=n)
-        assert mean.risk <= epsilon + 3 * mean.risk_error
-        assert within(sure.exceeded, delta, DRAWS)
-
-
-@pytest.mark.parametrize("name", WORLDS)
-def test_promises_are_not_empty(name: str) -> None:
-    """With 1,000 graphs most of what could be removed is."""
-    mean, sure = simulated(name, 1000, epsilon=0.1, delta=0.1, draws=200)
-    removed = 1 - best_kept(name, 0.1)
-    assert 1 - sure.kept >= 0.6 * removed
-    # The envelope costs where losses come and go.
-    assert 1 - mean.kept >= (0.5 if name in ("rising and falling", "accuracy") else 0.8) * removed
 
 
 @pytest.mark.parametrize(("n", "draws"), [(20, 4000), (100, 2000), (1000, 300)])
@@ -265,26 +245,6 @@ def test_answers_that_turn_right_count_with_confidence_only() -> None:
     assert risk_controlled(losses, 0.1).tolist() == risk_controlled(losses > 0, 0.1).tolist()
 
 
-def test_betting_has_the_most_power_for_accuracy_and_for_losses_of_many_sizes() -> None:
-    total: dict[str, float] = {}
-    for *_, found in powers(draws=300, delta=0.1):
-        for name, value in found.items():
-            total[name] = total.get(name, 0) + (0 if math.isnan(value) else value)
-    assert max(total, key=lambda name: total[name]) == "betting"
-
-
-@pytest.mark.parametrize("n", [20, 100])
-def test_sets_cover_at_the_chosen_setting_when_other_graphs_calibrate(n: int) -> None:
-    found = sets(n, draws=DRAWS)
-    apart, reused = found["two halves"], found["all for both"]
-    assert apart.coverage >= 0.9 - 3 * apart.coverage_error
-    assert apart.kept < 0.7
-    expected = math.ceil((n + 1) * 0.9) / (n + 1)
-    assert reused.coverage < expected - 2 * reused.coverage_error, "the reason for the halves"
-    for simultaneous in ("all, α / settings", "all, largest score"):
-        assert found[simultaneous].size > 1.2 * apart.size
-
-
 def test_halves_have_no_graph_in_common_and_choose_only_where_they_can_promise() -> None:
     choosing, calibrating = halves(101, epsilon=0.1, delta=0.1)
     assert sorted(torch.cat([choosing, calibrating]).tolist()) == list(range(101))
@@ -318,15 +278,3 @@ def test_negative_losses_are_refused_where_the_test_is_not_for_them() -> None:
     losses = torch.full((10, 1), -0.5)
     with pytest.raises(UserError, match="at least 0"):
         learn_then_test(losses, 0.1, 0.1, p_value=hoeffding_bentkus_p_value)
-
-
-def test_the_worlds_have_the_risks_they_say() -> None:
-    for name in WORLDS:
-        kind = world(name, 0.1)
-        losses = kind.losses(200, 1000, torch.Generator().manual_seed(0)).double()
-        if kind.labels:
-            labels = kind.labels(1000)
-            means = torch.stack([losses[:, labels == label].mean(dim=(0, 1)) for label in (0, 1)])
-        else:
-            means = losses.mean(dim=(0, 1))
-        assert torch.allclose(means, kind.risks.double(), atol=0.01)

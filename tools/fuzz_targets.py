@@ -25,13 +25,14 @@ from hypothesis import strategies as st
 from rdkit import Chem
 
 import cores.cli.settings
-import cores.runs.series
+import cores.runs.compare
 import cores.training.judge
 import cores_paper.cli.reproduce
+import cores_paper.explain.cases
 from cores import cli
 from cores.cli.command import Command, CommandParser
 from cores.cli.commands import all_commands
-from cores.cli.inputs import add_columns, column_names
+from cores.cli.options import add_columns, column_names
 from cores.cli.settings import run_config, settings_groups
 from cores.cli.train import TRAIN
 from cores.config import RunConfig
@@ -39,9 +40,9 @@ from cores.data.dataset import Dims
 from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ID, LABEL, SMILES
 from cores.models.build import build_model
-from cores.runs.rows import COLUMNS
 from cores.runs.runner import Outcome
 from cores.training.journal import Journal
+from cores_paper.tables.rows import COLUMNS
 from fuzz_damage import FORMS, NUMBERS, damaged
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -139,7 +140,8 @@ def small_world(scratch: Path) -> Iterator[None]:
     world = {"CORES_DATA": str(scratch / "data"), "XDG_CACHE_HOME": str(scratch / "cache")}
     with (
         patch.dict(os.environ, {**world, "NO_COLOR": "1", "COLUMNS": "100"}),
-        patch.object(cores.runs.series, "run_all", _not_trained),
+        patch.object(cores.runs.compare, "run_all", _not_trained),
+        patch.object(cores_paper.explain.cases, "run_all", _not_trained),
         patch.object(cores_paper.cli.reproduce, "_run_all"),
         patch.object(cores.training.judge, "EPOCHS", 2),
         # Takes most of the time that a command needs to begin.

@@ -11,8 +11,7 @@ from cores.config.models import MODELS
 from cores.errors import UserError, nearest
 from cores.files import write_atomically
 from cores.plugins import load_plugins
-from cores.runs.rows import Row, matching, read_rows, spread
-from cores.runs.table import Table
+from cores.runs.rows import Row, matching, spread
 from cores_paper.explain.comparison_rows import EXPLANATIONS
 from cores_paper.explain.comparison_rows import summary_table as methods_table
 from cores_paper.explain.equal_risk_rows import EQUAL_RISK, ORDERS
@@ -20,7 +19,9 @@ from cores_paper.presets import has_published_settings
 from cores_paper.tables.cells import cores_claims, gnn_cells
 from cores_paper.tables.comparison import baselines_table, comparison_tables, coverage_table
 from cores_paper.tables.price import price_claims, price_table
+from cores_paper.tables.rows import read_rows
 from cores_paper.tables.style import REMOVED, ordered_datasets, percent
+from cores_paper.tables.table import Table
 from cores_paper.tables.tables import (
     cores_table,
     explanations_table,

@@ -4,10 +4,10 @@ from collections.abc import Collection, Iterable, Sequence
 
 from cores.data.catalogue import PAPER_DATASETS
 from cores.runs.rows import Row, spread
-from cores.runs.table import Bold, Cell, Table
 from cores_paper.tables.cells import cores_cells, cores_claims
 from cores_paper.tables.price import price_claims
 from cores_paper.tables.style import mean_percent, percent
+from cores_paper.tables.table import Bold, Cell, Table
 from cores_paper.tables.targets import BASE_CONV, PLAIN_GNN, SPLITS, paper_policies
 
 FRESH_SPLITS = tuple(range(21, 31))

@@ -4,42 +4,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cores.config.registration import (
-        register_command,
-        register_conv,
-        register_model,
-        register_preset,
-    )
-    from cores.data.catalogue import register_dataset
-    from cores.data.dataset import Dataset
-    from cores.data.datasets import load_dataset
-    from cores.errors import UserError
-    from cores.estimator import Cores
-    from cores.explain.explainer import CoresExplainer
-    from cores.explain.explanation import Explanation
-    from cores.graphs.store import GraphStore
-    from cores.models.network import GraphModel
+    from cores.config.registration import register_command as register_command
+    from cores.config.registration import register_conv as register_conv
+    from cores.config.registration import register_model as register_model
+    from cores.config.registration import register_preset as register_preset
+    from cores.data.catalogue import register_dataset as register_dataset
+    from cores.data.dataset import Dataset as Dataset
+    from cores.data.datasets import load_dataset as load_dataset
+    from cores.errors import UserError as UserError
+    from cores.estimator import Cores as Cores
+    from cores.explain.explanation import CoresExplainer as CoresExplainer
+    from cores.explain.explanation import Explanation as Explanation
+    from cores.graphs.store import GraphStore as GraphStore
+    from cores.models.network import GraphModel as GraphModel
 
 __version__ = "0.3.0"
-__all__ = [
-    "Cores",
-    "CoresExplainer",
-    "Dataset",
-    "Explanation",
-    "GraphModel",
-    "GraphStore",
-    "UserError",
-    "load_dataset",
-    "register_command",
-    "register_conv",
-    "register_dataset",
-    "register_model",
-    "register_preset",
-]
-
 _HOME = {
     "Cores": "cores.estimator",
-    "CoresExplainer": "cores.explain.explainer",
+    "CoresExplainer": "cores.explain.explanation",
     "Dataset": "cores.data.dataset",
     "Explanation": "cores.explain.explanation",
     "GraphModel": "cores.models.network",
@@ -52,6 +34,8 @@ _HOME = {
     "register_model": "cores.config.registration",
     "register_preset": "cores.config.registration",
 }
+"""Public names, and the modules they are in."""
+__all__ = [*_HOME]
 
 
 def __getattr__(name: str) -> Any:

@@ -9,7 +9,6 @@ from fractions import Fraction
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from torch.nn.functional import one_hot
 
 
 def aps_scores(
@@ -103,25 +102,6 @@ def prediction_sets(
             [ True,  True]])
     """
     return scores <= q_hat
-
-
-def predicted_and_below(
-    probs: Float[Tensor, "graphs classes"],
-    scores: Float[Tensor, "graphs classes"],
-    q_hat: Float[Tensor, ""],
-) -> Bool[Tensor, "graphs classes"]:
-    """The predicted label and every label with s(x, y) < q-hat: Eq. (3) in the authors' program.
-
-    With two classes and APS scores the other label's score is 1, and no q-hat is above that but
-    infinity: such a set is never unsure.
-
-    >>> probs = torch.tensor([[0.1, 0.9], [0.5, 0.3]])
-    >>> predicted_and_below(probs, torch.tensor([[1.0, 0.9], [0.4, 0.5]]), torch.tensor(0.5))
-    tensor([[False,  True],
-            [ True, False]])
-    """
-    predicted = one_hot(probs.argmax(dim=-1), probs.size(-1)).bool()
-    return predicted | (scores < q_hat)
 
 
 def class_conditional_quantiles(

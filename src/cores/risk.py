@@ -112,25 +112,19 @@ def risk_controlled(losses: Losses, epsilon: float) -> Controlled:
     return total <= float((losses.size(-2) + 1) * Fraction(str(epsilon)) - 1)
 
 
-def learn_then_test(
-    losses: Losses,
-    epsilon: float,
-    delta: float,
-    p_value: Callable[[Tensor, float], Tensor] | None = None,
-) -> Controlled:
+def learn_then_test(losses: Losses, epsilon: float, delta: float) -> Controlled:
     """Learn then test: with probability 1 - delta the risks of all these settings are <= epsilon.
 
     Fixed-sequence testing (Angelopoulos, Bates, Candès, Jordan and Lei 2021): from the densest
     setting to sparser ones, each is tested at level delta, until the first whose risk may exceed
     epsilon. A wrong setting passes only if the first wrong one in this order did, so that no
-    correction for many settings is due. Losses may rise and fall as they like.
+    correction for many settings is due. Losses may rise and fall as they like. The test is the
+    exact one for losses that are bool, and :func:`betting_p_value` for others.
 
     Args:
         losses: Of independent graphs.
         epsilon: The largest risk that is allowed.
         delta: Probability, over held-out graphs, that some setting is wrong.
-        p_value: The test of a setting; by default the exact one for losses that are bool, and
-            :func:`betting_p_value` for others.
 
     >>> losses = torch.zeros(40, 3, dtype=torch.bool)
     >>> losses[:4, 2] = True
@@ -139,9 +133,7 @@ def learn_then_test(
     """
     _check(losses, epsilon)
     _check_share("delta", delta)
-    if p_value is not None:
-        values = p_value(losses, epsilon)
-    elif losses.dtype == torch.bool:
+    if losses.dtype == torch.bool:
         values = binomial_p_value(losses, epsilon)
     else:
         values = betting_p_value(losses, epsilon, delta)
@@ -200,31 +192,6 @@ def binomial_p_value(losses: Bool[Tensor, "*draws graphs settings"], epsilon: fl
     """
     tail = _binomial_tail(losses.size(-2), epsilon).to(losses.device)
     return tail[losses.sum(dim=-2)]
-
-
-def hoeffding_bentkus_p_value(
-    losses: Float[Tensor, "*draws graphs settings"], epsilon: float
-) -> PValues:
-    """Hoeffding-Bentkus p-value for losses in [0, 1] (Bates et al. 2021, Angelopoulos et al. 2021).
-
-    min(exp(-n h(min(R, epsilon), epsilon)), e P(Bin(n, epsilon) <= ceil(n R))), where h(a, b) is
-    the divergence of two coins. It depends on the mean loss alone, so not on the order of graphs as
-    :func:`betting_p_value` does, and is weaker wherever losses are not 0 or 1.
-
-    >>> losses = torch.cat([torch.ones(2, 1), torch.zeros(98, 1)])
-    >>> hoeffding_bentkus_p_value(losses, epsilon=0.1)
-    tensor([0.0053], dtype=torch.float64)
-    """
-    if bool((losses < 0).any()):
-        raise UserError(f"losses must be at least 0 here; got {float(losses.min()):.3g}")
-    n = losses.size(-2)
-    total = losses.double().sum(dim=-2)
-    mean = (total / max(n, 1)).clamp(max=epsilon)
-    divergence = torch.xlogy(mean, mean / epsilon)
-    divergence += torch.xlogy(1 - mean, (1 - mean) / (1 - epsilon))
-    tail = _binomial_tail(n, epsilon).to(losses.device)
-    bentkus = math.e * tail[total.ceil().long()]
-    return torch.minimum((-n * divergence).exp(), bentkus)
 
 
 def betting_p_value(

@@ -1,4 +1,4 @@
-"""What a run's metrics say, in sentences: the headline first, what to be careful with after it.
+"""Sentences on a run's metrics: the headline first, what to be careful with after it.
 
 Pure functions of metrics and settings, one per task. Needs no torch.
 """
@@ -62,7 +62,7 @@ def class_sentences(metrics: Metrics, config: RunConfig, calibration: Sequence[i
 def class_findings(
     metrics: Metrics, config: RunConfig, calibration: Sequence[int]
 ) -> dict[Kind, str]:
-    """What the metrics of a classification say; names of arguments are in backticks.
+    """Sentences on a classification by kind; names of arguments are in backticks.
 
     Args:
         metrics: As :func:`cores.runs.fit.measure` gives them, and ``epochs`` where they are known.
@@ -92,7 +92,7 @@ def class_findings(
 
 
 def promise_sentence(found: Metrics) -> str:
-    """What is promised of a model at the setting of its dial: how much, of whom, and by whom.
+    """Describe the guarantee of a model at the setting of its dial.
 
     Args:
         found: As :func:`cores.runs.promise.tuned_model` gives it.
@@ -114,7 +114,7 @@ def promise_sentence(found: Metrics) -> str:
 
 
 def measured_before(metrics: Metrics, lam: float) -> str:
-    """That metrics are of another setting than the one at which the dial was set since."""
+    """Say that metrics belong to an earlier setting of the dial."""
     return (
         f"Measured at lambda {metrics.get('lam', '?')}, before the dial was set to {lam:g}: "
         "`cores evaluate` measures the model there."
@@ -145,32 +145,28 @@ def _error(share: float, graphs: int | float) -> float:
 
 @dataclass(frozen=True)
 class _Measure:
-    """By what skill is read: the accuracy, or the balanced one where a class is frequent."""
+    """Measure of skill: the accuracy, or the balanced one where a class is frequent."""
 
     name: Literal["accuracy", "balanced_accuracy"]
+    guess: str
+    """Baseline that sees no graph."""
     guessed: float
-    """What predicting without looking reaches."""
+    """Value of that baseline."""
     graphs: int | float
-    """How many graphs of equal classes would leave it as uncertain."""
+    """Effective number of graphs."""
 
     @classmethod
     def of(cls, metrics: Metrics, num_classes: int) -> "_Measure":
         graphs, largest = metrics["test_graphs"], metrics["majority_rate"]
         if not 1 / num_classes + IMBALANCED < largest < 1:
-            return cls("accuracy", largest, graphs)
+            return cls("accuracy", "always predicting the largest class", largest, graphs)
         effective = _balanced_graphs(graphs, largest, num_classes)
-        return cls("balanced_accuracy", 1 / num_classes, effective)
+        return cls("balanced_accuracy", "guessing", 1 / num_classes, effective)
 
     @property
     def words(self) -> str:
         """Its name, for people."""
         return self.name.replace("_", " ")
-
-    @property
-    def guess(self) -> str:
-        """What has the value ``guessed``."""
-        largest = "always predicting the largest class"
-        return largest if self.name == "accuracy" else "guessing"
 
     def judged(self, metrics: Metrics) -> tuple[float, float, float]:
         """The judge on the chosen parts, the full graphs, and random parts."""
@@ -180,16 +176,16 @@ class _Measure:
         return chosen, full, random
 
     def shows_skill(self, reached: float) -> bool:
-        """Whether a value is above guessing, by more than chance."""
+        """Return whether a value is above the baseline by more than chance."""
         return reached > self.guessed + STANDARD_ERRORS * _error(reached, self.graphs)
 
     def differ(self, higher: float, lower: float) -> bool:
-        """Whether one value is above another, by more than chance."""
+        """Return whether one value is above another by more than chance."""
         return higher - lower > noise(higher, lower, self.graphs)
 
 
 def _balanced_graphs(graphs: int, largest: float, num_classes: int) -> float:
-    """How many graphs of equal classes would make the balanced accuracy as uncertain.
+    """Number of graphs of equal classes that makes the balanced accuracy as uncertain.
 
     It is a mean over classes, and as uncertain as its smallest class makes it. The other classes
     are taken as equally large.
@@ -202,7 +198,7 @@ def _balanced_graphs(graphs: int, largest: float, num_classes: int) -> float:
 
 
 def _skill(metrics: Metrics, measure: _Measure) -> dict[Kind, str]:
-    """Whether the model has learnt anything; graphs of one class cannot show it."""
+    """Warn of a model without skill; graphs of one class cannot show any."""
     reached = metrics[measure.name]
     if metrics["majority_rate"] < 1 and metrics["predicted_classes"] == 1:
         return {
@@ -218,7 +214,7 @@ def _skill(metrics: Metrics, measure: _Measure) -> dict[Kind, str]:
 
 
 def _honesty(metrics: Metrics, config: RunConfig, measure: _Measure) -> dict[Kind, str]:
-    """Whether the subgraph can be read as a reason, by the independent classifier."""
+    """Warn of subgraphs that, by the judge, are no reasons."""
     if metrics["judge_accuracy"] is None:
         return {}
     judged, on_full, random = measure.judged(metrics)
@@ -247,7 +243,7 @@ def _honesty(metrics: Metrics, config: RunConfig, measure: _Measure) -> dict[Kin
 
 
 def _sparsity(metrics: Metrics, config: RunConfig) -> dict[Kind, str]:
-    """Whether the policy removes anything, and what accuracy the removed part costs."""
+    """Warn of a policy that removes nothing, and of accuracy lost by removal."""
     said: dict[Kind, str] = {}
     part, what = kept_share(metrics, config)
     if _is_dense(metrics, config):
@@ -293,7 +289,7 @@ def _fine(metrics: Metrics, config: RunConfig, measure: _Measure) -> dict[Kind, 
 
 
 def _sets(metrics: Metrics, config: RunConfig, calibration: Sequence[int]) -> dict[Kind, str]:
-    """Whether sets leave a label out, and hold the true one as often as promised."""
+    """Warn of sets that hold every label, or miss the true one too often."""
     said: dict[Kind, str] = {}
     size, alpha, coverage = metrics["set_size"], metrics["alpha"], metrics["coverage"]
     if size is None:
@@ -323,7 +319,7 @@ def _sets(metrics: Metrics, config: RunConfig, calibration: Sequence[int]) -> di
 
 
 def value_sentences(metrics: Metrics, config: RunConfig, calibration: Sequence[int]) -> list[str]:
-    """What the metrics of a regression say; ``calibration`` is the number of calibration graphs."""
+    """Sentences on a regression; ``calibration`` is the number of calibration graphs."""
     error, constant, full = metrics["mae"], metrics["constant_mae"], metrics["full_mae"]
     judged, random = metrics["judge_mae"], metrics["judge_random_mae"]
     kept, what = kept_share(metrics, config)
@@ -375,7 +371,7 @@ def value_sentences(metrics: Metrics, config: RunConfig, calibration: Sequence[i
 
 
 def label_sentences(metrics: Metrics, config: RunConfig, calibration: Sequence[int]) -> list[str]:
-    """What the metrics of several labels say; names of labels are not told: they come from data.
+    """Sentences on several labels, without their names, which come from data.
 
     ``calibration`` is the number of calibration graphs of which each label is known.
     """
@@ -430,7 +426,7 @@ def label_sentences(metrics: Metrics, config: RunConfig, calibration: Sequence[i
 
 
 def _by_judge(config: RunConfig, judged: float | None, random: float | None, digits: str) -> str:
-    """What an independent network makes of the subgraphs, the end of a headline."""
+    """End of a headline: the judge on the subgraphs."""
     if config.spec.removes is None:
         return ""
     if judged is None:
@@ -442,12 +438,12 @@ def _by_judge(config: RunConfig, judged: float | None, random: float | None, dig
 
 
 def _is_dense(metrics: Metrics, config: RunConfig) -> bool:
-    """Whether a policy keeps nearly everything."""
+    """Return whether a policy keeps nearly everything."""
     return config.spec.has_policy and kept_share(metrics, config)[0] > DENSE
 
 
 def _too_dense(metrics: Metrics, config: RunConfig, remedy: str) -> str:
-    """How much is kept, and what helps; without a dial the remedy."""
+    """Share that is kept, and the remedy: of the dial if there is one."""
     kept, what = kept_share(metrics, config)
     if config.reward.dial:
         remedy = (

@@ -10,7 +10,12 @@ from cores_paper.models.settings import (
     PoolConfig,
     SugarConfig,
 )
-from cores_paper.presets import UNREAD, PaperConfig, authors_settings, paper_settings
+from cores_paper.presets import (
+    PaperConfig,
+    authors_settings,
+    fixed_settings,
+    paper_settings,
+)
 
 SHARES = {
     "ratio": (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95),
@@ -45,7 +50,7 @@ def register() -> None:
         "own": PaperConfig,
         "train": "cores_paper.training.algorithm:train",
         "measure": "cores_paper.training.actions:measure_actions",
-        "fixed": UNREAD,
+        "fixed": fixed_settings(),
     }
     cores.register_preset(
         "paper", paper_settings, summary="the published settings, in Algorithm 1", **training

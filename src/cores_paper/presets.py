@@ -4,7 +4,6 @@
 program, as far as these are known.
 """
 
-import math
 import tomllib
 from dataclasses import dataclass
 from functools import cache
@@ -12,9 +11,10 @@ from importlib import resources
 from typing import Any, Literal
 
 from cores import UserError
-from cores.config import RunConfig, merged
+from cores.config import RunConfig, merged, to_dict
 from cores.config.models import conv_spec, model_spec
 from cores.errors import require
+from cores_paper.models.settings import check_signs
 
 FILES = {
     "gnn": "gnn.toml",
@@ -73,34 +73,46 @@ class PaperConfig:
         for name in ("policy_patience", "last_policy_epochs"):
             value = getattr(self, name)
             require(1 <= value < 2**31, f"paper.{name} must be at least 1, got {value}")
-        require(0 < self.scale < math.inf, f"paper.scale must be positive, got {self.scale}")
-        require(
-            0 < self.critic_learning_rate < math.inf,
-            f"paper.critic_learning_rate must be positive, got {self.critic_learning_rate}",
-        )
+        check_signs("paper", self, "scale critic_learning_rate", "value_coef")
         require(
             0 < self.schedule_factor < 1,
             f"paper.schedule_factor must lie in (0, 1), got {self.schedule_factor}",
         )
-        require(
-            0 <= self.value_coef < math.inf,
-            f"paper.value_coef must not be negative, got {self.value_coef}",
-        )
 
 
-UNREAD: dict[str, dict[str, Any]] = {
+READ = {
+    "committee": (),
+    "reward": ("lam", "alpha", "desired_ratio", "penalty_size"),
+    "ppo": (
+        *("env_steps", "samples", "ppo_epochs", "batch_size", "clip", "learning_rate"),
+        *("entropy_coef", "final_entropy_coef", "initial_removal", "min_probability"),
+    ),
+    "effects": (),
+    "explanation": (),
+}
+"""Settings of policies that the published training reads; it ignores all others of these groups."""
+OFF: dict[str, dict[str, Any]] = {
     "training": {"class_weights": False, "logit_adjustment": 0.0},
     "committee": {"members": 1, "warm_up": 0.0},
-    "reward": {"tolerance": 0.0, "pieces_penalty": 0.0, "max_pieces": 0},
-    "explanation": {"parts": "policy", "class_from": "part", "sufficiency": 0.5}
-    | {"proposer": "policy"},
+    "explanation": {"parts": "policy", "class_from": "part", "sufficiency": 0.5},
     "ppo": {"effect_steps": 0, "max_grad_norm": 0.0, "max_kl": 0.0, "ema_decay": 0.0},
     "effects": {"steps": 0},
 }
-"""Settings of the tool's own training that the published one does without."""
+"""Settings that switch off what the published training does not have."""
 
 
-def _file(name: str) -> dict[str, Any]:
+def fixed_settings() -> dict[str, dict[str, Any]]:
+    """Settings that the published training ignores: switched off, or at their defaults."""
+    defaults = to_dict(RunConfig())
+    unread = {
+        group: {name: value for name, value in defaults[group].items() if name not in names}
+        for group, names in READ.items()
+    }
+    return merged(unread, OFF)
+
+
+def published_file(name: str) -> dict[str, Any]:
+    """Read one of the TOML files of published settings and numbers."""
     text = resources.files("cores_paper").joinpath("published", name).read_text(encoding="utf-8")
     return tomllib.loads(text)
 
@@ -112,7 +124,7 @@ def published(model: str) -> dict[str, dict[str, Any]]:
     Beside the settings stands what the paper reports, under names that begin with ``reported_``.
     """
     file = FILES.get(model)
-    sections = _file(file) if file is not None else {}
+    sections = published_file(file) if file is not None else {}
     common = sections.pop("common", None)
     if common is None:
         return sections
@@ -139,7 +151,7 @@ def has_published_settings(model: str) -> bool:
 
 def search_space(config: RunConfig) -> dict[str, list[Any]]:
     """Values to choose from for a configuration like this one, by setting."""
-    space = _file("search.toml")
+    space = published_file("search.toml")
     spec, conv = config.spec, conv_spec(config.conv)
     if spec.has_policy:
         found = dict(space["cores"])
@@ -170,7 +182,7 @@ def authors_settings(model: str, dataset: str, conv: str) -> dict[str, Any]:
             f"the authors preset is one of CORES, and of random beside it, not of {model}; use "
             'preset="paper"'
         )
-    changes, plain = _file("authors.toml"), paper_settings("gnn", dataset, conv)
+    changes, plain = published_file("authors.toml"), paper_settings("gnn", dataset, conv)
     if not model_spec(model).has_policy:
         return merged(plain, changes[model])
     patience = {"training": {"patience": plain["training"]["patience"]}}
@@ -181,4 +193,4 @@ def authors_settings(model: str, dataset: str, conv: str) -> dict[str, Any]:
 @cache
 def has_authors_settings(model: str) -> bool:
     """Return whether the ``authors`` preset has the model: CORES of the paper, and the control."""
-    return model in _file("authors.toml").keys() - {"common"}
+    return model in published_file("authors.toml").keys() - {"common"}

@@ -4,7 +4,7 @@ import json
 import platform
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,9 +22,9 @@ from cores.files import escape, in_turn, is_held, locked, make_folder, unlinked,
 from cores.models.sparse import SparseClassifier
 from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.fit import PreparedData, training_settings
-from cores.runs.run import Run
-from cores.runs.runner import has_fault, in_processes, run_folder, train_in_worker
-from cores.runs.sharing import shared_gpu
+from cores.runs.opened import Run
+from cores.runs.runner import has_fault, run_folder, train_in_worker
+from cores.runs.workers import in_workers
 from cores.tasks.metrics import accuracy, balanced_accuracy
 from cores.training.bilevel import chosen, selection_metrics
 from cores.training.dial import SELECTION_SETTINGS
@@ -112,8 +112,7 @@ def search(
     job = train_in_worker(folder, device, data_root, columns)
     with (
         _owner(unlinked(folder / OWNERS) / name),
-        shared_gpu(device, workers),
-        closing(in_processes(proposals(), job, workers)) as ended,
+        in_workers(proposals(), job, device, workers) as ended,
     ):
         for config, failure in ended:
             trial = open_trials.pop(config)
@@ -303,8 +302,8 @@ def _toml(base: RunConfig, best: Tried) -> str:
             changed[group] = {
                 name: value for name, value in settings.items() if value != preset[group][name]
             }
-    head = escape.toml_comment(
-        f"Found by `cores search` on {base.dataset}, split {base.split}: trial {best.number}, "
+    head = escape.terminal(  # a comment ends with its line
+        f"# Found by `cores search` on {base.dataset}, split {base.split}: trial {best.number}, "
         f"{best.score:.4f} on the selection part."
     )
     written = {name: value for name, value in changed.items() if value != {}}

@@ -5,14 +5,8 @@ import shutil
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-import torch
-
-from cores.__main__ import main
-from cores.config import RunConfig
-from cores.data.dataset import Dataset
 
 Ask = Callable[..., tuple[int, str, str]]
 QUICK = ["--model", "gnn", "--epochs", "2", "--network.hidden_dim", "8", "--device", "cpu"]
@@ -43,22 +37,6 @@ def test_datasets_prints_table_1(ask: Ask, data_root: Path) -> None:
     assert "18.85 ± 4.49" in out
 
 
-def test_settings_rank_preset_then_file_then_option(ask: Ask, tmp_path: Path) -> None:
-    file = tmp_path / "my.toml"
-    file.write_text(
-        "seed = 5\n[network]\nhidden_dim = 12\nnum_layers = 1\n[training]\nepochs = 1\n"
-    )
-    arguments = ["--settings", file, "--network.hidden_dim", "8", "--out", tmp_path / "run"]
-    status, _, err = ask("train", *arguments, "--model", "gnn", "--device", "cpu")
-    assert status == 0, err
-    config = json.loads((tmp_path / "run" / "config.json").read_text())["config"]
-    assert config["seed"] == 5
-    assert config["network"]["hidden_dim"] == 8
-    assert config["network"]["num_layers"] == 1
-    assert config["training"]["epochs"] == 1
-    assert config["training"]["batch_size"] == 32
-
-
 @pytest.mark.data
 def test_the_paper_preset_takes_the_published_settings(
     ask: Ask, tmp_path: Path, data_root: Path
@@ -70,78 +48,6 @@ def test_the_paper_preset_takes_the_published_settings(
     assert config["network"]["hidden_dim"] == 16
     assert config["parts"]["policy"] == 0.5
     assert config["training"]["patience"] == 800
-
-
-def test_the_benchmark_refuses_a_gpu(ask: Ask) -> None:
-    status, _, err = ask("benchmark", "--device", "cuda")
-    assert status == 2
-    assert "defined on one CPU thread" in err
-
-
-def test_help_is_there_for_every_command(capsys: pytest.CaptureFixture[str]) -> None:
-    commands = ("datasets", "train", "evaluate", "search", "reproduce", "benchmark")
-    for command in ((), *((name,) for name in commands)):
-        with pytest.raises(SystemExit) as exit_info:
-            main([*command, "--help"])
-        assert exit_info.value.code == 0
-        assert "usage: cores" in capsys.readouterr().out
-
-
-def test_the_benchmark_tells_which_ratios_are_worse_than_in_a_file(
-    ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = {"loader_ratio": 0.2, "inference_ratio_1": 2.0, "loader_seconds": 1e-9}
-    now = {"loader_ratio": 0.3, "inference_ratio_1": 2.1, "loader_seconds": 1.0}
-    monkeypatch.setattr("cores_paper.benchmark.benchmark", lambda repeats: now)
-    path = tmp_path / "before.json"
-    path.write_text(json.dumps(before))
-    _, out, _ = ask("benchmark", "--json", "--compare", path)
-    assert json.loads(out) == {**now, "slower": {"loader_ratio": 1.5}}
-    _, out, err = ask("benchmark", "--compare", path)
-    assert "before" in out
-    assert "loader_ratio is 1.50 times what it was" in out + err
-    path.write_text(json.dumps(now))
-    _, out, err = ask("benchmark", "--compare", path)
-    assert "no ratio is worse" in out + err
-    for wrong in ("[]", "{}", '{"loader_ratio": "fast"}', '{"loader_ratio": 0}', '{"a": 1}'):
-        path.write_text(wrong)
-        status, _, err = ask("benchmark", "--compare", path)
-        assert status == 2
-        assert "before.json holds no ratios" in err
-    status, _, err = ask("benchmark", "--compare", tmp_path / "none.json")
-    assert status == 2
-    assert "none.json" in err
-
-
-def test_the_benchmark_gives_ratios_and_their_seconds(ask: Ask) -> None:
-    _, out, _ = ask("benchmark", "--json", "--repeats", "1")
-    figures = json.loads(out)
-    ratio = figures["loader_seconds"] / figures["pyg_loader_seconds"]
-    assert figures["loader_ratio"] == pytest.approx(ratio)
-    assert figures["classifier_ratio"] > 0
-
-
-def test_the_benchmark_of_a_dataset_is_of_that_data_and_device(
-    ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A file of the user's is measured with the settings that it would be trained with."""
-    seen: list[tuple[Any, ...]] = []
-
-    def note(dataset: Dataset, config: RunConfig, device: torch.device, repeats: int) -> Any:
-        seen.append((len(dataset), config.model, config.training.batch_size, device.type, repeats))
-        return {"import_ratio": 1.5}
-
-    monkeypatch.setattr("cores_paper.speed.dataset_benchmark", note)
-    path = tmp_path / "mine.jsonl"
-    lines = [
-        {"nodes": ["C"] * 3, "edges": [[0, 1], [1, 2]], "label": number % 2}
-        for number in range(2100)
-    ]
-    path.write_text("\n".join(map(json.dumps, lines)))
-    _, out, _ = ask("benchmark", "--json", "--dataset", path, "--model", "cores-edge")
-    assert json.loads(out) == {"import_ratio": 1.5}
-    ask("benchmark", "--dataset", "motifs", "--repeats", "2", "--device", "cpu")
-    assert seen == [(2100, "cores-edge", 128, "cpu", 15), (1000, "cores-node", 128, "cpu", 2)]
 
 
 @pytest.fixture
@@ -274,15 +180,8 @@ def test_a_lack_of_memory_is_told_in_one_line(ask: Ask, monkeypatch: pytest.Monk
     monkeypatch.setattr("cores.runs.run.evaluate_run", evaluate)
     status, _, err = ask("evaluate", "run")
     assert status == 2
-    expected = "cores: out of memory: 9 bytes were asked for by cli/evaluate.py (_evaluate); "
+    expected = "cores: out of memory: 9 bytes were asked for by cli/saved.py (_evaluate); "
     assert err.startswith(expected)
-
-
-def test_an_unknown_setting_in_a_file_gets_the_nearest_name(ask: Ask, tmp_path: Path) -> None:
-    (tmp_path / "typo.toml").write_text("[training]\nlerning_rate = 0.1\n")
-    status, _, err = ask("train", "--settings", tmp_path / "typo.toml")
-    assert status == 2
-    assert "unknown setting 'training.lerning_rate'; did you mean learning_rate" in err
 
 
 def test_a_wrong_setting_in_a_file_is_told_even_where_an_option_overrides_it(

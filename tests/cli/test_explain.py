@@ -371,7 +371,7 @@ def test_a_test_graph_without_a_prediction_is_left_out_and_no_other(
     ask: Ask, molecule_table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its row in the file has another number than it has among the test graphs."""
-    from cores.runs import predictor
+    from cores.runs import opened
 
     data, run = tmp_path / "data.csv", tmp_path / "run"
     data.write_text(molecule_table(80))
@@ -383,7 +383,7 @@ def test_a_test_graph_without_a_prediction_is_left_out_and_no_other(
     def last_missing(probs: torch.Tensor) -> torch.Tensor:
         return torch.arange(len(probs)) == len(probs) - 1
 
-    monkeypatch.setattr(predictor, "unpredicted", last_missing)
+    monkeypatch.setattr(opened, "unpredicted", last_missing)
     _, printed, _ = ask("explain", run, "--out", tmp_path / "some.jsonl", "--json", *CPU)
     assert json.loads(printed)["errors"] == 1
     some = [json.loads(line) for line in (tmp_path / "some.jsonl").read_text().splitlines()]

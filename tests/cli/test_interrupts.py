@@ -9,9 +9,9 @@ import psutil
 import pytest
 
 from cores.__main__ import main
+from cores.cli import single_interrupt
 from cores.cli.command import Command, CommandParser
-from cores.cli.interrupts import single_interrupt
-from cores.runs.runner import in_processes
+from cores.runs.workers import in_processes
 
 Begun = Callable[[Callable[[], object]], psutil.Process]
 

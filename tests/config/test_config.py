@@ -1,7 +1,7 @@
 """Settings are checked once, told apart by their key, and read back as they were written."""
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -11,9 +11,10 @@ from cores.config import (
     RunConfig,
     TrainingConfig,
     from_dict,
+    to_dict,
 )
-from cores.config.key import run_key
 from cores.config.models import MODELS
+from cores.config.nested import added, run_key
 from cores.config.presets import preset_config
 from cores.errors import UserError
 from cores_paper.models.settings import PoolConfig
@@ -77,21 +78,35 @@ KEYS = {
 
 
 def test_keys_are_those_of_the_committed_rows() -> None:
-    """A setting that comes without a line in key.toml would orphan what was measured."""
+    """A setting that comes that is not declared by `added` would orphan what was measured."""
     keys = {name: preset_config("MUTAG", name, "gin", "default", {}).key for name in KEYS}
     assert keys == KEYS
     paper = preset_config("PTC", "cores-edge", "gcn", "paper", {"split": 3})
     assert paper.key == "9b337fa9fb77"
 
 
-OLD = {"seed": 1, "ppo": {"clip": 0.2}}
+@dataclass(frozen=True)
+class Old:
+    clip: float = 0.2
+
+
+@dataclass(frozen=True)
+class New(Old):
+    warmth: int = added(3)
+
+
+@dataclass(frozen=True)
+class Later(Old):
+    warmth: int = added(4, first=3)
 
 
 def test_a_new_setting_changes_no_key() -> None:
-    new = {"seed": 1, "ppo": {"clip": 0.2, "warmth": 3}}
-    assert run_key(new, {"ppo.warmth": 3}) == run_key(OLD, {})
-    other = {"seed": 1, "ppo": {"clip": 0.2, "warmth": 4}}
-    assert run_key(other, {"ppo.warmth": 3}) != run_key(OLD, {})
+    def key(config: Old) -> str:
+        return run_key(to_dict(config, for_key=True))
+
+    assert key(New()) == key(Later(warmth=3)) == key(Old())
+    assert key(New(warmth=4)) == key(Later()) != key(Old())
+    assert to_dict(Later()) == {"clip": 0.2, "warmth": 4}
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,9 @@ import shutil
 import zipfile
 from http.client import IncompleteRead
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 
 from cores import load_dataset
 from cores.data.catalogue import PAPER_DATASETS, canonical_name
@@ -172,14 +169,6 @@ def test_pygs_own_layout_is_read(data_root: Path, tmp_path: Path) -> None:
     assert len(load_dataset("MUTAG", tmp_path)) == 135
 
 
-def test_a_dataset_is_a_sequence_of_pyg_graphs(tu_folder: Path) -> None:
-    dataset = load_dataset(str(tu_folder))
-    assert len(list(dataset)) == len(dataset) == 12
-    assert dataset[-1].num_nodes == 3
-    with pytest.raises(IndexError):
-        dataset[12]
-
-
 def test_a_missing_data_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"data folder .*nowhere does not exist"):
         load_dataset("MUTAG", tmp_path / "nowhere")
@@ -197,34 +186,6 @@ def test_a_damaged_npz_is_named(tmp_path: Path) -> None:
     (tmp_path / "other" / "Benzene.npz").write_bytes(b"no zip")
     with pytest.raises(UserError, match=r"Benzene.npz is not a readable npz"):
         load_dataset("Benzene", tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"x": np.ones(50)}, r"BA_2Motifs.npz: 'x' must have the shape \[nodes, features\], got"),
-        ({"y": np.array(["a", "b"])}, "BA_2Motifs.npz: 'y' must hold whole numbers, got <U1"),
-        ({"edge_index": np.array([[0, 30], [30, 0]])}, "names a node that its graph does not have"),
-    ],
-)
-def test_an_npz_with_other_content_is_refused(
-    change: dict[str, NDArray[Any]], message: str, tmp_path: Path
-) -> None:
-    arrays: dict[str, NDArray[Any]] = {
-        "x": np.ones((50, 3)),
-        "edge_index": np.array([[0, 1], [1, 0]]),
-        "y": np.array([0, 1]),
-        "node_ptr": np.array([0, 25, 50]),
-        "edge_ptr": np.array([0, 2, 2]),
-        "node_gt": np.zeros(50, bool),
-        "edge_gt": np.zeros(2, bool),
-    }
-    (tmp_path / "other").mkdir()
-    np.savez(tmp_path / "other" / "BA_2Motifs.npz", **arrays)
-    assert len(load_dataset("BA_2Motifs", tmp_path)) == 2
-    np.savez(tmp_path / "other" / "BA_2Motifs.npz", **(arrays | change))
-    with pytest.raises(UserError, match=message):
-        load_dataset("BA_2Motifs", tmp_path)
 
 
 def test_an_unknown_name_gets_the_nearest_ones() -> None:

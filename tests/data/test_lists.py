@@ -200,8 +200,14 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "no features": (lambda: pyg(x=None, num_nodes=2), "has no node features x, others have"),
     "no columns": (lambda: pyg(x=torch.ones(2, 0)), "has node features without columns"),
     "no label": (lambda: pyg(y=None), "has no label; set its y, or give `y`"),
-    "NaN": (lambda: pyg(x=torch.tensor([[1.0], [NAN]])), "has NaN or infinite node features"),
-    "infinite": (lambda: pyg(x=torch.tensor([[1.0], [-torch.inf]])), "has NaN or infinite node"),
+    "NaN": (
+        lambda: pyg(x=torch.tensor([[1.0], [NAN]])),
+        "has NaN, infinite or too large node features",
+    ),
+    "infinite": (
+        lambda: pyg(x=torch.tensor([[1.0], [-torch.inf]])),
+        "has NaN, infinite or too large node",
+    ),
     "float label": (lambda: pyg(y=torch.tensor([1.0])), "has the label 1.0, a float"),
     "NaN label": (lambda: pyg(y=torch.tensor([NAN])), "has the label nan, a float"),
     "two labels": (lambda: pyg(y=torch.tensor([0, 1])), r"has the label \[0, 1\]; a graph has one"),
@@ -249,7 +255,7 @@ def test_edge_features_that_do_not_fit_the_edges_are_named() -> None:
     with pytest.raises(UserError, match="graph 1 has other edge features than graph 0"):
         from_graphs([good, wide])
     unknown = pyg(edge_attr=torch.tensor([[1.0], [NAN]]))
-    with pytest.raises(UserError, match="graph 1 has NaN or infinite edge features"):
+    with pytest.raises(UserError, match="graph 1 has NaN, infinite or too large edge features"):
         from_graphs([good, unknown])
 
 

@@ -21,13 +21,13 @@ from cores.data.molecules import (
     ATOM_COLUMNS,
     BOND_COLUMNS,
     VERSION,
-    InvalidMoleculeError,
     input_indices,
     kept_smiles,
     molecule_from_block,
     molecule_from_smiles,
     molecule_graphs,
 )
+from cores.data.raw import InvalidRowError
 from cores.errors import UserError
 
 ODD = (
@@ -135,7 +135,7 @@ def test_hydrogens_of_an_sd_file_are_taken_into_their_atoms() -> None:
     "smiles", ["", "  ", "C(", "C1CC", "[Xx]", "c1cccc1", "C\ud800", "F(C)(C)C"]
 )
 def test_what_is_no_molecule_is_refused(smiles: str) -> None:
-    with pytest.raises(InvalidMoleculeError, match="SMILES"):
+    with pytest.raises(InvalidRowError, match="SMILES"):
         molecule_from_smiles(smiles)
 
 
@@ -145,7 +145,7 @@ def test_a_bad_smiles_of_a_list_is_named_by_its_number() -> None:
 
 
 def test_a_long_smiles_is_shortened_in_the_message() -> None:
-    with pytest.raises(InvalidMoleculeError) as caught:
+    with pytest.raises(InvalidRowError) as caught:
         molecule_from_smiles("C(" * 5000)
     assert len(str(caught.value)) < 100
 

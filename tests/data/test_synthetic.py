@@ -6,7 +6,6 @@ import torch
 from torch_geometric.utils import to_networkx
 
 from cores.data.synthetic import MOTIFS, ba_motifs
-from cores.errors import UserError
 
 
 @pytest.mark.parametrize("label", [0, 1])
@@ -38,17 +37,3 @@ def test_attachment_is_preferential() -> None:
     graphs = ba_motifs(num_graphs=200, base_size=20)
     degrees = [int((graphs.graph(index).edge_index[0] == 0).sum()) for index in range(200)]
     assert sum(degrees) / 200 > 4
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"motifs": ("cycle", "hose")}, "did you mean house"),
-        ({"motifs": ("cycle",)}, "at least two motifs, got 1"),
-        ({"base_size": 1}, "base_size must be at least 2, got 1"),
-        ({"num_graphs": 1}, "num_graphs must be at least the 2 motifs, got 1"),
-    ],
-)
-def test_impossible_wishes_are_refused(arguments: dict[str, object], message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        ba_motifs(**arguments)

@@ -241,7 +241,7 @@ def test_fidelity_is_what_pyg_measures() -> None:
     from torch_geometric.explain import Explainer, ModelConfig
     from torch_geometric.explain.metric import fidelity
 
-    from cores.explain.explainer import CoresExplainer
+    from cores.explain.explanation import CoresExplainer
 
     model, store = chooser("edge"), graphs()
     found = measured(model, store)

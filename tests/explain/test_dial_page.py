@@ -19,7 +19,7 @@ from cores.explain import dial_view
 from cores.explain.dial_chart import dial_charts
 from cores.explain.dial_view import DialView, SettingFigures, bit_string
 from cores.graphs.store import GraphStore
-from cores.runs.predictor import PredictedGraphs, Predictor
+from cores.runs.opened import PredictedGraphs, Run
 from cores.runs.trained import TrainedModel
 
 pytestmark = pytest.mark.usefixtures("unchecked")
@@ -155,13 +155,13 @@ def test_graphs_for_which_the_page_has_no_room_stay_as_they_are(
     monkeypatch.setattr(dial_view, "MOST_BYTES", 2_000)
     monkeypatch.setattr(dial_view, "CHUNK", 1)
     asked: list[int] = []
-    predicted = Predictor.predicted_graphs
+    predicted = Run.predicted_graphs
 
-    def counted(self: Predictor, graphs: GraphStore, *rows: Any, **options: Any) -> PredictedGraphs:
+    def counted(self: Run, graphs: GraphStore, *rows: Any, **options: Any) -> PredictedGraphs:
         asked.append(len(graphs))
         return predicted(self, graphs, *rows, **options)
 
-    monkeypatch.setattr(Predictor, "predicted_graphs", counted)
+    monkeypatch.setattr(Run, "predicted_graphs", counted)
     out = explained(dial_run, motifs, tmp_path / "o.html")
     follow = ["dial" in each for each in details_of(out)]
     assert 0 < sum(follow) < 8

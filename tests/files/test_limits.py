@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cores.errors import UserError, out_of_memory
+from cores.files import read_json
 from cores.files.limits import (
     BLOCK,
     LINE,
@@ -18,7 +19,6 @@ from cores.files.limits import (
     check_regular,
     limited_lines,
 )
-from cores.files.whole import read_json
 
 
 def test_a_limit_is_raised_by_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,13 +87,9 @@ def test_a_pipe_is_refused_before_it_is_opened(tmp_path: Path) -> None:
         check_regular(Path(os.devnull))
 
 
-def test_json_that_is_too_large_or_too_deep_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_json_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "config.json"
     path.write_text("[" * 100_000)
-    with pytest.raises(UserError, match=r"config.json is not valid JSON"):
-        read_json(path)
     monkeypatch.setenv(LINE.variable, "10")
     with pytest.raises(UserError, match=r"config.json has 97.7 KiB, more than 10"):
         read_json(path)

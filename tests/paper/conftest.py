@@ -9,6 +9,13 @@ from cores.config.models import MODELS
 from cores.config.registration import register_model
 from cores.config.spec import ModelSpec
 from cores.models.classifier import Classifier
+from cores.plugins import load_plugins
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _plugins() -> None:
+    """Registers the baselines, whichever test comes first."""
+    load_plugins()
 
 
 @pytest.fixture

@@ -178,11 +178,12 @@ def test_a_failed_trial_is_told_and_the_rest_goes_on(
         for number, config in enumerate(runs):
             yield config, job(config) if number else "the loss is nan"
 
-    monkeypatch.setattr(searching, "in_processes", first_fails)
+    monkeypatch.setattr("cores.runs.workers.in_processes", first_fails)
     tried = search(base(), tmp_path, trials=2)
     assert [each.failure for each in tried] == [None, "the loss is nan"]
     monkeypatch.setattr(
-        searching, "in_processes", lambda runs, job, workers: ((each, "bad") for each in runs)
+        "cores.runs.workers.in_processes",
+        lambda runs, job, workers: ((each, "bad") for each in runs),
     )
     with pytest.raises(UserError, match="all 2 trials failed, the first: bad"):
         search(base(), tmp_path / "other", trials=2)

@@ -20,8 +20,8 @@ from cores.models.sparse import SparseClassifier
 from cores.runs import predict as prediction
 from cores.runs.curve import curve_lines, dial_curve
 from cores.runs.inputs import PredictOptions
+from cores.runs.opened import Run
 from cores.runs.predict import predict_file
-from cores.runs.predictor import Predictor
 from cores.runs.run import evaluate_run
 from cores.runs.trained import TrainedModel
 from cores.training.state import load_state, save_state
@@ -197,18 +197,18 @@ def test_a_prediction_goes_on_at_its_own_setting_alone(
     monkeypatch.setattr(prediction, "CHUNK", 8)
     whole = tmp_path / "whole.csv"
     predict_file(dial_run, str(graphs_file), whole, PredictOptions(lam=0.3), device="cpu")
-    real, calls = Predictor.records, iter(range(3))
+    real, calls = Run.records, iter(range(3))
 
-    def once(self: Predictor, rows: Any) -> Any:
+    def once(self: Run, rows: Any) -> Any:
         if next(calls) == 1:
             raise KeyboardInterrupt
         return real(self, rows)
 
     job = dial_run, str(graphs_file), tmp_path / "o.csv"
-    monkeypatch.setattr(Predictor, "records", once)
+    monkeypatch.setattr(Run, "records", once)
     with pytest.raises(KeyboardInterrupt):
         predict_file(*job, PredictOptions(lam=0.3), device="cpu")
-    monkeypatch.setattr(Predictor, "records", real)
+    monkeypatch.setattr(Run, "records", real)
     for lam in (0.35, None):
         with pytest.raises(UserError, match="holds pieces of another prediction"):
             predict_file(*job, PredictOptions(lam=lam), device="cpu")
@@ -217,9 +217,9 @@ def test_a_prediction_goes_on_at_its_own_setting_alone(
 
 
 def test_without_a_dial_records_have_no_setting(plain_run: Path) -> None:
-    assert "lam" not in Predictor(plain_run, PredictOptions(), "cpu").fields
+    assert "lam" not in Run.open(plain_run, PredictOptions(), device="cpu").fields
     with pytest.raises(UserError, match=ONE_LAMBDA):
-        Predictor(plain_run, PredictOptions(lam=0.3), "cpu")
+        Run.open(plain_run, PredictOptions(lam=0.3), device="cpu")
 
 
 @pytest.mark.usefixtures("short_judge")

@@ -15,7 +15,6 @@ from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ColumnNames
 from cores.data.splits import split_dataset
 from cores.errors import UserError
-from cores.runs import folds
 from cores.runs.folder import Identity
 from cores.runs.folds import SHOWN, folds_table, spread_of, train_folds
 from cores.runs.progress import Reports
@@ -74,7 +73,7 @@ def test_folds_that_fail_are_told_after_the_others_have_ended(
     ) -> Iterator[tuple[RunConfig, str | None]]:
         yield from zip(runs, (None, "the disk is full", "out of memory"), strict=True)
 
-    monkeypatch.setattr(folds, "in_processes", in_turns)
+    monkeypatch.setattr("cores.runs.workers.in_processes", in_turns)
     ended: list[str | None] = []
     with pytest.raises(UserError, match="2 folds failed, the first fold2: the disk is full"):
         train_folds(
@@ -96,13 +95,13 @@ def test_the_table_has_a_line_per_fold_and_their_spread() -> None:
     found = {"folds": measured, **spread_of(measured)}
     assert found["mean"] == {"accuracy": 0.75, "roc_auc": 0.75, "judge_accuracy": None}
     assert found["std"]["accuracy"] == pytest.approx(0.5**0.5 / 2)
-    table = folds_table(found)
-    assert list(table.head) == ["fold", "accuracy", "ROC-AUC"]
-    assert [list(row) for row in table.rows] == [
-        ["1", "50.0", "–"],
-        ["2", "100.0", "75.0"],
-        ["mean", "75.0", "75.0"],
-        ["±", "35.4", "–"],
+    assert folds_table(found).splitlines() == [
+        "| fold | accuracy | ROC-AUC |",
+        "|---|---|---|",
+        "| 1 | 50.0 | – |",
+        "| 2 | 100.0 | 75.0 |",
+        "| mean | 75.0 | 75.0 |",
+        "| ± | 35.4 | – |",
     ]
 
 
@@ -111,7 +110,7 @@ def test_the_table_fits_80_columns(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     folds = [dict.fromkeys(SHOWN, 1.0), dict.fromkeys(SHOWN, 0.0)]
-    print_table("some", folds_table({"folds": folds, **spread_of(folds)}).markdown())
+    print_table("some", folds_table({"folds": folds, **spread_of(folds)}))
     shown = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()]
     assert shown[1] == ["fold", *SHOWN.values()]
     assert [line[0] for line in shown[3:]] == ["1", "2", "mean", "±"]

@@ -162,7 +162,7 @@ def test_a_page_shows_the_nodes_of_the_test_part_and_takes_no_files(
         assert int(record["id"]) in record["kept_nodes"]
     (tmp_path / "graph.jsonl").write_text('{"nodes": [[1.0], [1.0]], "edges": [[0, 1]]}\n')
     with pytest.raises(UserError, match="the model classifies nodes of one graph, these are whole"):
-        explorer.of_file(tmp_path / "graph.jsonl", 0.1, Deadline(Event()))
+        explorer.of_file(tmp_path / "graph.jsonl", Deadline(Event()))
 
 
 @pytest.mark.parametrize("task", ["regression", "multilabel"])

@@ -13,8 +13,8 @@ from cores.data.inputs.columns import ColumnNames
 from cores.errors import UserError
 from cores.runs import records
 from cores.runs.inputs import PredictOptions
+from cores.runs.opened import Run
 from cores.runs.predict import predict_file
-from cores.runs.predictor import Predictor
 
 Table = Callable[..., str]
 PLAIN = PredictOptions()
@@ -56,9 +56,9 @@ def test_the_same_command_goes_on_after_a_kill(
     pieces = interrupted(molecule_run, new_file, tmp_path / "o.csv")
     (pieces / ".00000003.piece.0123456789ab.tmp").write_text("half")
     computed, rows = [], []
-    real = Predictor.records
+    real = Run.records
     monkeypatch.setattr(
-        Predictor, "records", lambda self, rows: computed.append(rows.first) or real(self, rows)
+        Run, "records", lambda self, rows: computed.append(rows.first) or real(self, rows)
     )
     summary = predict_file(
         molecule_run, str(new_file), tmp_path / "o.csv", PLAIN, device="cpu", advance=rows.append

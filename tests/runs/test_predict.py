@@ -21,8 +21,8 @@ from cores.errors import UserError
 from cores.files import read_json, write_json
 from cores.runs import predict, records
 from cores.runs.inputs import PredictOptions
+from cores.runs.opened import Run
 from cores.runs.predict import predict_file, predict_records
-from cores.runs.predictor import Predictor
 from cores.runs.run import evaluate_run
 from cores.training.state import load_state, save_state
 
@@ -251,12 +251,12 @@ def test_a_foreign_folder_cannot_take_all_memory_or_predict_nan(
     weights.fill_(torch.nan)
     save_state(run / "model.safetensors", state)
     with pytest.raises(UserError, match=r"model.safetensors is damaged: its weights are NaN"):
-        Predictor(run, PLAIN, "cpu")
+        Run.open(run, PLAIN, device="cpu")
     identity = read_json(run / "config.json")
     identity["config"]["network"]["hidden_dim"] = 65536
     write_json(run / "config.json", identity)
     with pytest.raises(UserError, match=r"weights of cores-node need \d+.\d GiB, more than 2G"):
-        Predictor(run, PLAIN, "cpu")
+        Run.open(run, PLAIN, device="cpu")
 
 
 def test_names_with_escapes_are_shown_in_records(molecule_run: Path, tmp_path: Path) -> None:
@@ -284,7 +284,7 @@ def test_sets_are_those_of_the_error_rate_and_score(
     assert by_alpha == sorted(by_alpha, reverse=True)
     assert len(set(sizes.values())) > 3
     with pytest.raises(UserError, match="`alpha` must lie in"):
-        Predictor(molecule_run, PredictOptions(alpha=1.5), "cpu")
+        Run.open(molecule_run, PredictOptions(alpha=1.5), device="cpu")
 
 
 def test_memory_does_not_grow_with_the_file(

@@ -21,7 +21,6 @@ from cores.data.dataset import Dataset, numbered
 from cores.data.splits import Split, split_dataset
 from cores.graphs.segments import owners, pointers
 from cores.graphs.store import GraphStore
-from cores.runs import run as runs
 from cores.runs.fit import PreparedData, fit_model, measure
 from cores.runs.run import train_run
 from cores.tasks.calibration import ClassCalibration
@@ -364,7 +363,7 @@ def test_a_search_scores_its_trials_on_the_selection_part(
     split = parts_of(config, dataset)
 
     def score(given: Dataset) -> float:
-        monkeypatch.setattr(runs.Run, "dataset", lambda *_: given)
+        monkeypatch.setattr("cores.runs.opened.Run.dataset", lambda *_: given)
         return selection_score(tmp_path / "run", config.reward)
 
     original = score(dataset)

@@ -17,7 +17,7 @@ import torch
 from cores.config import RunConfig
 from cores.data import datasets
 from cores.data.datasets import load_dataset
-from cores.data.splits import split_graphs
+from cores.data.splits import split_dataset
 from cores.data.synthetic import ba_motifs
 from cores.errors import UserError
 from cores.runs.inputs import PredictOptions
@@ -82,33 +82,6 @@ def test_equal_seeds_give_equal_bytes_and_other_seeds_do_not(tmp_path: Path) -> 
     history = {name: (tmp_path / name / "history.jsonl").read_bytes() for name in "abc"}
     assert history["a"] == history["b"] != history["c"]
     assert comparable(tmp_path / "a") == comparable(tmp_path / "b")
-
-
-def test_evaluate_finds_the_metrics_of_training(tmp_path: Path) -> None:
-    trained = train_run(config(), tmp_path / "run", device="cpu")
-    evaluated = evaluate_run(tmp_path / "run", device="cpu")
-    for name in ("accuracy", "balanced_accuracy", "coverage", "set_size", "test_graphs"):
-        assert evaluated[name] == trained[name], name
-
-
-@pytest.mark.parametrize("model", ["gnn", "mlp"])
-def test_a_run_stopped_in_the_middle_resumes_to_the_same_numbers(
-    tmp_path: Path, model: str
-) -> None:
-    wanted = config(model=model)
-    train_run(wanted, tmp_path / "whole", device="cpu")
-
-    def stop(epoch: int, metrics: dict[str, float]) -> None:
-        if epoch == 4:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train_run(wanted, tmp_path / "cut", device="cpu", report=stop)
-    assert not (tmp_path / "cut" / "metrics.json").exists()
-    train_run(wanted, tmp_path / "cut", device="cpu", resume=True)
-    assert comparable(tmp_path / "cut") == comparable(tmp_path / "whole")
-    for name in ("history.jsonl", "model.safetensors"):
-        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
 def test_resuming_a_run_whose_patience_ran_out_trains_no_further(tmp_path: Path) -> None:
@@ -176,7 +149,7 @@ def test_scalers_and_clips_see_the_training_part_alone(
 ) -> None:
     """Poison every other part: the fitted scaler must not move."""
     wanted = config(tu_folder, parts=parts)
-    split = split_graphs(load_dataset(str(tu_folder)).graphs.y, wanted.split, wanted.parts)
+    split = split_dataset(load_dataset(str(tu_folder)), wanted.split, wanted.parts)
     scalers = []
     for name in ("clean", "poisoned"):
         dataset = replace(load_dataset(str(tu_folder)), clipped=(0,))

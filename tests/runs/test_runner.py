@@ -23,13 +23,12 @@ from cores.runs import runner
 from cores.runs.rows import run_row
 from cores.runs.runner import (
     Outcome,
-    _Worker,
     has_fault,
-    in_processes,
     run_all,
     run_folder,
     train_in_worker,
 )
+from cores.runs.workers import _Worker, in_processes
 from cores_paper.cli import reproduce as command
 
 Ask = Callable[..., tuple[int, str, str]]
@@ -215,7 +214,7 @@ def test_a_run_that_another_command_began_and_ended_meanwhile_is_no_failure(
             holds.close()
             yield item, failure
 
-    monkeypatch.setattr(runner, "in_processes", in_turns)
+    monkeypatch.setattr("cores.runs.workers.in_processes", in_turns)
     monkeypatch.setattr(runner, "is_held", lambda folder: False)
     holds.enter_context(locked(run_folder(tmp_path, config(1))))
     outcomes = run_all([config(1)], tmp_path, device="cpu")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from cores.cli.display import with_flags
+from cores.cli.command import with_flags
 from cores.runs.inputs import PredictOptions
 from cores.serve.app import create_app
 from cores.serve.explorer import Explorer

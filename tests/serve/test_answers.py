@@ -62,7 +62,7 @@ def test_the_records_are_those_of_predict(
     arguments = ("predict", molecule_run, tmp_path / "new.csv", "--out", out, "--alpha", "0.25")
     assert main([*map(str, arguments), "--device", "cpu"]) == 0
     query = {"name": "new.csv", "alpha": "0.25", "format": kind}
-    answer = molecules.post("/api/records", content=table, params=query)
+    answer = molecules.post("/api/graphs", content=table, params=query)
     assert answer.status_code == 200
     assert f'filename="predictions.{kind}"' in answer.headers["content-disposition"]
     assert _close(answer.text, out.read_text(), kind)
@@ -158,7 +158,7 @@ def test_the_test_graphs_of_a_run_are_shown_in_pages(
     ]
     assert [graph["position"] for graph in page["graphs"]] == [3, 4, 5, 6]
     query = {"first": 3, "count": 4, "format": "jsonl"}
-    lines = client.get("/api/test/records", params=query).text.splitlines()
+    lines = client.get("/api/test", params=query).text.splitlines()
     assert [json.loads(line)["id"] for line in lines] == [each["name"] for each in page["graphs"]]
     answer = client.get("/api/test", params={"first": 5000})
     assert "there is no test graph 5000" in refused(answer, 422)
@@ -191,7 +191,7 @@ def test_a_model_with_a_dial_is_asked_at_any_setting(
     assert kept[0.0] < kept[0.5] < kept[1.0]
     usual = client.get("/api/test", params={"count": 8, "drawings": False}).json()
     assert usual["lam"] == 0.5
-    lines = client.get("/api/test/records", params={"format": "jsonl", "count": 2, "lam": 0.2}).text
+    lines = client.get("/api/test", params={"format": "jsonl", "count": 2, "lam": 0.2}).text
     assert [json.loads(line)["lam"] for line in lines.splitlines()] == [0.2, 0.2]
     refused = client.get("/api/test", params={"lam": 0.33})
     assert refused.status_code == 422

@@ -165,7 +165,7 @@ def test_the_records_are_those_of_predict(
     arguments = ("predict", run, tmp_path / "new.csv", "--out", out, "--alpha", "0.25")
     assert main([*map(str, arguments), "--lam", "0.4", "--device", "cpu"]) == 0
     query = {"name": "new.csv", "alpha": "0.25", "lam": "0.4", "format": kind}
-    answer = served(run).post("/api/records", content=table, params=query)
+    answer = served(run).post("/api/graphs", content=table, params=query)
     assert answer.status_code == 200
 
     def plain(text: str) -> list[dict[str, Any]]:

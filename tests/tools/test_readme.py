@@ -1,6 +1,6 @@
 """The README's claims, and the table that stands behind them."""
 
-from cores.runs.rows import COLUMNS
+from cores_paper.tables.rows import COLUMNS
 from cores_paper.tables.targets import PLAIN_GNN
 from readme import FRESH_SPLITS, readme_claims, summary_table
 

@@ -1,16 +1,26 @@
-"""A command and its parser, and the way from what was typed to the command and its options."""
+"""Commands, their options, and messages that name these."""
 
 import re
-from argparse import SUPPRESS, Action, ArgumentParser, HelpFormatter, Namespace
-from argparse import RawDescriptionHelpFormatter as RawFormatter
+from argparse import (
+    SUPPRESS,
+    Action,
+    ArgumentParser,
+    ArgumentTypeError,
+    HelpFormatter,
+    Namespace,
+    RawDescriptionHelpFormatter,
+)
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from textwrap import wrap
 from typing import Any, NoReturn
 
-from cores.cli.values import named_path
 from cores.errors import UserError, nearest
 from cores.runs.scripts import import_scripts
+
+_ARGUMENT = re.compile(r'`([\w.]+)`|`?\b([\w.]+)=(True|"([^"\s]*)")`?')
+_OF_TRAIN = " of `cores train`"
 
 
 class CommandParser(ArgumentParser):
@@ -39,6 +49,14 @@ class CommandParser(ArgumentParser):
             default="auto",
             help="Where to compute (default: auto, a GPU if any).",
         )
+
+    def add_path(self, name: str, metavar: str, text: str, **kwargs: Any) -> None:
+        """Add the path of a file or folder."""
+        self.add_argument(name, type=named_path, metavar=metavar, help=text, **kwargs)
+
+    def add_count(self, name: str, text: str, default: int | None = None) -> None:
+        """Add a whole number."""
+        self.add_argument(name, type=int, default=default, metavar="N", help=text)
 
     def in_full(self, action: Action, text: str | None = None) -> None:
         """Let ``--help-all`` say more of an option; without a text, let only it show the option."""
@@ -104,32 +122,10 @@ class Command:
     """Does it; returns what ``--json`` prints, or None if it has printed that before its end."""
     after_interrupt: str = "nothing is lost"
     """What to do after Ctrl-C."""
-    takes_scripts: bool = False
+    takes_scripts: bool = True
     """Whether it has ``--import``: scripts are imported before the options are known."""
     takes_ranks: bool = False
     """Whether torchrun may start it in several processes."""
-
-
-def add_data_root(parser: CommandParser) -> None:
-    """Add the folder of the datasets."""
-    parser.add_argument(
-        "--data-root",
-        type=named_path,
-        metavar="FOLDER",
-        help="Folder with tu/NAME.zip and other/NAME.npz, or PyG's layout (default: CORES_DATA).",
-    )
-
-
-def add_import(parser: CommandParser) -> None:
-    """Add scripts that register models, convs or datasets."""
-    parser.add_argument(
-        "--import",
-        dest="scripts",
-        action="append",
-        default=[],
-        metavar="FILE.py",
-        help="Import a script or module that registers models, convs or datasets; repeatable.",
-    )
 
 
 def parse(arguments: Sequence[str], commands: Sequence[Command]) -> tuple[Command, Namespace]:
@@ -145,13 +141,33 @@ def parse(arguments: Sequence[str], commands: Sequence[Command]) -> tuple[Comman
     if command.takes_scripts:  # the parser must know what they register
         early = CommandParser("", add_help=False)
         early.prog = f"cores {name}"
-        add_import(early)
+        _add_import(early)
         import_scripts(early.parse_known_args(rest)[0].scripts)
     parser = command.parser()
     parser.prog = f"cores {name}"
+    if command.takes_scripts:
+        _add_import(parser)
     options = parser.parse_args(rest)
     options.flags = parser.flags
     return command, options
+
+
+def _add_import(parser: CommandParser) -> None:
+    parser.add_argument(
+        "--import",
+        dest="scripts",
+        action="append",
+        default=[],
+        metavar="FILE.py",
+        help="Import a script or module that registers models, convs or datasets; repeatable.",
+    )
+
+
+def named_path(text: str) -> Path:
+    """Read the path of a file or folder; an empty one would stand for the working directory."""
+    if not text.strip():
+        raise ArgumentTypeError("it is empty; name a path, or leave the option out")
+    return Path(text)
 
 
 def _explain(arguments: Sequence[str], commands: Mapping[str, Command]) -> None:
@@ -167,7 +183,7 @@ def _explain(arguments: Sequence[str], commands: Mapping[str, Command]) -> None:
         epilog="commands:\n"
         + "\n".join(f"  {each.name:{width}}  {each.summary}" for each in commands.values())
         + "\n\ncores COMMAND --help lists a command's options.",
-        formatter_class=RawFormatter,
+        formatter_class=RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"cores {__version__}")
@@ -175,3 +191,35 @@ def _explain(arguments: Sequence[str], commands: Mapping[str, Command]) -> None:
         raise UserError("which command? cores --help lists them")
     parser.parse_known_args(arguments[:1])
     raise UserError(f"unknown command {arguments[0]!r}; {nearest(arguments[0], commands)}")
+
+
+def with_flags(
+    message: str, flags: Mapping[str, str], of_train: Mapping[str, str] | None = None
+) -> str:
+    """Put the command's options in place of a function's arguments in a message.
+
+    Names that are no option of the command are those of ``cores train``, where they are given,
+    and else stay as they are.
+
+    >>> flags = {"out": "--out", "resume": "--resume", "data_root": "--data-root"}
+    >>> with_flags("go on with resume=True or choose another `out`", flags)
+    'go on with --resume or choose another --out'
+    >>> with_flags("set `data_root` to the right folder", flags)
+    'set --data-root to the right folder'
+    >>> with_flags('torch sees no CUDA device; use device="cpu"', {"device": "--device"})
+    'torch sees no CUDA device; use --device cpu'
+    >>> with_flags("`y` has 3 labels; `cores datasets` helps; sample=True", flags)
+    '`y` has 3 labels; `cores datasets` helps; sample=True'
+    >>> with_flags("raise `lam` or `mix`", {}, {"lam": "--lam", "mix": "--mix"})
+    'raise --lam or --mix of `cores train`'
+    """
+
+    def option(found: re.Match[str]) -> str:
+        name, value = found[1] or found[2], "" if found[4] is None else f" {found[4]}"
+        if name in flags:
+            return flags[name] + value
+        return trains[name] + value + _OF_TRAIN if name in trains else found[0]
+
+    trains = of_train or {}
+    text = _ARGUMENT.sub(option, message)
+    return text.replace(_OF_TRAIN, "", text.count(_OF_TRAIN) - 1)  # said once, after the last

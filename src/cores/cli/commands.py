@@ -6,12 +6,9 @@ from cores.cli.command import Command
 from cores.cli.compare import COMPARE
 from cores.cli.curve import CURVE
 from cores.cli.datasets import LIST_DATASETS
-from cores.cli.evaluate import EVALUATE
 from cores.cli.explain import EXPLAIN
-from cores.cli.export import EXPORT
-from cores.cli.plot import PLOT
 from cores.cli.predict import PREDICT
-from cores.cli.serve import SERVE
+from cores.cli.saved import EVALUATE, EXPORT, PLOT, SERVE
 from cores.cli.train import TRAIN
 from cores.cli.tune import TUNE
 from cores.config.registration import COMMANDS as REGISTERED

@@ -5,9 +5,8 @@ from dataclasses import asdict
 from typing import Any
 
 from cores.cli import display
-from cores.cli.command import Command, CommandParser, add_data_root, add_import
-from cores.cli.inputs import add_run, add_sets
-from cores.cli.values import named_path
+from cores.cli.command import Command, CommandParser
+from cores.cli.options import add_data_root, add_run, add_sets
 
 FILE = "curve"
 """Of the pictures, without a suffix."""
@@ -21,34 +20,25 @@ def _parser() -> CommandParser:
         "accuracy over kept share.",
     )
     add_run(parser)
-    parser.add_argument(
+    parser.add_count(
         "--settings",
-        type=int,
-        default=11,
-        metavar="N",
-        help="How many, evenly spaced: 2, 3, 5, 6, 11 or 21 (default: 11); the run's own is "
+        "How many, evenly spaced: 2, 3, 5, 6, 11 or 21 (default: 11); the run's own is "
         "always among them.",
+        default=11,
     )
-    parser.add_argument(
-        "--plain",
-        type=named_path,
-        metavar="RUN",
-        help="Run of a plain network (gnn) on the same split, to compare with.",
+    parser.add_path(
+        "--plain", "RUN", "Run of a plain network (gnn) on the same split, to compare with."
     )
     add_sets(parser)
-    parser.add_argument(
-        "--out",
-        type=named_path,
-        metavar="FOLDER",
-        help="Folder for curve.png and curve.svg (default: the run folder).",
+    parser.add_path(
+        "--out", "FOLDER", "Folder for curve.png and curve.svg (default: the run folder)."
     )
     add_data_root(parser)
-    add_import(parser)
     return parser
 
 
 def _curve(options: Namespace) -> dict[str, Any]:
-    from cores.explain.dial import dial_figure
+    from cores.explain.curve import curve_figure
     from cores.files import make_folder
     from cores.runs.curve import LEGEND, curve_lines, dial_curve, full_line
     from cores.tasks import TASKS
@@ -79,6 +69,4 @@ def _curve(options: Namespace) -> dict[str, Any]:
     return {"run": str(run), **asdict(curve), "pictures": pictures}
 
 
-CURVE = Command(
-    "curve", "a model at several settings of its dial", _parser, _curve, takes_scripts=True
-)
+CURVE = Command("curve", "a model at several settings of its dial", _parser, _curve)

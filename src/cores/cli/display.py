@@ -1,7 +1,6 @@
 """Tables on standard output, progress on standard error."""
 
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -12,6 +11,7 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -19,44 +19,10 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from cores.cli.command import with_flags
 from cores.files.escape import brief, terminal
 from cores.runs.rows import shown_metrics
 from cores.verdict import promise_sentence
-
-_ARGUMENT = re.compile(r'`([\w.]+)`|`?\b([\w.]+)=(True|"([^"\s]*)")`?')
-_OF_TRAIN = " of `cores train`"
-
-
-def with_flags(
-    message: str, flags: Mapping[str, str], of_train: Mapping[str, str] | None = None
-) -> str:
-    """Put the command's options in place of a function's arguments in a message.
-
-    Names that are no option of the command are those of ``cores train``, where they are given,
-    and else stay as they are.
-
-    >>> flags = {"out": "--out", "resume": "--resume", "data_root": "--data-root"}
-    >>> with_flags("go on with resume=True or choose another `out`", flags)
-    'go on with --resume or choose another --out'
-    >>> with_flags("set `data_root` to the right folder", flags)
-    'set --data-root to the right folder'
-    >>> with_flags('torch sees no CUDA device; use device="cpu"', {"device": "--device"})
-    'torch sees no CUDA device; use --device cpu'
-    >>> with_flags("`y` has 3 labels; `cores datasets` helps; sample=True", flags)
-    '`y` has 3 labels; `cores datasets` helps; sample=True'
-    >>> with_flags("raise `lam` or `mix`", {}, {"lam": "--lam", "mix": "--mix"})
-    'raise --lam or --mix of `cores train`'
-    """
-
-    def option(found: re.Match[str]) -> str:
-        name, value = found[1] or found[2], "" if found[4] is None else f" {found[4]}"
-        if name in flags:
-            return flags[name] + value
-        return trains[name] + value + _OF_TRAIN if name in trains else found[0]
-
-    trains = of_train or {}
-    text = _ARGUMENT.sub(option, message)
-    return text.replace(_OF_TRAIN, "", text.count(_OF_TRAIN) - 1)  # said once, after the last
 
 
 def plain_text(line: object, style: str = "") -> Text:
@@ -70,7 +36,7 @@ def print_metrics(
     flags: Mapping[str, str],
     of_train: Mapping[str, str] | None = None,
 ) -> None:
-    """A run's metrics with their meaning, and what they say, with the command's options.
+    """Print a run's metrics with their meaning, and its verdicts with the command's options.
 
     What is no option of the command may be one of ``cores train``.
     """
@@ -90,37 +56,8 @@ def print_metrics(
     console.print(plain_text(f"Run folder: {folder}"), soft_wrap=True)
 
 
-def print_datasets(
-    rows: Sequence[Mapping[str, Any]], missing: Mapping[str, str], others: Sequence[str]
-) -> None:
-    """Table 1; below it other known datasets, and how to get those whose files are missing."""
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("dataset", no_wrap=True)
-    counts = ("graphs", "node\nfeat.", "edge\nfeat.", "classes", "undi-\nrected")
-    for name in (*counts, "nodes", "edges"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(
-            plain_text(row["dataset"]),
-            *(str(row[name]) for name in ("graphs", "node_features", "edge_features", "classes")),
-            "yes" if row["undirected"] else "no",
-            f"{row['nodes_mean']:.2f} ± {row['nodes_std']:.2f}",
-            f"{row['edges_mean']:.2f} ± {row['edges_std']:.2f}",
-        )
-    console = Console()
-    if rows:
-        console.print(table)
-    if others:
-        console.print(plain_text(f"Also known: {', '.join(others)}"), soft_wrap=True)
-    if missing:
-        width = max(map(len, missing))
-        lines = [f"{name:{width}} {remedy}" for name, remedy in missing.items()]
-        for line in ("", f"{'not here':{width}} how to get it", *lines):
-            console.print(plain_text(line), soft_wrap=True)  # a path is copied in one piece
-
-
 def print_table(caption: str, table: str) -> None:
-    """A Markdown table, drawn, below its caption."""
+    """Print a Markdown table below its caption."""
     from rich.markdown import Markdown  # slow to import, and rarely needed
 
     console = Console()
@@ -130,7 +67,7 @@ def print_table(caption: str, table: str) -> None:
 
 
 def print_columns(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Names and numbers below a caption, as narrow as they are."""
+    """Print names and numbers below a caption, as narrow as they are."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for number, name in enumerate(head):
         justify: JustifyMethod = "right" if number else "left"
@@ -143,14 +80,23 @@ def print_columns(caption: str, head: Sequence[str], rows: Sequence[Sequence[str
 
 
 def print_lines(lines: Sequence[str]) -> None:
-    """Sentences and file names as they are; Markdown's bold is for files."""
+    """Print sentences and file names as they are; Markdown's bold is for files."""
     for line in lines:
         Console().print(plain_text(line.replace("**", "")), soft_wrap=True)
 
 
 def print_note(line: str) -> None:
-    """A remark beside the result, on standard error."""
+    """Print a remark beside the result, on standard error."""
     Console(stderr=True).print(Text(brief(f"note: {line}")), soft_wrap=True)
+
+
+def note_unusable(errors: int, first: Sequence[str], rows: int | None = None) -> None:
+    """Remark how many rows could not be used, if any, and why the first of them."""
+    if errors:
+        many = f"{errors:,}" if rows is None else f"{errors:,} of {rows:,}"
+        reasons = " ".join("; ".join(first).split())
+        more = "; …" if errors > len(first) else ""
+        print_note(f"{many} rows could not be used: {reasons}{more}")
 
 
 def print_failure(
@@ -170,17 +116,9 @@ def runs_progress(
     Failed runs are printed as they come, with the command's options in place of arguments. An
     error before the first leaves nothing on the screen.
     """
-    console = Console(stderr=True)
-    progress = Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        disable=not console.is_terminal,
-        speed_estimate_period=math.inf,  # runs take minutes: the last 30 seconds tell nothing
-    )
+    # Runs take minutes: the last 30 seconds tell nothing.
+    progress = _bar(TimeElapsedColumn(), speed_estimate_period=math.inf)
+    console = progress.console
     task = progress.add_task(what, total=total)
 
     def advance(name: str, failure: str | None) -> None:
@@ -206,17 +144,7 @@ def runs_progress(
 @contextmanager
 def rows_progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
     """A bar over rows or files with rate and time left, on standard error of a terminal."""
-    console = Console(stderr=True)
-    progress = Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
+    progress = _bar(TextColumn("{task.fields[rate]}"), transient=True)
     task = progress.add_task(what, total=total, rate="")
 
     def advance(rows: int) -> None:
@@ -226,3 +154,18 @@ def rows_progress(what: str, total: int | None) -> Iterator[Callable[[int], None
 
     with progress:
         yield advance
+
+
+def _bar(column: ProgressColumn, **options: Any) -> Progress:
+    """A bar on standard error, with a column before the time left; hidden in a log."""
+    console = Console(stderr=True)
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        column,
+        TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
+        **options,
+    )

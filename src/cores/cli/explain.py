@@ -6,14 +6,13 @@ from typing import Any
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser
-from cores.cli.inputs import (
-    add_input,
+from cores.cli.options import (
     add_predict_options,
     add_run,
     column_names,
+    numbers,
     predict_options,
 )
-from cores.cli.values import named_path, numbers
 from cores.data.inputs.columns import ColumnNames
 from cores.errors import UserError
 
@@ -25,12 +24,16 @@ def _parser() -> CommandParser:
         usage="cores explain RUN [INPUT] [options]",
     )
     add_run(parser)
-    add_input(parser, default="the run's test graphs")
     parser.add_argument(
+        "input",
+        metavar="INPUT",
+        nargs="?",
+        help="Graphs, as for `cores predict` (default: the run's test graphs).",
+    )
+    parser.add_path(
         "--out",
-        type=named_path,
-        metavar="PATH",
-        help="Page (.html), records (.jsonl), or a folder for an SVG of every graph (default: "
+        "PATH",
+        "Page (.html), records (.jsonl), or a folder for an SVG of every graph (default: "
         "report.html in the run folder).",
     )
     parser.add_argument(
@@ -47,23 +50,10 @@ def _parser() -> CommandParser:
         action="store_true",
         help="Only graphs with no label, or several, in the prediction set.",
     )
-    parser.add_argument(
-        "--top",
-        type=int,
-        metavar="N",
-        help="Only the N graphs with the smallest kept share.",
-    )
-    parser.add_argument(
-        "--largest",
-        type=int,
-        metavar="N",
-        help="Only the N graphs with the largest kept share.",
-    )
-    parser.add_argument(
-        "--count",
-        type=int,
-        metavar="N",
-        help="At most so many (default: 100; with --top or --largest, all of these).",
+    parser.add_count("--top", "Only the N graphs with the smallest kept share.")
+    parser.add_count("--largest", "Only the N graphs with the largest kept share.")
+    parser.add_count(
+        "--count", "At most so many (default: 100; with --top or --largest, all of these)."
     )
     add_predict_options(parser)
     return parser
@@ -96,10 +86,7 @@ def _explain(options: Namespace) -> dict[str, Any]:
         device=options.device,
         data_root=options.data_root,
     )
-    if survey.errors:
-        told = " ".join("; ".join(survey.first_errors).split())
-        more = "; …" if survey.errors > len(survey.first_errors) else ""
-        display.print_note(f"{survey.errors:,} rows could not be used: {told}{more}")
+    display.note_unusable(survey.errors, survey.first_errors)
     if survey.unknown_label is not None:
         display.print_note(f"labels such as {survey.unknown_label} count as none")
     if not options.json:
@@ -117,6 +104,4 @@ def _explain(options: Namespace) -> dict[str, Any]:
     }
 
 
-EXPLAIN = Command(
-    "explain", "show what a model kept of graphs", _parser, _explain, takes_scripts=True
-)
+EXPLAIN = Command("explain", "show what a model kept of graphs", _parser, _explain)

@@ -8,9 +8,14 @@ from typing import Any
 
 from cores.cli import display
 from cores.cli.command import Command, CommandParser
-from cores.cli.inputs import add_input, add_predict_options, add_run, predict_options
-from cores.cli.scheduler import add_scheduler, certificates
-from cores.cli.values import check_workers, named_path
+from cores.cli.options import (
+    add_predict_options,
+    add_run,
+    add_scheduler,
+    certificates,
+    check_positive,
+    predict_options,
+)
 from cores.errors import UserError
 
 
@@ -20,17 +25,19 @@ def _parser() -> CommandParser:
         "The same command again continues after an interruption.",
     )
     add_run(parser)
-    add_input(parser)
     parser.add_argument(
+        "input",
+        metavar="INPUT",
+        help="csv, tsv, parquet, sdf, smi, jsonl, npz, pt, TU zip or folder, a folder of such "
+        "files, or the name of a dataset; labels are not needed.",
+    )
+    parser.add_path(
         "--out",
-        type=named_path,
-        metavar="FILE",
-        help="File that ends in .csv, .jsonl or .parquet (.gz may follow); for a folder of files, "
+        "FILE",
+        "File that ends in .csv, .jsonl or .parquet (.gz may follow); for a folder of files, "
         "a folder (default: JSON lines on standard output).",
     )
-    parser.add_argument(
-        "--workers", type=int, default=1, metavar="N", help="Processes (default: 1)."
-    )
+    parser.add_count("--workers", "Processes (default: 1).", default=1)
     add_scheduler(
         parser,
         "Predict the files of a folder on the workers of this dask scheduler, e.g. "
@@ -41,83 +48,57 @@ def _parser() -> CommandParser:
 
 
 def _predict(options: Namespace) -> dict[str, Any]:
-    check_workers(options.workers)
-    certificates(options)
-    run, source, out = options.run, options.input, options.out
+    check_positive(options, "workers")
+    scheduler = {"scheduler": options.scheduler, "certificates": certificates(options)}
+    source, out = options.input, options.out
     if out is None and (options.workers > 1 or options.scheduler):
         raise UserError("--workers and --scheduler need --out")
-    from cores.data.inputs.sources import holds_rows
+    from cores.data.inputs.sources import count_rows, holds_rows, partitions
+    from cores.runs.predict import predict_file, predict_folder
 
     how = predict_options(options)
     begin = perf_counter()
     if out is None:
-        return _print_records(run, source, how, options)
-    folder = Path(source).is_dir() and holds_rows(Path(source))
-    if options.scheduler and not folder:
+        return _print_records(source, how, options)
+    path = Path(source)
+    given: dict[str, Any] = {"device": options.device, "workers": options.workers}
+    if path.is_dir() and holds_rows(path):
+        with display.rows_progress("files", len(partitions(path))) as advance:
+            summary = predict_folder(
+                options.run, path, out, how, **given, **scheduler, advance=advance
+            )
+    elif options.scheduler:
         raise UserError(f"--scheduler predicts the files of a folder, {source} is none")
-    summary = (_into_folder if folder else _into_file)(run, source, out, how, options)
+    else:
+        given["data_root"] = options.data_root
+        with display.rows_progress("graphs", count_rows(path)) as advance:
+            summary = predict_file(options.run, source, out, how, **given, advance=advance)
     seconds = perf_counter() - begin
-    result = {
+    if not options.json:
+        rate = summary.records / seconds
+        display.print_lines(
+            [f"{summary.records:,} graphs in {seconds:.1f} s ({rate:,.0f} per second): {out}"]
+        )
+    display.note_unusable(summary.errors, summary.first_errors, summary.records)
+    return {
         "out": str(out),
         "records": summary.records,
         "errors": summary.errors,
         "first_errors": list(summary.first_errors),
         "seconds": round(seconds, 3),
     }
-    if not options.json:
-        rate = summary.records / seconds
-        display.print_lines(
-            [f"{summary.records:,} graphs in {seconds:.1f} s ({rate:,.0f} per second): {out}"]
-        )
-    _note_errors(summary.errors, summary.records, summary.first_errors)
-    return result
 
 
-def _into_file(run: Path, source: str, out: Path, how: Any, options: Namespace) -> Any:
-    from cores.data.inputs.sources import count_rows
-    from cores.runs.predict import predict_file
-
-    with display.rows_progress("graphs", count_rows(Path(source))) as advance:
-        return predict_file(
-            run,
-            source,
-            out,
-            how,
-            device=options.device,
-            data_root=options.data_root,
-            workers=options.workers,
-            advance=advance,
-        )
-
-
-def _into_folder(run: Path, source: str, out: Path, how: Any, options: Namespace) -> Any:
-    from cores.data.inputs.sources import partitions
-    from cores.runs.predict import predict_folder
-
-    with display.rows_progress("files", len(partitions(Path(source)))) as advance:
-        return predict_folder(
-            run,
-            Path(source),
-            out,
-            how,
-            device=options.device,
-            workers=options.workers,
-            scheduler=options.scheduler,
-            certificates=certificates(options),
-            advance=advance,
-        )
-
-
-def _print_records(run: Path, source: str, how: Any, options: Namespace) -> dict[str, Any]:
-    """JSON lines on standard output, as they come; with --json, all in one object."""
+def _print_records(source: str, how: Any, options: Namespace) -> dict[str, Any]:
+    """Print JSON lines as records come; with --json, all in one object."""
     from cores.data.raw import SHOWN
     from cores.runs.predict import predict_records
     from cores.runs.records import json_line
 
     kept: list[dict[str, Any]] = []
     count, errors, first = 0, 0, list[str]()
-    chunks = predict_records(run, source, how, device=options.device, data_root=options.data_root)
-    for records, fields in chunks:
+    given = {"device": options.device, "data_root": options.data_root}
+    for records, fields in predict_records(options.run, source, how, **given):
         count += len(records)
         failed = [f"{record['id']}: {record['error']}" for record in records if record["error"]]
         errors, first = errors + len(failed), (first + failed)[:SHOWN]
@@ -130,22 +111,10 @@ def _print_records(run: Path, source: str, how: Any, options: Namespace) -> dict
         raise UserError(f"{source} holds no graphs")
     if errors == count:
         raise UserError(f"no row of {source} can be used: {'; '.join(first)}")
-    _note_errors(errors, count, first)
+    display.note_unusable(errors, first, count)
     return {"records": kept, "errors": errors}
 
 
-def _note_errors(errors: int, records: int, first: Any) -> None:
-    if errors:
-        more = "; …" if errors > len(first) else ""
-        told = " ".join("; ".join(first).split())
-        display.print_note(f"{errors:,} of {records:,} rows could not be used: {told}{more}")
-
-
 PREDICT = Command(
-    "predict",
-    "predict new graphs",
-    _parser,
-    _predict,
-    after_interrupt="the same command continues",
-    takes_scripts=True,
+    "predict", "predict new graphs", _parser, _predict, after_interrupt="the same command continues"
 )

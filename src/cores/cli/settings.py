@@ -14,8 +14,8 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from cores.cli.command import CommandParser, HelpAll
-from cores.cli.values import named_path
+from cores.cli.command import CommandParser, HelpAll, named_path
+from cores.cli.options import OwnFile, own_file
 from cores.config import RunConfig, merged
 from cores.config.models import CONVS, MODELS, PRESETS
 from cores.config.presets import preset_config
@@ -76,8 +76,6 @@ SHORT = {
         Short("split_type", "parts.kind", "scaffold: none is in two parts"),
     )
 }
-BRIEF = {name: row.text for name, row in SHORT.items()}
-"""Texts in ``--help`` of the settings it shows."""
 
 
 def add_settings(parser: CommandParser) -> None:
@@ -183,7 +181,7 @@ def _shown(default: Any) -> str:
 
 
 def _field_texts(kind: type) -> dict[str, str]:
-    """The texts below the fields of a dataclass and of those that it extends."""
+    """Read the texts below the fields of a dataclass and of those that it extends."""
     found: dict[str, str] = {}
     for each in reversed(kind.__mro__):
         if not dataclasses.is_dataclass(each):
@@ -201,8 +199,15 @@ def _field_texts(kind: type) -> dict[str, str]:
     return found
 
 
+def asked_run(options: Namespace) -> tuple[RunConfig, OwnFile | None]:
+    """Read the settings of a run and, first, a file of the user's: the defaults suit its size."""
+    config = run_config(options)
+    own = own_file(config.dataset, options, config.task, config.network.reach)
+    return (config if own is None else run_config(options, own.settings)), own
+
+
 def run_config(options: Namespace, defaults: Mapping[str, Any] | None = None) -> RunConfig:
-    """The preset, changed by the settings file and by options, in turn.
+    """Change the preset by the settings file and by options, in turn.
 
     ``defaults`` take the place of the default preset's own.
     """
@@ -219,7 +224,7 @@ def run_config(options: Namespace, defaults: Mapping[str, Any] | None = None) ->
 
 
 def _given(options: Namespace) -> dict[str, Any]:
-    """The settings among the options, nested like a settings file; short options come last."""
+    """Nest the settings among the options like a settings file; short options come last."""
     found = vars(options)
     settings: dict[str, Any] = {}
     for group, kind in settings_groups().items():

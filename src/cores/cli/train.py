@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cores import ranks
-from cores.cli import display
-from cores.cli.command import Command, CommandParser, add_data_root, add_import
-from cores.cli.inputs import OwnFile, add_columns, own_file
-from cores.cli.settings import add_settings, run_config
-from cores.cli.values import check_workers, named_path
+from cores.cli import display, is_first
+from cores.cli.command import Command, CommandParser
+from cores.cli.options import OwnFile, add_columns, add_data_root, check_positive
+from cores.cli.settings import add_settings, asked_run
 from cores.config import RunConfig
 from cores.errors import UserError
 
@@ -25,22 +24,11 @@ def _parser() -> CommandParser:
         "and options change both.",
         usage="cores train [options]",
     )
-    parser.add_argument(
-        "--out",
-        type=named_path,
-        metavar="RUN",
-        help="Run folder (default: runs/DATASET-MODEL-CONV-splitN-seedS).",
-    )
+    parser.add_path("--out", "RUN", "Run folder (default: runs/DATASET-MODEL-CONV-splitN-seedS).")
     parser.add_argument(
         "--resume", action="store_true", help="Continue an interrupted run, or start it."
     )
-    parser.add_argument(
-        "--pictures",
-        type=int,
-        default=0,
-        metavar="N",
-        help="Draw the subgraphs of N test graphs (subgraphs.png).",
-    )
+    parser.add_count("--pictures", "Draw the subgraphs of N test graphs (subgraphs.png).", 0)
     parser.add_argument(
         "--folds",
         type=int,
@@ -48,16 +36,9 @@ def _parser() -> CommandParser:
         metavar="K",
         help="Cross-validate: K runs, in RUN/fold1 and so on.",
     )
-    parser.add_argument(
-        "--workers",
-        type=int,
-        default=1,
-        metavar="N",
-        help="Processes for the folds (default: 1).",
-    )
+    parser.add_count("--workers", "Processes for the folds (default: 1).", default=1)
     add_columns(parser, split=True)
     add_data_root(parser)
-    add_import(parser)
     add_settings(parser)
     return parser
 
@@ -67,13 +48,10 @@ def _train(options: Namespace) -> dict[str, Any]:
     from cores.runs.progress import training_progress
     from cores.runs.run import train_run
 
-    config = run_config(options)
-    own = own_file(config.dataset, options, config.task, config.network.reach)
-    if own is not None:  # the defaults depend on its size
-        config = run_config(options, own.settings)
+    config, own = asked_run(options)
     if not 0 <= options.pictures <= 100:
         raise UserError(f"--pictures must lie in [0, 100], got {options.pictures}")
-    check_workers(options.workers)
+    check_positive(options, "workers")
     if options.folds:
         return _train_folds(options, config, own)
     if options.workers > 1:
@@ -95,9 +73,8 @@ def _train(options: Namespace) -> dict[str, Any]:
             report=reports.training,
             judge_report=reports.judge,
         )
-    if options.pictures and _writes():
-        from cores.explain.explanation import draw_subgraphs
-        from cores.explain.run import explain_test_graphs
+    if options.pictures and is_first():
+        from cores.explain.run import draw_subgraphs, explain_test_graphs
 
         explained = explain_test_graphs(folder, options.pictures, data_root=options.data_root)
         draw_subgraphs(*explained, folder / "subgraphs.png")
@@ -116,19 +93,13 @@ def _data(options: Namespace, own: OwnFile | None) -> dict[str, Any]:
     }
 
 
-def _writes() -> bool:
-    """Tell whether this process is alone, or the first of those that torchrun started."""
-    here = ranks.launch()
-    return here is None or here.rank == 0
-
-
 def _check_own(options: Namespace, config: RunConfig, own: OwnFile, folder: Path) -> None:
     """Find mistakes before the note on the data, so that they are told alone."""
     from cores.data.dataset import need_classes
     from cores.data.splits import split_dataset
     from cores.runs.folder import is_finished
 
-    if _writes():
+    if is_first():
         is_finished(folder, config, options.resume, asdict(own.columns))
     split_dataset(own.dataset, config.split, config.parts)
     if options.pictures:
@@ -136,7 +107,7 @@ def _check_own(options: Namespace, config: RunConfig, own: OwnFile, folder: Path
 
 
 def _note_data(own: OwnFile, config: RunConfig) -> None:
-    """Say what was read: sizes, features, and the rows that could not be used."""
+    """Remark on the data: sizes, features, and the rows that could not be used."""
     dataset = own.dataset
     edges = f"and {dataset.num_edge_features} edge features are read"
     if dataset.num_edge_features and not config.network.edge_features:
@@ -148,7 +119,7 @@ def _note_data(own: OwnFile, config: RunConfig) -> None:
 
 
 def _phases(config: RunConfig, own: OwnFile | None) -> "list[Phase]":
-    """The phases of a run; the number of graphs is known of a file that was read."""
+    """List the phases of a run; the number of graphs is known of a file that was read."""
     from cores.runs.progress import phases_of
 
     return phases_of(config) if own is None else phases_of(config, num_graphs=len(own.dataset))
@@ -184,7 +155,7 @@ def _train_folds(options: Namespace, config: RunConfig, own: OwnFile | None) -> 
                 )
             )
     if not options.json:
-        display.print_table(f"{title}, in percent", folds_table(found).markdown())
+        display.print_table(f"{title}, in percent", folds_table(found))
         display.print_lines([f"Run folders: {folder}"])
     return found
 
@@ -200,6 +171,5 @@ TRAIN = Command(
     _parser,
     _train,
     after_interrupt="the same command with --resume continues",
-    takes_scripts=True,
     takes_ranks=True,
 )

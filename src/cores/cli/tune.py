@@ -4,8 +4,8 @@ from argparse import BooleanOptionalAction, Namespace
 from typing import Any
 
 from cores.cli import display
-from cores.cli.command import Command, CommandParser, add_data_root, add_import
-from cores.cli.inputs import add_run
+from cores.cli.command import Command, CommandParser
+from cores.cli.options import add_data_root, add_run
 from cores.verdict import promise_sentence
 
 
@@ -41,7 +41,6 @@ def _parser() -> CommandParser:
         help="Promise it for every class instead of for all graphs together (default: yes).",
     )
     add_data_root(parser)
-    add_import(parser)
     return parser
 
 
@@ -75,4 +74,4 @@ def _sentences(found: dict[str, Any]) -> list[str]:
     ]
 
 
-TUNE = Command("tune", "set a model's dial, with a promise", _parser, _tune, takes_scripts=True)
+TUNE = Command("tune", "set a model's dial, with a promise", _parser, _tune)

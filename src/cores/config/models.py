@@ -6,32 +6,21 @@ Needs no torch: a class of the package is named by where it is and imported when
 from typing import get_args
 
 from cores.config.classifier import RandomConfig
-from cores.config.spec import ConvSpec, ModelSpec, PresetSpec, TaskName
+from cores.config.spec import ConvSpec, ModelSpec, PresetSpec, Removal, TaskName
 from cores.errors import UserError, nearest
 from cores.plugins import load_plugins
 
 NO_MESSAGES = "none"
 """In place of a conv: the same depth without messages."""
 _CLASSIFIER = "cores.models.classifier"
-_SPARSE = "cores.models.sparse:SparseClassifier"
 _ANY: tuple[TaskName, ...] = get_args(TaskName)
+_REMOVED: tuple[tuple[Removal, str], ...] = ("node", "nodes"), ("edge", "edges"), ("both", "both")
 _MASKED_TRAINING = {"epochs": 270, "batch_size": 128}
 """Classifiers of masked graphs take longer to learn, 240 epochs, and do best in batches of so many;
 the last 30 epochs are the policy's."""
 _ROWS = (
-    ModelSpec(
-        "gnn",
-        "GNN",
-        f"{_CLASSIFIER}:Classifier",
-        tasks=_ANY,
-    ),
-    ModelSpec(
-        "mlp",
-        "MLP",
-        f"{_CLASSIFIER}:BlindClassifier",
-        uses_conv=False,
-        tasks=_ANY,
-    ),
+    ModelSpec("gnn", "GNN", f"{_CLASSIFIER}:Classifier", tasks=_ANY),
+    ModelSpec("mlp", "MLP", f"{_CLASSIFIER}:BlindClassifier", uses_conv=False, tasks=_ANY),
     ModelSpec(
         "random",
         "random",
@@ -40,32 +29,17 @@ _ROWS = (
         settings=RandomConfig,
         removes="node",
     ),
-    ModelSpec(
-        "cores-node",
-        "CORES nodes",
-        _SPARSE,
-        removes="node",
-        has_policy=True,
-        training=_MASKED_TRAINING,
-        tasks=_ANY,
-    ),
-    ModelSpec(
-        "cores-edge",
-        "CORES edges",
-        _SPARSE,
-        removes="edge",
-        has_policy=True,
-        training=_MASKED_TRAINING,
-        tasks=_ANY,
-    ),
-    ModelSpec(
-        "cores-both",
-        "CORES both",
-        _SPARSE,
-        removes="both",
-        has_policy=True,
-        training=_MASKED_TRAINING,
-        tasks=_ANY,
+    *(
+        ModelSpec(
+            f"cores-{removes}",
+            f"CORES {title}",
+            "cores.models.sparse:SparseClassifier",
+            removes=removes,
+            has_policy=True,
+            training=_MASKED_TRAINING,
+            tasks=_ANY,
+        )
+        for removes, title in _REMOVED
     ),
 )
 MODELS: dict[str, ModelSpec] = {row.name: row for row in _ROWS}

@@ -1,6 +1,8 @@
-"""Dataclasses of settings as nested plain data, and back."""
+"""Dataclasses of settings as nested plain data, and back; the key of a configuration."""
 
 import dataclasses
+import hashlib
+import json
 from collections.abc import Collection, Mapping
 from functools import cache
 from types import NoneType, UnionType
@@ -11,17 +13,23 @@ from cores.errors import UserError, nearest
 T = TypeVar("T")
 DIGITS = 100
 """Largest number of digits of a whole number in a setting."""
+_FIRST = "first default"
 
 
-def to_dict(config: Any) -> dict[str, Any]:
-    """The settings as plain nested data, ready for JSON."""
-    return {field.name: _plain(getattr(config, field.name)) for field in dataclasses.fields(config)}
+def to_dict(config: Any, for_key: bool = False) -> dict[str, Any]:
+    """The settings as plain nested data, ready for JSON; all of them, or those that a key has."""
+    given = [(field, getattr(config, field.name)) for field in dataclasses.fields(config)]
+    return {
+        field.name: _plain(value, for_key)
+        for field, value in given
+        if not (for_key and _FIRST in field.metadata and field.metadata[_FIRST] == value)
+    }
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, for_key: bool) -> Any:
     if dataclasses.is_dataclass(value):
-        return to_dict(value)
-    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+        return to_dict(value, for_key)
+    return [_plain(item, for_key) for item in value] if isinstance(value, tuple) else value
 
 
 def from_dict(
@@ -88,3 +96,49 @@ def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
         nested = isinstance(old, Mapping) and isinstance(value, Mapping)
         result[name] = merged(old, value) if nested else value  # type: ignore[arg-type]
     return result
+
+
+def added(default: T, first: T | None = None) -> T:
+    """Declare a setting that was added since version 0.3: keys leave it out at its first default.
+
+    So a new setting changes no key, and a changed default changes the key of every run at the new
+    one.
+
+    Args:
+        default: Its default.
+        first: Its default on the day it came, once that is another one.
+
+    >>> @dataclasses.dataclass
+    ... class Config:
+    ...     warmth: float = added(0.0)
+    >>> Config().warmth
+    0.0
+    """
+    first = default if first is None else first
+    # A dataclass takes this for a default value, and so does mypy.
+    return dataclasses.field(default=default, metadata={_FIRST: first})
+
+
+def run_key(settings: Mapping[str, Any]) -> str:
+    """Hash nested settings to twelve hexadecimal digits, the same in later versions.
+
+    >>> run_key({"seed": 1, "ppo": {"clip": 0.2}})
+    'a60af9a11a54'
+    """
+    text = json.dumps(flattened(settings), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def flattened(settings: Mapping[str, Any], group: str = "") -> dict[str, Any]:
+    """Flatten nested settings to dotted names.
+
+    >>> flattened({"seed": 0, "network": {"dropout": 0.1}})
+    {'seed': 0, 'network.dropout': 0.1}
+    """
+    flat: dict[str, Any] = {}
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            flat |= flattened(value, f"{group}{name}.")
+        else:
+            flat[f"{group}{name}"] = value
+    return flat

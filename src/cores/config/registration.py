@@ -157,7 +157,7 @@ def _register(table: dict[str, Any], row: ModelSpec | ConvSpec, kind: str) -> No
 
 
 def _place(row: ModelSpec | ConvSpec) -> str:
-    """Where a row's class is defined: a script that is imported again defines it again."""
+    """Place where a row's class is defined: a script imported again defines it again."""
     kind = row.network if isinstance(row, ModelSpec) else row.layer
     if isinstance(kind, str):
         return kind

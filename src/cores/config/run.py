@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from cores.config.classifier import NetworkConfig, PartsConfig, SetsConfig, TrainingConfig
-from cores.config.key import added_settings, run_key
 from cores.config.models import MODELS, PRESETS, conv_spec, model_spec, preset_spec
-from cores.config.nested import from_dict, merged, to_dict
+from cores.config.nested import from_dict, merged, run_key, to_dict
 from cores.config.policy import (
     CommitteeConfig,
     EffectsConfig,
@@ -84,20 +83,15 @@ class RunConfig:
             f"network.hidden_dim must be a multiple of gat_heads, got {width} and {heads}",
         )
         self._check_fixed()
-        own_loop = preset_spec(self.preset).train is not None
+        if self.removal is None or preset_spec(self.preset).train is not None:
+            return
         require(
-            self.removal is None or own_loop or self.warm_up_epochs > 0,
-            "the classifier learns in the warm-up only: raise committee.warm_up or `epochs`, "
+            self.warm_up_epochs > 0,
+            "the classifiers learn in the warm-up only: raise committee.warm_up or `epochs`, "
             f"got {self.committee.warm_up} of {self.training.epochs}",
         )
-        require(
-            self.removal is None or own_loop or self.committee.members > 1,
-            f"committee.members must lie in [2, 100], got {self.committee.members}",
-        )
-        require(
-            self.removal is None or own_loop or self.ppo.samples > 1,
-            f"ppo.samples must be at least 2, got {self.ppo.samples}",
-        )
+        samples = self.ppo.samples
+        require(samples > 1, f"ppo.samples must be at least 2, got {samples}")
 
     def _check_own(self, name: str, kind: type | None) -> None:
         """Fill in or check the settings that belong to the model or the preset alone."""
@@ -126,10 +120,9 @@ class RunConfig:
         The groups of models and presets other than those chosen are checked and left out.
         """
         values = dict(settings)
-        chosen = values.get("model", cls.model)
-        spec = model_spec(chosen) if isinstance(chosen, str) else model_spec(cls.model)
-        named = values.get("preset", cls.preset)
-        preset = preset_spec(named) if isinstance(named, str) else preset_spec(cls.preset)
+        model, chosen = (values.get(name, getattr(cls, name)) for name in ("model", "preset"))
+        spec = model_spec(model if isinstance(model, str) else cls.model)
+        preset = preset_spec(chosen if isinstance(chosen, str) else cls.preset)
         own: dict[str, Any] = {}
         for group, kind in own_groups().items():
             if group not in values:
@@ -198,7 +191,10 @@ class RunConfig:
     @property
     def settings(self) -> dict[str, Any]:
         """The settings as plain nested data, without the groups that the model does not use."""
-        plain = to_dict(self)
+        return self._settings()
+
+    def _settings(self, for_key: bool = False) -> dict[str, Any]:
+        plain = to_dict(self, for_key)
         own, of_preset = plain.pop("model_config"), plain.pop("preset_settings")
         if of_preset is not None:
             plain[preset_spec(self.preset).group] = of_preset
@@ -236,7 +232,7 @@ class RunConfig:
     @property
     def key(self) -> str:
         """Twelve hexadecimal digits that name this configuration, now and in later versions."""
-        return run_key(self.settings, added_settings())
+        return run_key(self._settings(for_key=True))
 
 
 def own_groups() -> dict[str, type]:

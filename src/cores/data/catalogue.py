@@ -35,13 +35,8 @@ class DatasetSpec:
 
     @property
     def is_made(self) -> bool:
-        """Whether it is made by code, and has no file."""
+        """Tell whether it is made by code, and has no file."""
         return self.source in ("code", "nodes")
-
-    @property
-    def suffix(self) -> str:
-        """The ending of its file."""
-        return ".npz" if self.source == "npz" else ".zip"
 
     @property
     def stem(self) -> str:
@@ -72,7 +67,7 @@ DATASETS = {spec.name: spec for spec in _ROWS}
 PAPER_DATASETS = tuple(DATASETS)[:9]
 """The datasets of the paper, in the order of its tables."""
 REGISTERED: dict[str, Callable[[], Iterable[Any]]] = {}
-"""What loads a dataset that a user registered, by name."""
+"""Loaders of the datasets that a user registered, by name."""
 FILES = (
     *(".csv", ".tsv", ".parquet", ".sdf", ".smi", ".jsonl", ".ndjson"),
     *(".npz", ".pt", ".zip", ".gz"),
@@ -134,7 +129,7 @@ def data_folder(given: str | Path | None) -> Path | None:
 
 
 def how_to_get(spec: DatasetSpec, root: Path | None) -> str | None:
-    """How to get the files of a dataset that are not in the folder; None if they are there."""
+    """Tell how to get the files of a dataset; None if they are in the folder."""
     places = _places(spec, root)
     if not places or any(path.exists() for path in places):
         return None
@@ -159,7 +154,7 @@ def dataset_path(spec: DatasetSpec, root: Path | None) -> Path:
 
 
 def _places(spec: DatasetSpec, root: Path | None) -> list[Path]:
-    """Where the files of a dataset may be."""
+    """List the places where the files of a dataset may be."""
     folder = root or cache_folder()
     if spec.is_made:
         return []

@@ -20,21 +20,20 @@ from cores.graphs.store import GraphStore
 from cores.tasks import TASKS
 
 Index = slice | Sequence[int] | Sequence[bool] | Tensor
-"""What selects several graphs, as in PyG: a slice, positions, or a mask; a NumPy array, too."""
+"""An index of several graphs, as in PyG: a slice, positions, or a mask; a NumPy array, too."""
 
 
 @dataclass(frozen=True)
 class Dims:
-    """What a network must know of the graphs it is made for."""
+    """Sizes and task of the graphs that a network is made for."""
 
     num_features: int
-    """Columns of the node features."""
     num_classes: int
-    """Of labels, where graphs have several; 0 where numbers are predicted."""
+    """Number of labels, where graphs have several; 0 where numbers are predicted."""
     num_edge_features: int = 0
     task: TaskName = "classification"
     rooted: bool = False
-    """Whether the graphs are neighbourhoods of nodes, which are classified."""
+    """The graphs are neighbourhoods of nodes, which are classified."""
     quantile_alpha: float | None = None
     """The share of targets to be outside of two quantiles that are predicted beside a number; None:
     the number alone."""
@@ -61,7 +60,7 @@ class Dataset:
     """The labels as text, by class; none where they are numbers to predict. Where graphs have
     several labels, what each is called."""
     feature_names: tuple[str, ...]
-    """What each column of the node features is; a model reads only data with the same columns."""
+    """Names of the node features' columns; a model reads only data with the same columns."""
     edge_feature_names: tuple[str, ...] = ()
     continuous: tuple[int, ...] = ()
     """Columns that a network standardises."""
@@ -71,19 +70,18 @@ class Dataset:
     """The labels as they were given, by class; the class names if not given. Of several labels, the
     two values of each."""
     ids: tuple[str, ...] = ()
-    """What the file calls each graph; empty where it has no names for them."""
+    """Names of the graphs in the file; empty where it has none."""
     smiles: tuple[str, ...] = ()
-    """Of each molecule; empty for other graphs."""
+    """SMILES of each molecule; empty for other graphs."""
     given_parts: tuple[str, ...] = ()
     """The part that the file's split column puts each graph into; empty without such a column."""
     encoding: Encoding | None = None
-    """What the columns are made of; numbers if not given."""
+    """The columns as a reader of files makes them; numbers if not given."""
     unusable: Unusable | None = None
     """Rows of the file that are not among the graphs."""
     columns: ColumnNames | None = None
-    """What was said of the file's columns; None where nothing was."""
+    """Columns that the user named; None where none were."""
     task: TaskName = "classification"
-    """What is to be predicted."""
 
     def __post_init__(self) -> None:
         if not self.labels:
@@ -100,7 +98,7 @@ class Dataset:
 
     @property
     def label_summary(self) -> str:
-        """What labels there are, in words."""
+        """The labels in words."""
         return TASKS[self.task].label_summary(self.graphs.y, self.num_classes)
 
     def __len__(self) -> int:
@@ -140,12 +138,12 @@ class Dataset:
         return (self.graphs.graph(index) for index in range(len(self)))
 
     def graph_name(self, position: int) -> str:
-        """What messages call a graph: its name in the file, or its number, from 0."""
+        """Name of a graph in messages: that of the file, or its number, from 0."""
         return self.ids[position] if self.ids else str(position)
 
     @property
     def dims(self) -> Dims:
-        """What a network must know of the graphs."""
+        """Sizes and task, as a network needs them."""
         sizes = self.num_features, self.num_classes, self.num_edge_features
         return Dims(*sizes, self.task, rooted=self.graphs.rooted)
 
@@ -156,7 +154,7 @@ class Dataset:
 
     @property
     def stratum_names(self) -> tuple[str, ...]:
-        """What messages call those groups."""
+        """Names of those groups in messages."""
         return TASKS[self.task].stratum_names(self.class_names)
 
     @property
@@ -219,12 +217,18 @@ def unusable_graphs(graphs: GraphStore) -> dict[int, str]:
     return dict(sorted(found.items()))
 
 
+def stray_edge(graphs: GraphStore) -> int | None:
+    """The first graph with an edge that names a node which the graph does not have."""
+    owner, ends = owners(graphs.num_edges), graphs.edge_index
+    stray = ((ends < 0) | (ends >= graphs.num_nodes[owner])).any(dim=0)
+    return int(owner[stray][0]) if stray.any() else None
+
+
 def checked(dataset: Dataset) -> Dataset:
     """Refuse what no model can be trained on."""
     graphs = dataset.graphs
     TASKS[dataset.task].check(dataset.name, graphs.y, dataset.class_names, dataset.labels)
-    owner = owners(graphs.num_edges)
-    if ((graphs.edge_index < 0) | (graphs.edge_index >= graphs.num_nodes[owner])).any():
+    if stray_edge(graphs) is not None:
         raise UserError(f"{dataset.name}: an edge names a node that its graph does not have")
     for graph, reason in unusable_graphs(graphs).items():
         raise UserError(f"{dataset.name}: graph {dataset.graph_name(graph)} {reason}; clean it")
@@ -261,7 +265,7 @@ def _mean_and_std(counts: Int[Tensor, " graphs"]) -> tuple[float, float]:
 
 
 def is_undirected(graphs: GraphStore) -> bool:
-    """Whether every edge is there in both directions."""
+    """Tell whether every edge is there in both directions."""
     source, target = graphs.edge_index + graphs.node_ptr[owners(graphs.num_edges)]
     nodes = graphs.x.size(0)
     forward = (source * nodes + target).sort().values

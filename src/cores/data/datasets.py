@@ -1,6 +1,5 @@
 """Any dataset, by name or by path; and the one place where rows of a file become one."""
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,11 +22,11 @@ from cores.data.dataset import Dataset, checked, numbered, unusable_graphs
 from cores.data.encoding import Encoding, encode
 from cores.data.inputs.columns import ColumnNames
 from cores.data.inputs.saved import graph_rows, saved_by_pyg, saved_graphs
-from cores.data.inputs.sources import CHUNK, KINDS, Kind, kind_of, read_rows
+from cores.data.inputs.sources import CHUNK, Kind, kind_of, read_rows
 from cores.data.inputs.tu import tu_rows
-from cores.data.labels import found_task, known_labels, label_problem, target_problem
+from cores.data.labels import found_task, label_problem, target_problem, with_labels
 from cores.data.lists import continuous_columns, from_graphs
-from cores.data.nodes import MotifTruth, from_nodes, labels_nodes
+from cores.data.nodes import from_nodes, labels_nodes
 from cores.data.raw import BYTES_OF_NODE, Layout, Parsed, Rejected, Rows, Unusable
 from cores.data.synthetic import NODE_GRAPHS, ba_motifs
 from cores.errors import UserError
@@ -109,18 +108,19 @@ def _known(spec: DatasetSpec, data_root: str | Path | None, reach: Reach | None)
         return Dataset(spec.name, graphs, ("cycle", "house"), numbered(graphs.num_features))
     if spec.source == "nodes":
         graph = NODE_GRAPHS[spec.name]()
-        truth = MotifTruth(graph.motif_of_node, graph.in_motif)
         return from_nodes(
-            graph.data, reach=reach, name=spec.name, class_names=graph.class_names, truth=truth
+            graph.data,
+            reach=reach,
+            name=spec.name,
+            class_names=graph.class_names,
+            truth=graph.truth,
         )
     root = data_folder(data_root)
-    path, kind = dataset_path(spec, root), KINDS[spec.suffix]
+    path = dataset_path(spec, root)
     marks = (root or cache_folder()) / "other" / spec.edge_truth
-    if spec.edge_truth and marks.exists():
-        rows = tu_rows(path, _UNNAMED, CHUNK, marks)
-    else:
-        rows = kind.rows(path, _UNNAMED, CHUNK)
-    return read_dataset(spec.name, rows, kind, on_error="fail", spec=spec)
+    marked = spec.edge_truth and marks.exists()
+    rows = tu_rows(path, _UNNAMED, CHUNK, marks) if marked else read_rows(path, _UNNAMED)
+    return read_dataset(spec.name, rows, kind_of(path), on_error="fail", spec=spec)
 
 
 def read_dataset(
@@ -135,14 +135,7 @@ def read_dataset(
 ) -> Dataset:
     """A dataset of the rows of a file; one without a label is as unusable as one without a graph.
 
-    Args:
-        name: What to call the dataset.
-        rows: Of the file.
-        kind: What the file is.
-        names: Which columns hold what.
-        on_error: What to do with unusable rows.
-        task: What is to be predicted.
-        spec: The columns to keep; if not given, all are.
+    ``spec`` says which columns are kept; without it, all are.
     """
     if task == "auto" and names.label is not None and "," in names.label:
         task = "multilabel"
@@ -153,19 +146,21 @@ def read_dataset(
     strange = unusable_graphs(graphs)
     _count(name, unusable, parsed.rejections(strange), on_error)
     usable = [at for at in range(len(graphs)) if at not in strange]
-    known = [at for at in usable if label_problem(parsed.labels[at], task) is None]
-    if not known:
+    given = [label for at in usable if (label := parsed.labels[at]) is not None]
+    if not given:
         raise UserError(f"{name} holds no usable graph ({unusable})")
-    task = found_task([parsed.labels[at] for at in known], task)
-    if task == "regression":
-        known = with_targets(name, parsed, known, unusable, on_error)
+    task = found_task(given, task)
+    labels = own_labels(name, parsed, usable, unusable, on_error, task)
+    known = [at for at, label in zip(usable, labels, strict=True) if label is not None]
+    continuous: tuple[int, ...] = ()
     if spec is not None:
         continuous = spec.continuous
     elif kind.measured:
         continuous = tuple(range(encoding.node_numbers))
-    else:
-        x = graphs.x if not strange else graphs.subset(torch.tensor(usable)).x
-        continuous = () if kind.holds == "molecules" else continuous_columns(x)
+    elif kind.holds != "molecules":
+        continuous = continuous_columns(
+            graphs.subset(torch.tensor(usable)).x if strange else graphs.x
+        )
     dataset = Dataset(
         name,
         graphs,
@@ -183,14 +178,14 @@ def read_dataset(
     )
     if len(known) < len(dataset):
         dataset = dataset[known]
-    given = [parsed.labels[at] for at in known]
-    return known_labels(given, task, written=True, name=names.label or "label").of(dataset)
+    given = [label for label in labels if label is not None]
+    return with_labels(dataset, given, task, written=True, name=names.label or "label")
 
 
 def _column_names(
     name: str, encoding: Encoding, kind: Kind, spec: DatasetSpec | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What the columns of nodes and of edges are called."""
+    """Names of the columns of nodes and of edges."""
     if not kind.named:
         return numbered(encoding.node_numbers), numbered(encoding.edge_numbers)
     try:
@@ -218,52 +213,39 @@ def parsed_rows(
     task: AskedTask = "auto",
     remedy: str = Kind.labels,
 ) -> tuple[Parsed, Unusable]:
-    """All rows of an input that are graphs; some have labels.
+    """Read all rows of an input that are graphs; labels that are none become None.
 
-    Args:
-        source: What to call the input.
-        chunks: Its rows.
-        on_error: What to do with rows that are no graphs, or have no label.
-        layout: What the graphs must have in common; if not given, the first ones decide.
-        task: What the labels are for.
-        remedy: What to do where no row has a label.
+    Without a ``layout``, the first graphs decide what all must have in common; ``remedy`` is what
+    to do where no row has a label.
     """
     parsed: list[Parsed] = []
     unusable = Unusable()
     allowance = Allowance(source)
-    labelled = False
+    labelled, several = False, True
     for rows in chunks:
         found = rows.parse(layout)
-        problems = [label_problem(label, task) for label in found.labels]
-        labelled = labelled or None in problems
-        without = {at: problem for at, problem in enumerate(problems) if problem is not None}
-        _count(source, unusable, [*found.rejected, *found.rejections(without)], on_error)
+        problems = {
+            at: problem
+            for at, label in enumerate(found.labels)
+            if (problem := label_problem(label, task)) is not None
+        }
+        labelled = labelled or len(problems) < len(found.labels)
+        several = several and all(isinstance(label, list | dict) for label in found.labels)
+        _count(source, unusable, [*found.rejected, *found.rejections(problems)], on_error)
         if len(found.graphs):
-            layout = _joint(layout, found.graphs.layout)
+            layout = found.graphs.layout.after(layout)
             allowance.take(max(found.graphs.size, BYTES_OF_NODE * int(found.graphs.node_ptr[-1])))
-            parsed.append(replace(found, molecules=()))  # rdkit's take more memory than graphs
+            labels = [None if at in problems else each for at, each in enumerate(found.labels)]
+            # Molecules of rdkit take more memory than graphs.
+            parsed.append(replace(found, labels=labels, molecules=()))
     if not parsed:
         told = f" ({unusable})" if unusable.count else ""
         raise UserError(f"{source} holds no usable graph{told}")
-    whole = Parsed.joined(parsed)
     if not labelled:
-        if all(isinstance(label, list | dict) for label in whole.labels):
+        if several:
             raise UserError(f'{source}: several labels per graph are for task="multilabel"')
         raise UserError(f"{source} has no labels; {remedy}")
-    return whole, unusable
-
-
-def with_targets(
-    source: str, parsed: Parsed, rows: Sequence[int], unusable: Unusable, on_error: OnError
-) -> list[int]:
-    """Those of some rows whose label is a target; others with a label are counted as unusable."""
-    labelled = [at for at in rows if label_problem(parsed.labels[at]) is None]
-    problems = {at: target_problem(parsed.labels[at]) for at in labelled}
-    reasons = {at: problem for at, problem in problems.items() if problem is not None}
-    if reasons and len(reasons) == len(labelled):
-        raise UserError(f"{source}: {parsed.rejections(reasons)[0]}")
-    _count(source, unusable, parsed.rejections(reasons), on_error)
-    return [at for at in labelled if at not in reasons]
+    return Parsed.joined(parsed), unusable
 
 
 def own_labels(
@@ -274,12 +256,16 @@ def own_labels(
     on_error: OnError,
     task: TaskName,
 ) -> list[Any]:
-    """The labels of some rows, for a model of a task; NaN for what is no target of a regression."""
+    """The labels of some rows, None for none; what is no target of a regression is unusable."""
     labels = [parsed.labels[at] for at in rows]
     if task != "regression":
         return labels
-    usable = {*with_targets(source, parsed, rows, unusable, on_error)}
-    return [label if at in usable else math.nan for at, label in zip(rows, labels, strict=True)]
+    known = {at: label for at, label in zip(rows, labels, strict=True) if label is not None}
+    reasons = {at: problem for at, label in known.items() if (problem := target_problem(label))}
+    if reasons and len(reasons) == len(known):
+        raise UserError(f"{source}: {parsed.rejections(reasons)[0]}")
+    _count(source, unusable, parsed.rejections(reasons), on_error)
+    return [None if at in reasons else label for at, label in zip(rows, labels, strict=True)]
 
 
 def _count(
@@ -289,10 +275,3 @@ def _count(
     unusable.add(rejected)
     if rejected and on_error == "fail":
         raise UserError(f'{source}: {rejected[0]}; mend it, or set on_error="skip"')
-
-
-def _joint(layout: Layout | None, found: Layout) -> Layout:
-    """What is known of a file's graphs after more of them."""
-    if layout is None:
-        return found
-    return layout if layout.edges is not None else replace(layout, edges=found.edges)

@@ -1,4 +1,4 @@
-"""How the graphs of a file become the columns of a model; saved with it, for the files to come."""
+"""Columns of a model from the graphs of a file; saved with it, for the files to come."""
 
 import re
 from collections.abc import Sequence
@@ -27,11 +27,11 @@ _NUMBER = re.compile(r"(?:attribute|feature) (\d+)")
 
 @dataclass(frozen=True)
 class Encoding:
-    """What a model's columns are made of."""
+    """Numbers and label values that a model's columns are made of."""
 
     kind: Literal["graphs", "molecules"] = "graphs"
     version: int = 0
-    """Of the columns of molecules."""
+    """Version of the columns of molecules."""
     node_numbers: int = 0
     """Columns of numbers that every node of a file has."""
     edge_numbers: int = 0
@@ -39,17 +39,17 @@ class Encoding:
     """Known values of every kind of node label."""
     edge_values: tuple[tuple[Value, ...], ...] = ()
     hops: int = 0
-    """Where nodes are classified, how far their neighbourhoods reach; 0: graphs are."""
+    """Radius of the neighbourhoods where nodes are classified; 0: graphs are."""
     fan_out: int = 0
 
     @property
     def reach(self) -> Reach | None:
-        """Of the neighbourhoods of nodes; None where graphs are classified."""
+        """Reach of the neighbourhoods of nodes; None where graphs are classified."""
         return Reach(self.hops, self.fan_out) if self.hops else None
 
     @classmethod
     def of_molecules(cls) -> "Encoding":
-        """Of files of molecules: the same for all."""
+        """Encode molecules: all files alike."""
         numbers = len(molecules.ATOM_COLUMNS), len(molecules.BOND_COLUMNS)
         return cls("molecules", molecules.VERSION, *numbers)
 
@@ -57,7 +57,7 @@ class Encoding:
     def of_columns(
         cls, num_features: int, num_edge_features: int, reach: Reach | None = None
     ) -> "Encoding":
-        """Of graphs whose columns are numbers; with a reach, of neighbourhoods."""
+        """Encode graphs whose columns are numbers; with a reach, neighbourhoods."""
         reach = reach or Reach(0, 0)
         return cls(
             node_numbers=num_features,
@@ -68,7 +68,7 @@ class Encoding:
 
     @classmethod
     def of(cls, raw: RawGraphs) -> "Encoding":
-        """That knows the values of these graphs."""
+        """Encode these graphs, with the values that they have."""
         return cls(
             node_numbers=raw.node_numbers.shape[1],
             edge_numbers=raw.edge_numbers.shape[1],
@@ -78,7 +78,7 @@ class Encoding:
 
     @property
     def layout(self) -> Layout:
-        """What the graphs of a file must have."""
+        """The columns that the graphs of a file must have."""
         return Layout(
             Columns(self.node_numbers, len(self.node_values)),
             Columns(self.edge_numbers, len(self.edge_values)),
@@ -86,7 +86,7 @@ class Encoding:
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """All columns that nodes can have."""
+        """Names of all columns that nodes can have."""
         if self.kind == "molecules":
             return molecules.ATOM_COLUMNS
         names = _names("node", self.node_numbers, self.node_values) or (CONSTANT,)
@@ -94,48 +94,33 @@ class Encoding:
 
     @property
     def edge_feature_names(self) -> tuple[str, ...]:
-        """All columns that edges can have."""
+        """Names of all columns that edges can have."""
         if self.kind == "molecules":
             return molecules.BOND_COLUMNS
         return _names("edge", self.edge_numbers, self.edge_values)
 
 
-@dataclass(frozen=True)
-class Unknown:
-    """A value that no graph of the training had."""
-
-    graph: int
-    what: str
-
-
 def encode(
     raw: RawGraphs, encoding: Encoding, names: Sequence[str], edge_names: Sequence[str]
-) -> tuple[GraphStore, list[Unknown]]:
-    """Graphs with the given columns; classes are all 0.
-
-    Args:
-        raw: Graphs of the encoding's layout.
-        encoding: The values that are known.
-        names: Columns of the nodes.
-        edge_names: Columns of the edges.
+) -> tuple[GraphStore, dict[int, str]]:
+    """Graphs of an encoding's layout with the named columns; classes are all 0.
 
     Returns:
         The graphs, and the first unknown value of every graph that has one; in the columns, it is
         none of the known ones.
     """
     check_layout(raw.layout, encoding)
-    unknown = [
-        *_unknown(raw.node_values, encoding.node_values, raw.node_ptr, "node"),
-        *_unknown(raw.edge_values, encoding.edge_values, raw.edge_ptr, "edge"),
-    ]
-    first = {value.graph: value for value in reversed(unknown)}
+    unknown: dict[int, str] = {}
     if encoding.kind == "molecules":
         x, edge_attr = raw.node_numbers, raw.edge_numbers
     else:
-        x = _matrix(raw.node_numbers, raw.node_values, names, encoding.node_values)
+        nodes = raw.node_numbers, raw.node_values, raw.node_ptr
+        edges = raw.edge_numbers, raw.edge_values, raw.edge_ptr
+        x, unknown = _columns(*nodes, names, encoding.node_values, "node")
+        edge_attr, others = _columns(*edges, edge_names, encoding.edge_values, "edge")
+        unknown = others | unknown
         if encoding.hops:
             x[raw.node_ptr[:-1], -1] = 1
-        edge_attr = _matrix(raw.edge_numbers, raw.edge_values, edge_names, encoding.edge_values)
     store = GraphStore(
         x=torch.from_numpy(np.ascontiguousarray(x)),
         edge_index=torch.from_numpy(raw.edge_index),
@@ -147,7 +132,7 @@ def encode(
         edge_truth=_tensor(raw.edge_truth),
         node_id=_tensor(raw.node_ids),
     )
-    return store, [first[graph] for graph in sorted(first)]
+    return store, unknown
 
 
 def _tensor(values: NDArray[Any] | None) -> torch.Tensor | None:
@@ -176,19 +161,9 @@ def _told(columns: Columns | None) -> str:
 
 
 def _names(word: str, numbers: int, values: tuple[tuple[Value, ...], ...]) -> tuple[str, ...]:
+    """A column per number, and per value; of whole numbers, from the least to the greatest."""
     COLUMNS.check(numbers, f"{numbers} numbers per {word}")
-    names = *_numbered(numbers), *_one_hot_names(word, values)
-    COLUMNS.check(len(names), f"{len(names)} columns per {word}")
-    return names
-
-
-def _numbered(columns: int) -> tuple[str, ...]:
-    return tuple(f"attribute {number}" for number in range(columns))
-
-
-def _one_hot_names(word: str, values: tuple[tuple[Value, ...], ...]) -> tuple[str, ...]:
-    """A column per value; of whole numbers, for every one from the least to the greatest."""
-    names = []
+    names = [f"attribute {number}" for number in range(numbers)]
     for kind, known in enumerate(values):
         shown: Sequence[Value] = known
         if known and isinstance(known[0], int):
@@ -198,6 +173,7 @@ def _one_hot_names(word: str, values: tuple[tuple[Value, ...], ...]) -> tuple[st
             told = f"{word} labels run from {ends}; renumber them: they take {len(shown)} columns"
             COLUMNS.check(len(shown), told)
         names += [f"{word} label {kind} = {value}" for value in shown]
+    COLUMNS.check(len(names), f"{len(names)} columns per {word}")
     return tuple(names)
 
 
@@ -205,52 +181,44 @@ def _known(values: NDArray[Any]) -> tuple[tuple[Value, ...], ...]:
     return tuple(tuple(np.unique(kind).tolist()) for kind in values.T)
 
 
-def _matrix(
+def _columns(
     numbers: NDArray[np.float32],
     values: NDArray[Any],
+    ptr: NDArray[np.int64],
     names: Sequence[str],
     known: tuple[tuple[Value, ...], ...],
-) -> NDArray[np.float32]:
-    """The named columns, from numbers and from known values."""
+    word: str,
+) -> tuple[NDArray[np.float32], dict[int, str]]:
+    """The named columns, from numbers and known values, and each graph's first unknown value."""
     size = 4 * len(numbers) * len(names)
     MEMORY.check(size, f"{len(names)} columns of {len(numbers)} rows need {told_size(size)}")
     columns = np.zeros((len(numbers), len(names)), dtype=np.float32)
-    by_kind: dict[int, dict[str, int]] = {}
+    places: dict[tuple[int, str], int] = {}
     copied: dict[int, int] = {}
     for column, name in enumerate(names):
         if one_hot := _ONE_HOT.fullmatch(name):
-            by_kind.setdefault(int(one_hot[1]), {})[one_hot[2]] = column
+            places[int(one_hot[1]), one_hot[2]] = column
         elif number := _NUMBER.fullmatch(name):
             copied[column] = int(number[1])
         elif name != ROOT:
             columns[:, column] = 1  # the constant
     if len(columns):
         columns[:, [*copied]] = numbers[:, [*copied.values()]]
-    for kind, places in by_kind.items() if len(columns) else ():
-        distinct, which = _distinct(values[:, kind])
-        trained = {str(value): places.get(str(value), -1) for value in known[kind]}
-        place = np.array([trained.get(str(value), -1) for value in distinct])[which]
+    unknown: dict[int, str] = {}
+    for kind, given in enumerate(values.T if len(values) else ()):
+        distinct, which = _distinct(given)
+        trained = {str(value) for value in known[kind]}
+        strange = np.array([str(value) not in trained for value in distinct], dtype=bool)
+        place_of = np.array([places.get((kind, str(value)), -1) for value in distinct])
+        place = np.where(strange, -1, place_of)[which]
         rows = np.flatnonzero(place >= 0)
         columns[rows, place[rows]] = 1
-    return columns
-
-
-def _unknown(
-    values: NDArray[Any], known: tuple[tuple[Value, ...], ...], ptr: NDArray[np.int64], word: str
-) -> list[Unknown]:
-    """The first value of every graph that no graph of the training had."""
-    found: dict[int, Unknown] = {}
-    for kind, column in enumerate(values.T if len(values) else ()):
-        distinct, which = _distinct(column)
-        expected = {str(value) for value in known[kind]}
-        strange = np.array([str(value) not in expected for value in distinct], dtype=bool)
         rows = np.flatnonzero(strange[which])
-        owner = np.searchsorted(ptr, rows, side="right") - 1
-        graphs, first = np.unique(owner, return_index=True)
-        name = f"{word} label" if len(known) == 1 else f"{word} label {kind} ="
-        for graph, value in zip(graphs.tolist(), column[rows[first]].tolist(), strict=True):
-            found.setdefault(graph, Unknown(graph, f"{name} {value!r}"))
-    return list(found.values())
+        graphs, first = np.unique(np.searchsorted(ptr, rows, side="right") - 1, return_index=True)
+        label = f"{word} label" if len(known) == 1 else f"{word} label {kind} ="
+        for graph, value in zip(graphs.tolist(), given[rows[first]].tolist(), strict=True):
+            unknown.setdefault(graph, f"{label} {value!r}")
+    return columns, unknown
 
 
 def _distinct(column: NDArray[Any]) -> tuple[list[Value], NDArray[np.int64]]:

@@ -1,17 +1,17 @@
 """The labels of graphs: classes, numbers to predict, or several with two values each.
 
-What a file or a user gives becomes what a dataset has (:func:`known_labels`), or the numbers that
+What a file or a user gives becomes what a dataset has (:func:`with_labels`), or the numbers that
 a trained model has for it (:func:`own_numbers`); :func:`plain_labels` is the way back.
 """
 
 import math
-from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from jaxtyping import Float, Num
+from jaxtyping import Float
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -20,6 +20,7 @@ from cores.config.spec import TaskName
 from cores.data.dataset import Dataset
 from cores.errors import UserError
 
+Value = TypeVar("Value")
 Pair = tuple[Any, Any]
 """The values of a label that count as 0 and as 1, where graphs have several."""
 LABELS = ("y", "label")
@@ -31,66 +32,44 @@ _SHOWN = 4
 """Values of a label that a message names."""
 
 
-@dataclass(frozen=True)
-class Labels:
-    """The labels of graphs as a dataset has them."""
+def with_labels(
+    dataset: Dataset,
+    given: Sequence[Any],
+    asked: AskedTask = "auto",
+    *,
+    written: bool = False,
+    name: str = "label",
+) -> Dataset:
+    """Label graphs anew; the labels say what is to be predicted if nobody does.
 
-    task: TaskName
-    y: Num[Tensor, "graphs *labels"]
-    class_names: tuple[str, ...] = ()
-    values: tuple[Any, ...] = ()
-    """As they were given, by class; of several labels, the two values of each."""
-
-    def of(self, dataset: Dataset) -> Dataset:
-        """The same graphs with these labels."""
-        return replace(
-            dataset,
-            graphs=replace(dataset.graphs, y=self.y),
-            class_names=self.class_names,
-            labels=self.values,
-            task=self.task,
-        )
-
-
-def known_labels(
-    given: Sequence[Any], asked: AskedTask = "auto", *, written: bool = False, name: str = "label"
-) -> Labels:
-    """Decide what is to be predicted, and number the classes.
-
-    Args:
-        given: Of every graph, without those that :func:`label_problem` refuses.
-        asked: What is to be predicted; found by the labels if not said.
-        written: Whether they come from a file, where text that is a number means that number.
-        name: What a single label is called where there could be several.
+    Labels ``written`` in a file may be text that means a number; ``name`` is what a single label is
+    called where there could be several.
     """
     task = found_task(given, asked)
+    names: tuple[str, ...] = ()
+    values: tuple[Any, ...] = ()
     if task == "multilabel":
         alone = [name] if written and not isinstance(given[0], list | dict) else None
-        names, pairs, y = binary_labels(given, alone)
-        return Labels(task, y, names, pairs)
-    if task == "regression":
-        for number, label in enumerate(given):
-            if (problem := target_problem(label)) is not None:
-                raise UserError(f"graph {number} {problem}")
-        return Labels(task, as_targets(given))
-    values, classes = numbered_classes(whole_numbers(given) if written else given)
-    return Labels(task, torch.tensor(classes), tuple(map(str, values)), values)
+        names, values, y = binary_labels(given, alone)
+    elif task == "regression":
+        y = as_targets(given)
+    else:
+        values, classes = numbered_classes(whole_numbers(given) if written else given)
+        names, y = tuple(map(str, values)), torch.tensor(classes)
+    graphs = replace(dataset.graphs, y=y)
+    return replace(dataset, graphs=graphs, class_names=names, labels=values, task=task)
 
 
 def own_numbers(
     labels: Sequence[Any], task: TaskName, names: Sequence[str], known: Sequence[Any], source: str
 ) -> tuple[Tensor, Tensor]:
-    """Labels as the model's own numbers, and which graphs have one.
+    """Labels of an input as the model's own numbers, and which graphs have one.
 
-    Args:
-        labels: As the input has them.
-        task: Of the model.
-        names: What its classes or labels are called.
-        known: Its labels; where there are several, a pair of values each.
-        source: What to call the input.
+    The model calls its classes or labels ``names``; of several labels, ``known`` has the values.
     """
     if task == "regression":
-        numbers = as_targets(labels)
+        given = [math.nan if label is None else _number(label) for label in labels]
+        numbers = torch.tensor(given, dtype=torch.float32)
         return numbers, numbers.isfinite()
     if task == "multilabel":
         numbers = label_numbers(labels, names, known, source)
@@ -100,7 +79,7 @@ def own_numbers(
 
 
 def found_task(labels: Sequence[Any], asked: AskedTask = "auto") -> TaskName:
-    """What labels ask for, unless somebody has said it.
+    """Find the task of some labels, unless somebody has said it.
 
     >>> found_task([number / 8 for number in range(100)]), found_task([0.5, 1.5] * 50)
     ('regression', 'classification')
@@ -120,7 +99,7 @@ def found_task(labels: Sequence[Any], asked: AskedTask = "auto") -> TaskName:
 
 
 def label_problem(label: Any, task: AskedTask = "auto") -> str | None:
-    """Why a label is none; tables write one that is missing as NaN, too."""
+    """Tell why a label is none; tables write one that is missing as NaN, too."""
     if task == "multilabel":  # one of several is enough
         return "has no label" if all(map(is_missing, values_of(label))) else None
     if isinstance(label, list | dict):
@@ -131,7 +110,7 @@ def label_problem(label: Any, task: AskedTask = "auto") -> str | None:
 
 
 def target_problem(label: Any) -> str | None:
-    """Why a label is no target; None for one that is."""
+    """Tell why a label is no target; None for one that is."""
     number = _number(label)
     if number is None:
         return f"has the label {label!r:.40}; a regression needs numbers"
@@ -141,7 +120,10 @@ def target_problem(label: Any) -> str | None:
 
 
 def as_targets(labels: Sequence[Any]) -> Float[Tensor, " graphs"]:
-    """Labels without a problem as targets."""
+    """Labels as targets; refuses what is none."""
+    for number, label in enumerate(labels):
+        if (problem := target_problem(label)) is not None:
+            raise UserError(f"graph {number} {problem}")
     return torch.tensor([_number(label) for label in labels], dtype=torch.float32)
 
 
@@ -161,21 +143,31 @@ def whole_numbers(labels: Sequence[Any]) -> list[Any]:
     >>> whole_numbers(["0", "1", "1.0"]), whole_numbers(["0", "toxic"])
     ([0, 1, 1], ['0', 'toxic'])
     """
-    numbers, refused = [], []
+    numbers, refused = _as_whole(labels)
+    if numbers is None:
+        return [str(label) for label in labels]
+    if refused:
+        raise UserError(
+            f"the labels hold numbers such as {float(refused[0]):g}; they must be classes: whole "
+            'numbers or text; numbers are predicted with task="regression"'
+        )
+    return numbers
+
+
+def _as_whole(labels: Sequence[Any]) -> tuple[list[int] | None, list[Any]]:
+    """Labels as whole numbers, None where one is text; and the numbers before it that are not."""
+    numbers: list[int] = []
+    refused: list[Any] = []
     for label in labels:
         try:
             number = float(label)
         except (TypeError, ValueError, OverflowError):
-            return [str(label) for label in labels]
-        if not abs(number) < 2**53 or number != int(number):
-            refused.append(number)
-        numbers.append(number)
-    if refused:
-        raise UserError(
-            f"the labels hold numbers such as {refused[0]:g}; they must be classes: whole numbers "
-            'or text; numbers are predicted with task="regression"'
-        )
-    return [int(number) for number in numbers]
+            return None, refused
+        if abs(number) < 2**53 and number.is_integer():
+            numbers.append(int(number))
+        else:
+            refused.append(label)
+    return numbers, refused
 
 
 def numbered_classes(
@@ -194,13 +186,13 @@ def numbered_classes(
                 f"{what} {number} has the label {label!r}; a {what} has one label, a whole number "
                 f"or text{several}"
             )
-    for number, label in enumerate(given):
-        if isinstance(label, str) != isinstance(given[0], str):
-            kinds = ("text", "a number") if isinstance(label, str) else ("a number", "text")
-            raise UserError(
-                f"the label of {what} {number} is {kinds[0]}, that of {what} 0 is {kinds[1]}; "
-                "make them all alike"
-            )
+    texts = [isinstance(label, str) for label in given]
+    if len({*texts}) > 1:
+        kinds = ("text", "a number") if texts[0] else ("a number", "text")
+        raise UserError(
+            f"the label of {what} {texts.index(not texts[0])} is {kinds[1]}, that of {what} 0 is "
+            f"{kinds[0]}; make them all alike"
+        )
     labels = tuple(sorted(set(given)))
     if {*map(type, labels)} == {bool, int}:
         labels = tuple(map(int, labels))
@@ -213,7 +205,7 @@ def numbered_classes(
 
 
 def are_labels(values: Sequence[Any]) -> bool:
-    """Whether values can be the labels of classes: no two alike, of one kind, fit for a file.
+    """Tell whether values can name classes: no two alike, of one kind, fit for a file.
 
     >>> are_labels([False, True]), are_labels([0, 1]), are_labels(["a", "b"])
     (True, True, True)
@@ -233,12 +225,12 @@ def are_labels(values: Sequence[Any]) -> bool:
 
 
 def is_writable(text: str) -> bool:
-    """Whether a file can hold a text: Python's may have halves of characters."""
+    """Tell whether a file can hold a text: Python's may have halves of characters."""
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is not known: None, NaN, or an empty cell.
+    """Tell whether a value is not known: None, NaN, or an empty cell.
 
     >>> [is_missing(value) for value in (None, float("nan"), "", "NaN", 0, False)]
     [True, True, True, True, False, False]
@@ -256,11 +248,10 @@ def values_of(given: Any) -> list[Any]:
 def label_rows(
     given: Sequence[Any], names: Sequence[str] | None = None
 ) -> tuple[tuple[str, ...], list[list[Any]]]:
-    """What the labels are called, and every graph's values in their order.
+    """Name the labels, and put every graph's values in their order.
 
-    Args:
-        given: Of each graph a list with a value per label, or values by the name of the label.
-        names: What the labels are called; if not given, as their values say, or by number.
+    A graph has a list with a value per label, or values by the name of the label. Without
+    ``names``, labels are called as their values say, or by number.
 
     >>> label_rows([{"a": 1}, {"b": 0, "a": None}])
     (('a', 'b'), [[1, None], [None, 0]])
@@ -344,7 +335,7 @@ def _pair(distinct: list[Any], name: str) -> Pair:
         )
     if len(distinct) > 2:
         told = ", ".join(f"{value!r:.20}" for value in distinct[:_SHOWN])
-        more = ", …" if len(distinct) > _SHOWN else ""
+        more = ", …" * (len(distinct) > _SHOWN)
         raise UserError(f"the label {name} has the values {told}{more}; it may have two")
     if not are_labels(distinct):
         raise UserError(f"the label {name} has a value that no file can hold")
@@ -355,58 +346,54 @@ def _plain_values(known: Sequence[Any], name: str) -> list[Any]:
     """Whole numbers where all values are, also if written as text or as 1.0; else text."""
     if all(isinstance(value, bool) for value in known):
         return list(known)
-    numbers = []
-    for value in known:
-        try:
-            number = float(value)
-        except (TypeError, ValueError, OverflowError):
-            return [str(value).strip() for value in known]
-        if not abs(number) < 2**53 or number != int(number):
-            raise UserError(
-                f"the label {name} has the value {value!r:.40}; each of several labels has two "
-                "values, whole numbers or text"
-            )
-        numbers.append(int(number))
-    return numbers
+    numbers, refused = _as_whole(known)
+    if refused:
+        raise UserError(
+            f"the label {name} has the value {refused[0]!r:.40}; each of several labels has two "
+            "values, whole numbers or text"
+        )
+    return [str(value).strip() for value in known] if numbers is None else numbers
 
 
 def class_numbers(labels: Sequence[Any], class_names: Sequence[str], source: str) -> Tensor:
     """The model's own numbers of the labels; -1 where there is none."""
     known = {name: number for number, name in enumerate(class_names)}
-    numbers = []
-    for label in labels:
-        name = class_name(label, known)
-        if name is not None and name not in known:
-            raise UserError(
-                f"{source} has the label {name}, the model knows {', '.join(class_names)}"
-            )
-        numbers.append(-1 if name is None else known[name])
-    return torch.tensor(numbers)
+
+    def refusal(found: str) -> str:
+        return f"{source} has the label {found}, the model knows {', '.join(class_names)}"
+
+    return torch.tensor([_own_number(label, known, -1, refusal) for label in labels])
 
 
 def label_numbers(
     labels: Sequence[Any], names: Sequence[str], pairs: Sequence[Pair], source: str
 ) -> Float[Tensor, "graphs labels"]:
     """Several labels as the model's own 0 and 1, NaN where one is not known."""
-    known = [{str(value): float(number) for number, value in enumerate(pair)} for pair in pairs]
-    return torch.tensor(
-        [
-            [
-                _label_number(value, name, values, source)
-                for value, name, values in zip(row, names, known, strict=True)
-            ]
-            for row in label_rows(labels, names)[1]
-        ]
-    )
+
+    def column(values: Sequence[Any], name: str, pair: Pair) -> list[float]:
+        known = {str(value): float(number) for number, value in enumerate(pair)}
+
+        def refusal(found: str) -> str:
+            return (
+                f"{source} has {found} for the label {name}, the model knows {' and '.join(known)}"
+            )
+
+        return [_own_number(value, known, math.nan, refusal) for value in values]
+
+    rows = label_rows(labels, names)[1]
+    columns = [[row[at] for row in rows] for at in range(len(names))]
+    return torch.tensor([column(*each) for each in zip(columns, names, pairs, strict=True)]).T
 
 
-def _label_number(value: Any, name: str, known: dict[str, float], source: str) -> float:
-    if (found := class_name(value, known)) is None:
-        return math.nan
-    if found not in known:
-        told = " and ".join(known)
-        raise UserError(f"{source} has {found} for the label {name}, the model knows {told}")
-    return known[found]
+def _own_number(
+    label: Any, known: Mapping[str, Value], missing: Value, refusal: Callable[[str], str]
+) -> Value:
+    """The number of a label; ``missing`` where there is none."""
+    if (name := class_name(label, known)) is None:
+        return missing
+    if name not in known:
+        raise UserError(refusal(name))
+    return known[name]
 
 
 def known_values(

@@ -11,24 +11,21 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from cores.config.run import AskedTask
-from cores.data.dataset import Dataset, numbered
+from cores.data.dataset import Dataset, numbered, stray_edge, unusable_graphs
 from cores.data.encoding import Encoding, encode
-from cores.data.labels import LABELS, given_labels, known_labels, plain_labels
+from cores.data.labels import given_labels, plain_labels, with_labels
 from cores.data.molecules import (
     ATOM_COLUMNS,
     BOND_COLUMNS,
-    InvalidMoleculeError,
     molecule_from_smiles,
     molecule_graphs,
 )
-from cores.data.raw import MOST_NODES
+from cores.data.raw import MOST_NODES, InvalidRowError
 from cores.errors import UserError
 from cores.graphs.store import GraphStore, Neighbourhood
 
 
-def from_graphs(
-    graphs: Any, y: Any = None, *, finite: bool = True, task: AskedTask = "auto"
-) -> Dataset:
+def from_graphs(graphs: Any, y: Any = None, *, task: AskedTask = "auto") -> Dataset:
     """A dataset of labelled graphs.
 
     Args:
@@ -38,22 +35,26 @@ def from_graphs(
         y: A label per graph, whole numbers or text, or any numbers for a regression; a row of
             labels per graph where there are several (a matrix, or a table of pandas). If not given,
             each graph's own ``y`` (of a networkx graph, ``graph["y"]`` or ``graph["label"]``).
-        finite: Whether to refuse features that are NaN or infinite.
         task: What is to be predicted; found by the labels if not said.
     """
     if isinstance(graphs, Dataset):
         if y is None and task in ("auto", graphs.task):
             return graphs
-        return _relabelled(graphs, plain_labels(graphs) if y is None else given_labels(y), task)
-    items = listed(graphs)
-    records = read_graphs(items, finite=finite)
-    given = plain_labels(records) if y is None else given_labels(y)
-    if len(given) != len(records):
-        raise UserError(f"`y` has {len(given)} labels for {len(records)} graphs")
-    labels = known_labels(given, task)
-    store = GraphStore.from_graphs(records, labels.y)
+        dataset = graphs
+    else:
+        graphs = listed(graphs)
+        dataset = _unlabelled(graphs)
+    given = plain_labels(graphs) if y is None else given_labels(y)
+    if len(given) != len(dataset):
+        raise UserError(f"`y` has {len(given)} labels for {len(dataset)} graphs")
+    return with_labels(dataset, given, task)
+
+
+def _unlabelled(items: list[Any]) -> Dataset:
+    """A dataset of graphs that are all of class 0."""
+    store = read_graphs(items)
     if are_smiles(items):
-        dataset = Dataset(
+        return Dataset(
             "molecules",
             store,
             class_names=(),
@@ -62,8 +63,7 @@ def from_graphs(
             smiles=tuple(items),
             encoding=Encoding.of_molecules(),
         )
-        return labels.of(dataset)
-    dataset = Dataset(
+    return Dataset(
         "graphs",
         store,
         class_names=(),
@@ -71,38 +71,29 @@ def from_graphs(
         edge_feature_names=numbered(store.num_edge_features),
         continuous=continuous_columns(store.x),
     )
-    return labels.of(dataset)
-
-
-def _relabelled(dataset: Dataset, given: Sequence[Any], task: AskedTask) -> Dataset:
-    """The same graphs with other labels."""
-    if len(given) != len(dataset):
-        raise UserError(f"`y` has {len(given)} labels for {len(dataset)} graphs")
-    return known_labels(given, task).of(dataset)
 
 
 def are_smiles(items: Sequence[Any]) -> bool:
-    """Whether a list holds molecules, as SMILES strings."""
+    """Tell whether a list holds molecules, as SMILES strings."""
     return bool(items) and all(isinstance(item, str) for item in items)
 
 
-def _from_smiles(items: Sequence[str]) -> list[Data]:
+def _from_smiles(items: Sequence[str]) -> GraphStore:
     molecules = []
     for number, smiles in enumerate(items):
         try:
             molecules.append(molecule_from_smiles(smiles))
-        except InvalidMoleculeError as error:
+        except InvalidRowError as error:
             raise UserError(f"molecule {number}: {error}") from None
-    encoding = Encoding.of_molecules()
-    names = encoding.feature_names, encoding.edge_feature_names
-    graphs = encode(molecule_graphs(molecules), encoding, *names)[0].to_graphs()
-    for graph in graphs:
-        del graph.y
-    return graphs
+    names = ATOM_COLUMNS, BOND_COLUMNS
+    return encode(molecule_graphs(molecules), Encoding.of_molecules(), *names)[0]
 
 
-def read_graphs(graphs: Any, *, finite: bool = True) -> list[Data]:
-    """Graphs as PyG records with features and edges that fit together."""
+def read_graphs(graphs: Any, *, finite: bool = True) -> GraphStore:
+    """Graphs with features and edges that fit together, all of class 0.
+
+    Features that are NaN or infinite are refused, unless that is left to the caller.
+    """
     items = listed(graphs)
     if are_smiles(items):
         return _from_smiles(items)
@@ -118,15 +109,18 @@ def read_graphs(graphs: Any, *, finite: bool = True) -> list[Data]:
             f"graph {featured.index(False)} has no node features x, others have; "
             "give all graphs features, or none"
         )
-    widths = [record.edge_attr.size(1) for record in records if record.get("edge_attr") is not None]
-    for record in records:
-        if widths and record.get("edge_attr") is None and not record.num_edges:
-            record.edge_attr = torch.empty(0, widths[0])  # no edge, so nothing is missing
+    widths = [record.edge_attr.size(1) for record in records if record.edge_attr is not None]
     for number, record in enumerate(records):
-        _check(record, number, records[0])
-        if finite:
-            _check_finite(record, number)
-    return records
+        if widths and record.edge_attr is None and not record.num_edges:
+            record.edge_attr = torch.empty(0, widths[0])  # no edge, so nothing is missing
+        _check_shapes(record, number, records[0])
+    store = GraphStore.from_graphs(records, torch.zeros(len(records), dtype=torch.int64))
+    if (stray := stray_edge(store)) is not None:
+        nodes = records[stray].num_nodes
+        raise UserError(f"graph {stray}: an edge names a node that is not there (of {nodes})")
+    for number, problem in (unusable_graphs(store) if finite else {}).items():
+        raise UserError(f"graph {number} {problem}; clean or remove it")
+    return store
 
 
 def listed(graphs: Any) -> list[Any]:
@@ -187,8 +181,6 @@ def _record(graph: Any, number: int) -> Data:
             record[name] = graph[name].bool().cpu()
     if isinstance(graph, Neighbourhood):
         record.node_id = graph.node_id.long().cpu()
-    if graph.get("y") is not None:
-        record.y = graph.y
     return record
 
 
@@ -222,8 +214,8 @@ def _count_nodes(graph: Data, number: int) -> int:
     return count
 
 
-def _check(record: Data, number: int, first: Data) -> None:
-    nodes = record.num_nodes
+def _check_shapes(record: Data, number: int, first: Data) -> None:
+    nodes, edges = record.num_nodes, record.num_edges
     if record.x.size(0) != nodes:
         raise UserError(f"graph {number} has {nodes} nodes and {record.x.size(0)} rows of x")
     if record.x.size(1) == 0:
@@ -233,31 +225,20 @@ def _check(record: Data, number: int, first: Data) -> None:
             f"graph {number} has {record.x.size(1)} node features, graph 0 has {first.x.size(1)}; "
             "all graphs need the same columns"
         )
-    edges = record.edge_index
-    if edges.numel() and not (int(edges.min()) >= 0 and int(edges.max()) < nodes):
-        raise UserError(f"graph {number}: an edge names a node that is not there (of {nodes})")
-    attributes, others = record.get("edge_attr"), first.get("edge_attr")
+    attributes, others = record.edge_attr, first.edge_attr
     if (attributes is None) != (others is None) or (
         attributes is not None and attributes.size(1) != others.size(1)
     ):
         raise UserError(f"graph {number} has other edge features than graph 0")
-    if attributes is not None and attributes.size(0) != edges.size(1):
+    if attributes is not None and attributes.size(0) != edges:
         raise UserError(
-            f"graph {number} has {edges.size(1)} edges and {attributes.size(0)} rows of edge_attr"
+            f"graph {number} has {edges} edges and {attributes.size(0)} rows of edge_attr"
         )
-    for name, items in (("node_truth", nodes), ("edge_truth", edges.size(1))):
+    for name, items in (("node_truth", nodes), ("edge_truth", edges)):
         truth = record.get(name)
         if truth is not None and tuple(truth.shape) != (items,):
             raise UserError(
                 f"graph {number}: {name} must have {items} values, got shape {tuple(truth.shape)}"
-            )
-
-
-def _check_finite(record: Data, number: int) -> None:
-    for values, kind in ((record.x, "node"), (record.get("edge_attr"), "edge")):
-        if values is not None and not bool(values.isfinite().all()):
-            raise UserError(
-                f"graph {number} has NaN or infinite {kind} features; clean or remove it"
             )
 
 
@@ -273,7 +254,6 @@ def _from_networkx(graph: Any, number: int) -> Data:
     record.x = _rows([data.get("x") for _, data in graph.nodes(data=True)], number, "node")
     attributes = [data.get("edge_attr") for _, _, data in edges]
     record.edge_attr = _rows(attributes, number, "edge")
-    record.y = next((graph.graph[name] for name in LABELS if name in graph.graph), None)
     return record
 
 

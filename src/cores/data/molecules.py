@@ -5,7 +5,7 @@ which one it was trained with. docs/inputs.md has the table.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import islice
 from typing import Any
@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cores.data.raw import RawGraphs, pointers
+from cores.data.raw import InvalidRowError, RawGraphs, pointers
 from cores.errors import UserError
 
 VERSION = 1
-"""Of the columns below."""
+"""Version of the columns below."""
 ELEMENTS = ("H", "Li", "B", "C", "N", "O", "F", "Na", "Mg", "Si", "P", "S", "Cl", "K", "Ca", "Zn",
             "Se", "Br", "Sn", "I")  # fmt: skip
 DEGREES = (0, 1, 2, 3, 4, 5)
@@ -35,13 +35,12 @@ ATOM_COLUMNS = (
     "aromatic",
     "in ring",
 )
-"""Of an atom: one-hot groups, the last of a group takes what the group does not list; flags."""
+"""One-hot groups of an atom, the last of a group for all that it does not list; flags."""
 BOND_COLUMNS = (
     *(f"order = {name.lower()}" for name in (*BOND_ORDERS, "other")),
     "conjugated",
     "in ring",
 )
-"""Of a bond."""
 
 _HYDROGEN = re.compile(r"\[\d*H")
 """Hydrogens written as atoms, and a few elements such as Hg."""
@@ -66,10 +65,6 @@ LONGEST_SMILES, LONGEST_BLOCK = 10_000, 2**19
 of that length made of rings, and four times as long for twice the length."""
 
 
-class InvalidMoleculeError(ValueError):
-    """A row that is no molecule, and why."""
-
-
 def molecule_from_smiles(smiles: str) -> Any:
     """A molecule whose atoms are counted as in the SMILES.
 
@@ -78,9 +73,9 @@ def molecule_from_smiles(smiles: str) -> Any:
     """
     chem = needs_rdkit()
     if not smiles.strip():
-        raise InvalidMoleculeError("empty SMILES")
+        raise InvalidRowError("empty SMILES")
     if len(smiles) > LONGEST_SMILES:
-        raise InvalidMoleculeError(f"the SMILES has {len(smiles)} characters")
+        raise InvalidRowError(f"the SMILES has {len(smiles)} characters")
 
     def read() -> Any:
         if not _HYDROGEN.search(smiles):
@@ -96,7 +91,7 @@ def molecule_from_block(block: str) -> Any:
     """A molecule from an entry of an SD file; atoms are counted as there."""
     chem = needs_rdkit()
     if len(block) > LONGEST_BLOCK:
-        raise InvalidMoleculeError(f"the structure has {len(block)} characters")
+        raise InvalidRowError(f"the structure has {len(block)} characters")
     return _usable(
         lambda: _without_hydrogens(chem.MolFromMolBlock(block, removeHs=False)), "invalid structure"
     )
@@ -116,9 +111,9 @@ def _usable(read: Callable[[], Any], reason: str) -> Any:
     except (ValueError, RuntimeError):  # what rdkit's C++ asserts, and text that is no UTF-8
         molecule = None
     if molecule is None:
-        raise InvalidMoleculeError(reason)
+        raise InvalidRowError(reason)
     if not molecule.GetNumAtoms():
-        raise InvalidMoleculeError("the molecule has no atoms")
+        raise InvalidRowError("the molecule has no atoms")
     return molecule
 
 
@@ -134,39 +129,26 @@ def input_indices(molecule: Any) -> list[int] | None:
 
 
 def _atoms(molecule: Any) -> Iterator[Any]:
-    """Like ``GetAtoms``, whose iterator counts the atoms again at every step."""
+    """Replace ``GetAtoms``, whose iterator counts the atoms again at every step."""
     return map(molecule.GetAtomWithIdx, range(molecule.GetNumAtoms()))
 
 
-def _bonds(molecule: Any) -> Iterator[Any]:
-    return map(molecule.GetBondWithIdx, range(molecule.GetNumBonds()))
-
-
 @cache
-def _elements() -> NDArray[np.int64]:
-    """Column of an element, by atomic number."""
-    table = needs_rdkit().GetPeriodicTable()
-    columns = np.full(256, len(ELEMENTS), dtype=np.int64)
-    for column, symbol in enumerate(ELEMENTS):
-        columns[table.GetAtomicNumber(symbol)] = column
-    return columns
+def _columns() -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Columns of elements, hybridisations and bond orders, by rdkit's numbers of them."""
+    chem = needs_rdkit()
+    number = chem.GetPeriodicTable().GetAtomicNumber
+    return (
+        _places([number(symbol) for symbol in ELEMENTS]),
+        _places([chem.HybridizationType.names[name] for name in HYBRIDISATIONS]),
+        _places([chem.BondType.names[name] for name in BOND_ORDERS]),
+    )
 
 
-@cache
-def _hybridisations() -> NDArray[np.int64]:
-    return _places(HYBRIDISATIONS, needs_rdkit().HybridizationType.names)
-
-
-@cache
-def _orders() -> NDArray[np.int64]:
-    return _places(BOND_ORDERS, needs_rdkit().BondType.names)
-
-
-def _places(listed: Sequence[str], numbers: Mapping[str, Any]) -> NDArray[np.int64]:
-    """Column of a value of rdkit's, by its number; the column after the listed ones for others."""
+def _places(listed: Sequence[Any]) -> NDArray[np.int64]:
+    """Column of each number; the one after the listed ones for all others."""
     columns = np.full(256, len(listed), dtype=np.int64)
-    for column, name in enumerate(listed):
-        columns[int(numbers[name])] = column
+    columns[[*map(int, listed)]] = np.arange(len(listed))
     return columns
 
 
@@ -194,13 +176,13 @@ def molecule_graphs(molecules: Sequence[Any]) -> RawGraphs:
             bond.IsInRing(),
         )
         for molecule in molecules
-        for bond in _bonds(molecule)
+        for bond in map(molecule.GetBondWithIdx, range(molecule.GetNumBonds()))
     ]
     both = np.repeat(np.array(bonds, dtype=np.int64).reshape(-1, 5), 2, axis=0)  # [E, 5]
     both[1::2, :2] = both[1::2, 1::-1]
     counts = [(each.GetNumAtoms(), 2 * each.GetNumBonds()) for each in molecules]
     node_counts, edge_counts = np.array(counts, dtype=np.int64).reshape(-1, 2).T
-    return RawGraphs.of_numbers(
+    return RawGraphs(
         pointers(node_counts),
         pointers(edge_counts),
         np.ascontiguousarray(both[:, :2].T),
@@ -210,13 +192,14 @@ def molecule_graphs(molecules: Sequence[Any]) -> RawGraphs:
 
 
 def _atom_features(atoms: NDArray[np.int64]) -> NDArray[np.float32]:
+    elements, hybridisations, _ = _columns()
     codes = np.stack(
         [
-            _elements()[atoms[:, 0]],
+            elements[atoms[:, 0]],
             atoms[:, 1].clip(0, len(DEGREES)),
             atoms[:, 2].clip(CHARGES[0], CHARGES[-1]) - CHARGES[0],
             atoms[:, 3].clip(0, HYDROGENS[-1]),
-            _hybridisations()[atoms[:, 4]],
+            hybridisations[atoms[:, 4]],
         ],
         axis=1,
     )
@@ -228,7 +211,7 @@ def _atom_features(atoms: NDArray[np.int64]) -> NDArray[np.float32]:
 
 def _bond_features(bonds: NDArray[np.int64]) -> NDArray[np.float32]:
     features = np.zeros((len(bonds), len(BOND_COLUMNS)), dtype=np.float32)
-    features[np.arange(len(bonds)), _orders()[bonds[:, 0]]] = 1
+    features[np.arange(len(bonds)), _columns()[2][bonds[:, 0]]] = 1
     features[:, -2:] = bonds[:, 1:]
     return features
 

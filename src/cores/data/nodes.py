@@ -1,11 +1,10 @@
 """One graph whose nodes are classified, each from its neighbourhood, as a dataset or as rows."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Int
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -16,6 +15,7 @@ from cores.data.encoding import ROOT, Encoding
 from cores.data.labels import given_labels, numbered_classes
 from cores.data.lists import continuous_columns, read_graphs
 from cores.data.raw import RawGraphs, Rows, stored_rows
+from cores.data.synthetic import MotifTruth
 from cores.errors import UserError
 from cores.files.limits import MEMORY, told_size
 from cores.graphs.neighbourhoods import CHUNK, LargeGraph, Neighbourhoods
@@ -26,41 +26,15 @@ MASKS = {"train_mask": "train", "val_mask": "val", "test_mask": "test"}
 
 
 def labels_nodes(graph: Any) -> bool:
-    """Whether a graph has a label per node, and not one for itself."""
+    """Tell whether a graph has a label per node, and not one for itself."""
     if not isinstance(graph, Data) or not isinstance(graph.get("y"), Tensor):
         return False
     nodes = graph.num_nodes
     return graph.y.numel() == nodes and (nodes or 0) > 1
 
 
-@dataclass(frozen=True)
-class MotifTruth:
-    """The ground truth where what decides a node's class is the motif that it belongs to."""
-
-    motif_of_node: Int[Tensor, " nodes"]
-    """-1 for a node of none."""
-    in_motif: Bool[Tensor, " edges"]
-    """Whether an edge lies within a motif."""
-
-    def of(self, found: Neighbourhoods, source: Int[Tensor, " edges"]) -> dict[str, Tensor]:
-        """The nodes and edges of each root's own motif; ``source`` is of the found edges."""
-        own = self.motif_of_node[found.node[found.node_ptr[:-1]]]  # [B]
-        node_motif = own.repeat_interleave(found.node_ptr.diff())
-        edge_motif = own.repeat_interleave(found.edge_ptr.diff())
-        same = self.motif_of_node[source] == edge_motif
-        return {
-            "node_truth": (self.motif_of_node[found.node] == node_motif) & (node_motif >= 0),
-            "edge_truth": self.in_motif[found.edge] & same & (edge_motif >= 0),
-        }
-
-
 class NodeGraph:
-    """A graph whose nodes are classified.
-
-    Args:
-        data: Node features ``x``, ``edge_index`` and, maybe, ``edge_attr``.
-        truth: What decides the classes, where that is known.
-    """
+    """A graph whose nodes are classified, and what decides their classes, where that is known."""
 
     def __init__(self, data: Any, truth: MotifTruth | None = None) -> None:
         if not isinstance(data, Data):
@@ -68,51 +42,43 @@ class NodeGraph:
                 f"nodes are classified in one PyG Data, got a {type(data).__name__}; the model "
                 "was fitted on nodes"
             )
-        (self.record,) = read_graphs([data], finite=False)
+        self.y = data.get("y")
+        self.graph = read_graphs([data], finite=False)
         self.truth = truth
-        self.large = LargeGraph(self.record.edge_index, len(self.record.x))
+        self.large = LargeGraph(self.graph.edge_index, len(self))
 
     def __len__(self) -> int:
-        return len(self.record.x)
+        return len(self.graph.x)
 
     def check_finite(self) -> None:
         """Refuse features that are NaN or infinite."""
-        for name, what in (("x", "node"), ("edge_attr", "edge")):
-            values = self.record.get(name)
-            strange = None if values is None else ~values.isfinite().all(dim=1)
-            if strange is not None and bool(strange.any()):
-                at = int(strange.nonzero()[0])
-                raise UserError(f"{what} {at} has NaN or infinite features; clean it")
-
-    @property
-    def num_edge_features(self) -> int:
-        """Columns of the edge features."""
-        return 0 if self.record.get("edge_attr") is None else self.record.edge_attr.size(1)
+        for values, what in ((self.graph.x, "node"), (self.graph.edge_attr, "edge")):
+            if values is not None and len(strange := (~values.isfinite().all(dim=1)).nonzero()):
+                raise UserError(f"{what} {int(strange[0])} has NaN or infinite features; clean it")
 
     def store(self, found: Neighbourhoods, y: Int[Tensor, " roots"]) -> GraphStore:
         """Neighbourhoods with their features; the last column of a node says if it is the root."""
-        edge_attr, columns = self.record.get("edge_attr"), self.record.x.size(1) + 1
+        graph, columns = self.graph, self.graph.num_features + 1
         size = 4 * len(found.node) * columns
         told = f"{len(found.node)} nodes with {columns} columns need {told_size(size)}"
         MEMORY.check(
             size, f"the neighbourhoods, lower network.fan_out to make them smaller: {told}"
         )
-        source = self.record.edge_index[0][found.edge]
-        truth = {} if self.truth is None else self.truth.of(found, source)
+        source = graph.edge_index[0][found.edge]
+        truth: Any = {} if self.truth is None else self.truth.of(found, source)
         return GraphStore(
-            x=torch.cat([self.record.x[found.node], found.is_root[:, None].float()], dim=1),
+            x=torch.cat([graph.x[found.node], found.is_root[:, None].float()], dim=1),
             edge_index=found.edge_index,
             y=y,
             node_ptr=found.node_ptr,
             edge_ptr=found.edge_ptr,
-            edge_attr=None if edge_attr is None else edge_attr[found.edge],
-            node_truth=truth.get("node_truth"),
-            edge_truth=truth.get("edge_truth"),
+            edge_attr=None if graph.edge_attr is None else graph.edge_attr[found.edge],
             node_id=found.node,
+            **truth,
         )
 
     def neighbourhoods(self, roots: Int[Tensor, " roots"], reach: Reach) -> GraphStore:
-        """Those of some nodes; all of class 0."""
+        """Neighbourhoods of some nodes, all of class 0."""
         return self.store(self.large.neighbourhoods(roots, reach), torch.zeros_like(roots))
 
     def rows(self, labels: Sequence[Any], reach: Reach, size: int = CHUNK) -> Iterator[Rows]:
@@ -136,16 +102,9 @@ def from_nodes(
 ) -> Dataset:
     """A dataset of the neighbourhoods of a graph's labelled nodes.
 
-    Args:
-        data: A PyG ``Data``. Where it has ``train_mask`` and ``test_mask`` (and ``val_mask``), they
-            divide the nodes; a node outside of all of them, or without a label, is context only.
-        y: A label per node; if not given, the graph's own ``y``. None, or a negative number, is
-            none.
-        reach: What belongs to a neighbourhood.
-        name: Of the dataset.
-        class_names: Of the classes, where their numbers say little.
-        truth: What decides the classes, where that is known.
-        task: Nodes have one class each; other tasks are refused.
+    Masks divide the nodes where ``data`` has ``train_mask`` and ``test_mask`` (and ``val_mask``); a
+    node outside of all of them, or without a label, is context only. Labels are the graph's own
+    unless ``y`` is given; None, or a negative number, is none.
     """
     if task in ("regression", "multilabel"):
         raise UserError(f'{name}: nodes are classified; leave task="{task}" out')
@@ -163,24 +122,24 @@ def from_nodes(
     labels, classes = numbered_classes([given[node] for node in chosen], "node")
     found = graph.large.neighbourhoods(torch.tensor(chosen), reach)
     store = graph.store(found, torch.tensor(classes))
-    features = graph.record.x.size(1)
+    features, edge_features = graph.graph.num_features, graph.graph.num_edge_features
     return Dataset(
         name,
         store,
         class_names=tuple(class_names or map(str, labels)),
         feature_names=(*numbered(features), ROOT),
-        edge_feature_names=numbered(graph.num_edge_features),
-        continuous=continuous_columns(graph.record.x),
+        edge_feature_names=numbered(edge_features),
+        continuous=continuous_columns(graph.graph.x),
         labels=labels if class_names is None else tuple(class_names),
         ids=tuple(map(str, chosen)),
         given_parts=tuple(parts[node] for node in chosen) if parts else (),
-        encoding=Encoding.of_columns(features, graph.num_edge_features, reach),
+        encoding=Encoding.of_columns(features, edge_features, reach),
     )
 
 
 def node_labels(graph: NodeGraph, y: Any = None) -> list[Any]:
     """The label of every node as a plain Python value, None where it has none."""
-    own = graph.record.get("y") if y is None else y
+    own = graph.y if y is None else y
     if own is None:
         raise UserError("the nodes have no labels; set y, a whole number per node")
     if isinstance(own, Tensor) and own.is_floating_point():
@@ -188,11 +147,7 @@ def node_labels(graph: NodeGraph, y: Any = None) -> list[Any]:
     given = given_labels(own)
     if len(given) != len(graph):
         raise UserError(f"`y` has {len(given)} labels for {len(graph)} nodes")
-    return [None if _is_none(label) else label for label in given]
-
-
-def _is_none(label: Any) -> bool:
-    return label is None or (isinstance(label, int) and not isinstance(label, bool) and label < 0)
+    return [None if type(label) is int and label < 0 else label for label in given]
 
 
 def given_parts(data: Data, nodes: int, needed: Sequence[str] = ("train", "test")) -> list[str]:

@@ -1,4 +1,4 @@
-"""What every reader of files gives: rows in chunks, and the graphs that they hold.
+"""The protocol of readers: a file is rows in chunks, and rows hold graphs.
 
 A reader yields :class:`Rows` of a file; parsing them gives :class:`Parsed`, the checked graphs as
 flat arrays with what the file says of each, and the rows that hold none, by line and name.
@@ -6,6 +6,7 @@ flat arrays with what the file says of each, and the rows that hold none, by lin
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
@@ -15,32 +16,38 @@ from numpy.typing import NDArray
 from cores.graphs.store import GraphStore
 
 MOST_NODES = 1_000_000
-"""Of a graph without features; a wrong number of nodes must not take all memory."""
+"""Limit for a graph without features; a wrong number of nodes must not take all memory."""
 
 BYTES_OF_NODE = 64
-"""That a node takes at least, with or without features, while a file is read."""
+"""Least memory of a node, with or without features, while a file is read."""
 
 
 class Columns(NamedTuple):
-    """What every node, or every edge, of a file has."""
+    """Columns of numbers, and kinds of labels, that every node or every edge of a file has."""
 
     numbers: int
-    """Columns of numbers."""
     kinds: int
-    """Kinds of labels."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What the graphs of a file have in common."""
+    """The columns that the graphs of a file have in common."""
 
     nodes: Columns
     edges: Columns | None
     """None where no graph has an edge: they could have any."""
 
+    def after(self, before: "Layout | None") -> "Layout":
+        """The layout of a file whose rows before these had one."""
+        return self if before is None or before.edges is None else before
+
 
 _OF_NODES = ("node_numbers", "node_values", "node_ids", "node_truth")
 _OF_EDGES = ("edge_numbers", "edge_values", "edge_truth")
+
+
+def _no_columns() -> NDArray[np.float32]:
+    return np.empty((0, 0), np.float32)
 
 
 @dataclass(frozen=True)
@@ -54,57 +61,42 @@ class RawGraphs:
     """[2, edges], directed, counted from 0 within the graph."""
     node_numbers: NDArray[np.float32]
     """[nodes, columns]."""
-    edge_numbers: NDArray[np.float32]
-    node_values: NDArray[Any]
+    edge_numbers: NDArray[np.float32] = field(default_factory=_no_columns)
+    node_values: NDArray[Any] = field(default_factory=_no_columns)
     """[nodes, kinds]: labels of nodes, whole numbers or text; atom types, say."""
-    edge_values: NDArray[Any]
+    edge_values: NDArray[Any] = field(default_factory=_no_columns)
     node_ids: NDArray[np.int64] | None = None
     """Numbers of the nodes in the graph that these are neighbourhoods of, each root first."""
     node_truth: NDArray[np.bool_] | None = None
     """Nodes of the ground-truth explanation, where the file marks them."""
     edge_truth: NDArray[np.bool_] | None = None
 
-    @classmethod
-    def of_numbers(
-        cls,
-        node_ptr: NDArray[np.int64],
-        edge_ptr: NDArray[np.int64],
-        edge_index: NDArray[np.int64],
-        x: NDArray[np.float32],
-        edge_attr: NDArray[np.float32] | None = None,
-        **more: NDArray[Any] | None,
-    ) -> "RawGraphs":
-        """Graphs without labels of nodes and edges."""
-        edges = edge_index.shape[1]
-        return cls(
-            node_ptr=node_ptr,
-            edge_ptr=edge_ptr,
-            edge_index=edge_index,
-            node_numbers=x,
-            edge_numbers=np.empty((edges, 0), np.float32) if edge_attr is None else edge_attr,
-            node_values=np.empty((len(x), 0)),
-            edge_values=np.empty((edges, 0)),
-            **more,
-        )
+    def __post_init__(self) -> None:
+        edges = self.edge_index.shape[1]
+        sizes = {"edge_numbers": edges, "node_values": len(self.node_numbers), "edge_values": edges}
+        for name, rows in sizes.items():
+            values = getattr(self, name)
+            if not values.shape[1]:
+                object.__setattr__(self, name, np.empty((rows, 0), values.dtype))
 
     @classmethod
     def of_store(cls, store: GraphStore) -> "RawGraphs":
         """The columns of graphs as plain numbers; that which marks roots is made anew."""
-        optional = {
-            name: None if values is None else values.numpy()
-            for name, values in (
-                ("edge_attr", store.edge_attr),
-                ("node_ids", store.node_id),
-                ("node_truth", store.node_truth),
-                ("edge_truth", store.edge_truth),
-            )
+        given = {
+            "edge_numbers": store.edge_attr,
+            "node_ids": store.node_id,
+            "node_truth": store.node_truth,
+            "edge_truth": store.edge_truth,
         }
-        return cls.of_numbers(
+        known: dict[str, Any] = {
+            name: values.numpy() for name, values in given.items() if values is not None
+        }
+        return cls(
             store.node_ptr.numpy(),
             store.edge_ptr.numpy(),
             store.edge_index.numpy(),
             (store.x[:, :-1] if store.rooted else store.x).numpy(),
-            **optional,
+            **known,
         )
 
     def __len__(self) -> int:
@@ -118,7 +110,7 @@ class RawGraphs:
 
     @property
     def layout(self) -> Layout:
-        """What its graphs have in common."""
+        """The columns of its graphs."""
         edges = Columns(self.edge_numbers.shape[1], self.edge_values.shape[1])
         return Layout(
             Columns(self.node_numbers.shape[1], self.node_values.shape[1]),
@@ -161,7 +153,7 @@ class RawGraphs:
 
 
 def pointers(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where each of several segments begins, and where the last one ends."""
+    """Cumulative sums of the counts, from 0."""
     return np.concatenate([[0], counts.cumsum()]).astype(np.int64)
 
 
@@ -170,14 +162,33 @@ class Rejected:
     """A row of a file that is no graph."""
 
     position: int
-    """Among the rows of the file, from 0."""
+    """Its number among the rows of the file, from 0."""
     line: int
-    """Where it stands in the file, from 1; its number among the rows where there are no lines."""
+    """Its line in the file, from 1; its number among the rows where there are no lines."""
     id: str
     reason: str
 
     def __str__(self) -> str:
         return f"line {self.line} ({' '.join(self.id.split())}): {self.reason}"
+
+
+class InvalidRowError(ValueError):
+    """A row that is no graph, and why."""
+
+
+class Row(NamedTuple):
+    """A row of a file, not yet read as a graph."""
+
+    line: int
+    content: Any
+    """SMILES, an entry of an SD file, or the object of a line of JSON."""
+    id: str = ""
+    """Empty where the file has no name for it; it is called by its position then."""
+    label: Any = None
+    """Several labels are values by name."""
+    part: str = ""
+    problem: str = ""
+    """The reason why it cannot be read, if there is one already."""
 
 
 @dataclass(frozen=True)
@@ -186,19 +197,52 @@ class Parsed:
 
     graphs: RawGraphs
     positions: Sequence[int]
-    """Of each graph's row among the rows of the file, from 0."""
+    """Numbers of the graphs' rows among those of the file, from 0."""
     lines: Sequence[int]
-    """Where it stands in the file, from 1."""
+    """Counted from 1."""
     ids: Sequence[str]
     labels: Sequence[Any]
-    """As the file has them, None where it has none."""
+    """Values of the file, None where it has none."""
     parts: Sequence[str] = ()
-    """What the split column says."""
+    """Values of the split column."""
     molecules: Sequence[Any] = ()
-    """Of rdkit, for files of molecules."""
+    """Molecules of rdkit, for files of such."""
     smiles: Sequence[str] = ()
-    """Of each molecule."""
     rejected: Sequence[Rejected] = ()
+
+    @classmethod
+    def of_rows(
+        cls,
+        first: int,
+        rows: Iterable[Row],
+        read: Callable[[Any], Any],
+        joined: Callable[[list[Any]], RawGraphs],
+    ) -> tuple["Parsed", list[Any]]:
+        """Read every row; one that is no graph is rejected with its line and name.
+
+        Args:
+            first: Position of the first row in the file.
+            rows: Of the file.
+            read: Reads the content of a row, or raises :class:`InvalidRowError`.
+            joined: Lays what was read end to end.
+
+        Returns:
+            The graphs, and what was read for each.
+        """
+        items, used, rejected = [], [], []
+        for position, row in enumerate(rows, first):
+            name = row.id or str(position)
+            try:
+                if row.problem:
+                    raise InvalidRowError(row.problem)
+                items.append(read(row.content))
+                used.append((position, row.line, name, row.label, row.part))
+            except InvalidRowError as error:
+                rejected.append(Rejected(position, row.line, name, str(error)))
+        columns: Iterable[Any] = zip(*used, strict=True) if used else [()] * 5
+        positions, lines, ids, labels, parts = map(list, columns)
+        graphs = joined(items)
+        return cls(graphs, positions, lines, ids, labels, parts, rejected=rejected), items
 
     @classmethod
     def joined(cls, parts: Sequence["Parsed"]) -> "Parsed":
@@ -235,7 +279,7 @@ class Rows:
         return len(self.items)
 
     def after(self, rows: int) -> "Rows":
-        """The same rows, after others of the input."""
+        """Place the rows after others of the input."""
         return replace(self, first=rows + self.first)
 
     def parse(self, layout: Layout | None = None) -> Parsed:
@@ -251,34 +295,19 @@ def chunked(rows: Iterable[Any], size: int, parser: Any, kind: Any = "graphs") -
         first += len(chunk)
 
 
-@dataclass(frozen=True)
-class _Stored:
-    """Graphs of a file that was read at once, and their labels."""
-
-    graphs: RawGraphs
-    labels: Sequence[Any]
-
-    def __len__(self) -> int:
-        return len(self.graphs)
-
-
 def stored_rows(graphs: RawGraphs, labels: Sequence[Any], size: int) -> Iterator[Rows]:
     """Graphs that are read and checked already, in chunks; ``labels`` may be empty."""
     kind: Any = "graphs" if graphs.node_ids is None else "nodes"
     for first in range(0, len(graphs), size):
         last = min(first + size, len(graphs))
         known = labels[first:last] if len(labels) else [None] * (last - first)
-        yield Rows(first, _Stored(graphs.part(first, last), known), _stored, kind)
+        yield Rows(first, graphs.part(first, last), partial(_stored, labels=known), kind)
 
 
-def _stored(first: int, items: _Stored, layout: Layout | None) -> Parsed:
-    positions = range(first, first + len(items))
+def _stored(first: int, graphs: RawGraphs, layout: Layout | None, labels: Sequence[Any]) -> Parsed:
+    positions = range(first, first + len(graphs))
     return Parsed(
-        items.graphs,
-        positions,
-        lines=[number + 1 for number in positions],
-        ids=[str(number) for number in positions],
-        labels=items.labels,
+        graphs, positions, range(first + 1, positions.stop + 1), [*map(str, positions)], labels
     )
 
 
@@ -293,13 +322,6 @@ class Unusable:
     count: int = 0
     first: list[Rejected] = field(default_factory=list)
 
-    @classmethod
-    def of(cls, rejected: Sequence[Rejected]) -> "Unusable":
-        """All of some rows."""
-        found = cls()
-        found.add(rejected)
-        return found
-
     def add(self, rejected: Sequence[Rejected]) -> None:
         """Count more of them."""
         self.count += len(rejected)
@@ -307,7 +329,7 @@ class Unusable:
 
     @property
     def note(self) -> str | None:
-        """What to tell of them, if there are any."""
+        """A message on them, if there are any."""
         return f"{self.count:,} rows could not be used: {self}" if self.count else None
 
     def __str__(self) -> str:

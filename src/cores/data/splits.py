@@ -6,7 +6,7 @@ every model, conv and preset; :class:`~cores.config.PartsConfig` divides the res
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -31,7 +31,7 @@ GIVEN = {
     "calibration": "calibration",
     "test": "test",
 }
-"""What a split column may say, and the part that it means."""
+"""Values of a split column, and the parts that they mean."""
 ATTEMPTS = 20
 """Orders of the scaffolds that are tried until every part has every class."""
 
@@ -65,14 +65,17 @@ def split_dataset(
     Where the graphs of the selection part are given, the others are divided.
     """
     kind = _kind(dataset, parts)
-    if kind == "random" and not parts.folds:
-        return split_graphs(dataset.strata, split, parts, dataset.stratum_names, selection)
     classes = dataset.strata.cpu().numpy()
     free = np.ones(len(classes), dtype=bool)
     drawn: dict[str, Indices] = {}
     if selection is not None:
         drawn["selection"] = selection.numpy()
         free[drawn["selection"]] = False
+    random = np.random.default_rng(split)
+    if kind == "random" and not parts.folds:
+        # The test graphs are drawn first, before any choice of the preset matters.
+        shares = {"test": TEST_SHARE} | _wanted(parts, drawn)
+        return _split(drawn | _stratified(classes, free, shares, random, dataset.stratum_names))
     groups = scaffold_groups(dataset.smiles) if kind == "scaffold" else None
     if kind == "column":
         drawn = _given(dataset, free) | drawn
@@ -82,8 +85,11 @@ def split_dataset(
         drawn["test"] = _scaffold_test(classes, groups, free, split, parts.folds)
     for graphs in drawn.values():
         free[graphs] = False
-    shares = _rest(parts, drawn)
-    random = np.random.default_rng(split)
+    # Shares of the graphs left: as large to each other as usual.
+    wanted = _wanted(parts, drawn)
+    train = 1 - TEST_SHARE - sum(getattr(parts, name) for name in DRAWN)
+    total = train + sum(wanted.values())
+    shares = {name: share / total for name, share in wanted.items()}
     if groups is None:
         drawn |= _stratified(classes, free, shares, random, dataset.stratum_names)
     else:
@@ -92,32 +98,14 @@ def split_dataset(
     return _split(drawn)
 
 
-def split_graphs(
-    labels: Int[Tensor, " graphs"],
-    split: int,
-    parts: PartsConfig,
-    class_names: Sequence[str] | None = None,
-    selection: Int[Tensor, " selection"] | None = None,
-) -> Split:
-    """Divide the graphs by role, each class in proportion, every role seeing every class.
-
-    Where the graphs of the selection part are given, the others are divided.
-    """
-    classes = labels.cpu().numpy()
-    free = np.ones(len(classes), dtype=bool)
-    given: dict[str, Indices] = {}
-    if selection is not None:
-        given["selection"] = selection.numpy()
-        free[given["selection"]] = False
-        parts = replace(parts, selection=0.0)
-    shares = {"test": TEST_SHARE}  # drawn first, before any choice of the preset matters
-    shares |= {name: share for name in DRAWN if (share := getattr(parts, name)) > 0}
-    random = np.random.default_rng(split)
-    return _split(given | _stratified(classes, free, shares, random, class_names))
+def _wanted(parts: PartsConfig, drawn: Mapping[str, Indices]) -> dict[str, float]:
+    """Shares of all graphs for the parts that are yet to be drawn."""
+    shares = {name: getattr(parts, name) for name in DRAWN if name not in drawn}
+    return {name: share for name, share in shares.items() if share > 0}
 
 
 def _kind(dataset: Dataset, parts: PartsConfig) -> str:
-    """How a dataset is divided; refuses what its file does not allow."""
+    """Choose how to divide a dataset; refuse a kind that its file does not allow."""
     if parts.kind == "scaffold" and not dataset.smiles:
         raise UserError(
             f'{dataset.name} has no SMILES to find scaffolds in; divide it with parts.kind "random"'
@@ -157,15 +145,6 @@ def _given(dataset: Dataset, free: NDArray[np.bool_]) -> dict[str, Indices]:
     return {role: graphs for role, graphs in parts.items() if role != "train" and len(graphs)}
 
 
-def _rest(parts: PartsConfig, drawn: Mapping[str, Indices]) -> dict[str, float]:
-    """Shares of the graphs left when some parts are there: as large to each other as usual."""
-    shares = {name: getattr(parts, name) for name in DRAWN}
-    train = 1 - TEST_SHARE - sum(shares.values())
-    wanted = {name: share for name, share in shares.items() if share > 0 and name not in drawn}
-    total = train + sum(wanted.values())
-    return {name: share / total for name, share in wanted.items()}
-
-
 def _fold(
     classes: Indices,
     free: NDArray[np.bool_],
@@ -182,11 +161,17 @@ def _fold(
             f"class {name} has {fewest} graphs, but each of the {folds} folds needs one; "
             "ask for fewer folds"
         )
-    order = [
-        random.permutation(np.flatnonzero(free & (classes == label)))
-        for label in range(len(counts))
-    ]
+    order = _shuffled(classes, free, len(counts), random)
     return np.sort(np.concatenate(order)[number - 1 :: folds])
+
+
+def _shuffled(
+    classes: Indices, free: NDArray[np.bool_], number: int, random: np.random.Generator
+) -> list[Indices]:
+    """The free graphs of each class in random order."""
+    return [
+        random.permutation(np.flatnonzero(free & (classes == label))) for label in range(number)
+    ]
 
 
 def _scaffold_test(
@@ -206,23 +191,19 @@ def _stratified(
     free: NDArray[np.bool_],
     shares: Mapping[str, float],
     random: np.random.Generator,
-    class_names: Sequence[str] | None,
+    class_names: Sequence[str],
 ) -> dict[str, Indices]:
     """Divide the free graphs, each class in proportion; train gets what the shares leave."""
     total = int(free.sum())
     counts = np.bincount(classes[free], minlength=len(np.unique(classes)))
     if (fewest := counts.min()) < len(shares) + 1:
-        rare = int(counts.argmin())
-        name = class_names[rare] if class_names else rare
+        name = class_names[int(counts.argmin())]
         raise UserError(
             f"class {name} has {fewest} graphs, but each of the {len(shares) + 1} parts "
             f"(train, {', '.join(reversed(list(shares)))}) needs one of every class; "
             "add graphs of that class or leave it out"
         )
-    left = [
-        random.permutation(np.flatnonzero(free & (classes == label)))
-        for label in range(len(counts))
-    ]
+    left = _shuffled(classes, free, len(counts), random)
     drawn: dict[str, Indices] = {}
     for waiting, (name, share) in enumerate(shares.items()):
         parts_left = len(shares) - waiting  # parts after this one, train included

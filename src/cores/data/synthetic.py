@@ -18,7 +18,7 @@ from torch_geometric.datasets import ExplainerDataset
 from torch_geometric.datasets.graph_generator import BAGraph, GraphGenerator, TreeGraph
 from torch_geometric.datasets.motif_generator import CycleMotif, HouseMotif, MotifGenerator
 
-from cores.errors import UserError, nearest
+from cores.graphs.neighbourhoods import Neighbourhoods
 from cores.graphs.segments import owners, place_within, pointers
 from cores.graphs.store import GraphStore
 
@@ -46,15 +46,6 @@ def ba_motifs(
     >>> graphs.y.tolist(), graphs.num_nodes.tolist()
     ([0, 1, 0, 1], [15, 15, 15, 15])
     """
-    unknown = [name for name in motifs if name not in MOTIFS]
-    if unknown:
-        raise UserError(f"unknown motif {unknown[0]!r}; {nearest(unknown[0], MOTIFS)}")
-    if len(motifs) < 2:
-        raise UserError(f"a task needs at least two motifs, got {len(motifs)}")
-    if base_size < 2:
-        raise UserError(f"base_size must be at least 2, got {base_size}")
-    if num_graphs < len(motifs):
-        raise UserError(f"num_graphs must be at least the {len(motifs)} motifs, got {num_graphs}")
     random = np.random.default_rng(seed)
 
     # Preferential attachment for all graphs at once: a random end of a random earlier edge is a
@@ -96,14 +87,33 @@ def ba_motifs(
 
 
 @dataclass(frozen=True)
+class MotifTruth:
+    """The ground truth where what decides a node's class is the motif that it belongs to."""
+
+    motif_of_node: Int[Tensor, " nodes"]
+    """-1 for a node of none."""
+    in_motif: Bool[Tensor, " edges"]
+    """Edges that lie within a motif."""
+
+    def of(self, found: Neighbourhoods, source: Int[Tensor, " edges"]) -> dict[str, Tensor]:
+        """The nodes and edges of each root's own motif; ``source`` is of the found edges."""
+        own = self.motif_of_node[found.node[found.node_ptr[:-1]]]  # [B]
+        node_motif = own.repeat_interleave(found.node_ptr.diff())
+        edge_motif = own.repeat_interleave(found.edge_ptr.diff())
+        same = self.motif_of_node[source] == edge_motif
+        return {
+            "node_truth": (self.motif_of_node[found.node] == node_motif) & (node_motif >= 0),
+            "edge_truth": self.in_motif[found.edge] & same & (edge_motif >= 0),
+        }
+
+
+@dataclass(frozen=True)
 class MotifGraph:
     """One graph with motifs attached to it; the place in a motif is the class of a node."""
 
     data: Data
     class_names: tuple[str, ...]
-    motif_of_node: Int[Tensor, " nodes"]
-    """-1 for a node of none."""
-    in_motif: Bool[Tensor, " edges"]
+    truth: MotifTruth
 
 
 def motif_graph(
@@ -116,7 +126,7 @@ def motif_graph(
     """A graph of PyG's ``ExplainerDataset``, whose nodes have one constant feature.
 
     >>> graph = motif_graph(partial(BAGraph, 30, 1), HouseMotif, ("a", "b", "c", "d"), motifs=2)
-    >>> graph.data.num_nodes, graph.motif_of_node[-6:].tolist()
+    >>> graph.data.num_nodes, graph.truth.motif_of_node[-6:].tolist()
     (40, [0, 1, 1, 1, 1, 1])
     """
     state = random.getstate(), np.random.get_state()  # PyG draws by all three
@@ -132,8 +142,7 @@ def motif_graph(
     return MotifGraph(
         Data(torch.ones(found.num_nodes, 1), found.edge_index, y=found.y),
         class_names,
-        torch.where(found.node_mask > 0, added // size, -1),
-        found.edge_mask > 0,
+        MotifTruth(torch.where(found.node_mask > 0, added // size, -1), found.edge_mask > 0),
     )
 
 

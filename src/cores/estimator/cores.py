@@ -20,18 +20,17 @@ from cores.errors import UserError
 from cores.estimator.graphs import (
     Graphs,
     Labels,
+    graph_score,
     is_node_graph,
     is_one_way,
+    node_score,
     unlabelled,
     with_validation,
 )
 from cores.estimator.parameters import Parameters, Real, Setting, python_number, settings_of
-from cores.estimator.scores import graph_score, node_score
-from cores.evaluation.effects import element_effects
-from cores.evaluation.predictions import Predictions, predict
-from cores.explain.explanation import Explanation, explanations
+from cores.evaluation.predictions import predict
+from cores.explain.explanation import Explanation, explain_graphs
 from cores.files import locked, make_folder, write_json
-from cores.graphs.store import GraphStore
 from cores.models.classifier import Classifier
 from cores.models.network import GraphModel
 from cores.models.policy import Policy
@@ -41,13 +40,14 @@ from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.fit import PreparedData, fit_model, measure_for_preset
 from cores.runs.folder import CONFIG, METRICS, write_identity, write_promise
 from cores.runs.inputs import labelled_graphs
+from cores.runs.opened import Run
 from cores.runs.progress import Reports, phases_of, training_progress
 from cores.runs.promise import Promise, tuned_model
 from cores.runs.rows import read_metrics
-from cores.runs.run import Run, metric_names
+from cores.runs.run import metric_names
 from cores.runs.trained import TrainedModel
 from cores.runs.tune import with_promise
-from cores.tasks import TASKS, Task
+from cores.tasks import TASKS
 from cores.training.judge import train_judge
 from cores.training.state import forked_rng
 
@@ -124,17 +124,16 @@ class Cores(Parameters):
                 row of values per graph, NaN or None where one is not known.
             validation: Labelled graphs, or graphs and their labels, by which weights are selected.
         """
+        task, reach = self._asked_task, self._config(1).network.reach
         if isinstance(graphs, str | Path):
-            reach = self._config(1).network.reach
-            graphs = load_dataset(graphs, task=self._asked_task, reach=reach)
+            graphs = load_dataset(graphs, task=task, reach=reach)
             _warn_of_unusable(graphs)
         columns = graphs.columns if isinstance(graphs, Dataset) else None
         if is_node_graph(graphs):
             if validation is not None:
                 raise UserError("`val_mask` names the nodes of validation; leave `validation` out")
-            reach = self._config(1).network.reach
-            graphs, y = from_nodes(graphs, y, reach=reach, task=self._asked_task), None
-        dataset, selection = with_validation(graphs, y, validation, self._asked_task)
+            graphs, y = from_nodes(graphs, y, reach=reach, task=task), None
+        dataset, selection = with_validation(graphs, y, validation, task)
         if is_one_way(dataset.graphs):
             warnings.warn(
                 "every edge has one direction, and messages go that way only; for undirected "
@@ -183,32 +182,30 @@ class Cores(Parameters):
                 ``"disagreement"``, another class than on the full graph; or ``"accuracy"``.
             per_class: Whether it is promised for every class.
         """
-        shares = python_number(max_loss), python_number(confidence)
-        promise = Promise(shares[0], loss, shares[1], per_class)
+        promise = Promise(python_number(max_loss), loss, python_number(confidence), per_class)
         tuned, found = tuned_model(self._trained, promise)
         self.metrics_ = with_promise(tuned, self.metrics_, found)
         return self._take(tuned)
 
     def predict(self, graphs: Graphs, lam: Setting | None = None) -> NDArray[Any]:
-        """The predicted label of every graph, or the number; of several labels, [graphs, labels].
+        """Predict the label of every graph, or the number; of several labels, [graphs, labels].
 
         Args:
             graphs: The graphs to predict.
             lam: Setting of a model with a dial, from 0, which keeps least, to 1, in steps of 0.05;
                 None takes the one that was chosen when it was trained.
         """
-        trained = self._trained.at(lam)
-        probs = self._predictions(trained, graphs)[1].probs
-        found: NDArray[Any] = TASKS[trained.task].predicted_array(probs, self._labels)
+        probs = self._probs(self._trained.at(lam), graphs)
+        found: NDArray[Any] = TASKS[self._trained.task].predicted_array(probs, self._labels)
         return found
 
     def predict_proba(self, graphs: Graphs, lam: Setting | None = None) -> NDArray[np.float32]:
-        """Probability of every class, in the order of ``classes_``; [graphs, classes].
+        """Predict the probability of every class, in the order of ``classes_``; [graphs, classes].
 
         Where graphs have several labels, that each has the second of its values; [graphs, labels].
         """
         self._trained.need_sets("predict_proba")
-        return self._predictions(self._trained.at(lam), graphs)[1].probs.numpy()
+        return self._probs(self._trained.at(lam), graphs).numpy()
 
     def predict_set(
         self,
@@ -233,10 +230,7 @@ class Cores(Parameters):
         """
         trained = self._trained.at(lam)
         trained.need_sets("predict_set (numbers have predict_interval)")
-        _, predictions = self._predictions(trained, graphs)
-        sets = _sets(trained, predictions, alpha, score, per_class)
-        if sets is None:
-            raise UserError(_UNCALIBRATED)
+        sets = self._sets(trained, graphs, alpha, score, per_class)
         return TASKS[trained.task].in_sets(sets, self._labels)
 
     def predict_interval(
@@ -259,24 +253,16 @@ class Cores(Parameters):
         trained = self._trained.at(lam)
         if TASKS[trained.task].has_sets:
             raise UserError("predict_interval is for numbers; classes have predict_set")
-        _, predictions = self._predictions(trained, graphs)
-        intervals = _sets(trained, predictions, alpha, None, None)
-        if intervals is None:
-            raise UserError(_UNCALIBRATED)
-        return intervals.numpy()
+        return self._sets(trained, graphs, alpha).numpy()
 
     def explain(
         self, graphs: Graphs, alpha: float = 0.1, lam: Setting | None = None
     ) -> list[Explanation]:
         """Explain graphs by what the model kept, as PyG explanations, with prediction and set."""
+        _check_alpha(alpha)
         trained = self._trained.at(lam)
-        store, predictions = self._predictions(trained, graphs)
-        sets = _sets(trained, predictions, alpha, None, None)
-        with tuned_cpu():
-            effects = element_effects(trained.model, store.placed(_device_of(trained)))
-        found = None if effects is None else effects.cpu()
-        labels, task = self._labels, trained.task
-        return list(explanations(store, predictions, labels, sets, task, effects=found))
+        store = unlabelled(graphs, trained, self._columns)
+        return explain_graphs(trained, store, self._labels, alpha)
 
     def score(self, graphs: Graphs, y: Labels = None, lam: Setting | None = None) -> float:
         """Accuracy on labelled graphs; where numbers are predicted, R2.
@@ -293,7 +279,7 @@ class Cores(Parameters):
         elif not isinstance(graphs, Dataset):
             graphs = listed(graphs)  # they are read twice
         labels = plain_labels(graphs) if y is None else given_labels(y)
-        probs = self._predictions(trained.at(lam), graphs)[1].probs
+        probs = self._probs(trained.at(lam), graphs)
         return graph_score(probs, labels, trained.schema)
 
     def save(self, folder: str | Path) -> None:
@@ -306,21 +292,19 @@ class Cores(Parameters):
             raise UserError(f"{out} is not empty; choose another folder")
         make_folder(out)
         with locked(out):
-            device = next(trained.model.parameters()).device
+            config, device = trained.config, next(trained.model.parameters()).device
             read = self._columns.remembered
             columns = None if read is None else asdict(read)
-            schema = asdict(trained.schema)
             known = None if self._facts is None else self._facts.plain
-            write_identity(out, trained.config, schema, device, columns=columns, data=known)
+            write_identity(out, config, asdict(trained.schema), device, columns=columns, data=known)
             trained.save(out)
-            config = trained.config
             write_card(out, model_card(config, trained.schema, self.metrics_, self._facts))
             write_promise(out, self.metrics_.get("promise"))
             write_json(out / METRICS, metric_names(config) | self.metrics_)
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto") -> "Cores":
-        """The model of a folder that ``save`` or ``cores train`` wrote."""
+        """Read the model of a folder that ``save`` or ``cores train`` wrote."""
         out = Path(folder)
         if not (out / CONFIG).exists():
             raise UserError(f"{out} holds no model: {CONFIG} is missing")
@@ -372,45 +356,38 @@ class Cores(Parameters):
             raise UserError("this Cores is not fitted yet; call fit first, or Cores.load")
         return self._fitted
 
-    def _predictions(self, trained: TrainedModel, graphs: Graphs) -> tuple[GraphStore, Predictions]:
+    def _probs(self, trained: TrainedModel, graphs: Graphs) -> torch.Tensor:
         store = unlabelled(graphs, trained, self._columns)
+        device = next(trained.model.parameters()).device
         with tuned_cpu():
-            return store, predict(trained.model, store.placed(_device_of(trained))).cpu()
+            return predict(trained.model, store.placed(device)).probs.cpu()
 
-    @property
-    def _kind(self) -> Task:
-        fitted = getattr(self, "_fitted", None)
-        return super()._kind if fitted is None else TASKS[fitted.task]
+    def _sets(
+        self,
+        trained: TrainedModel,
+        graphs: Graphs,
+        alpha: float,
+        score: str | None = None,
+        per_class: bool | None = None,
+    ) -> torch.Tensor:
+        _check_alpha(alpha)
+        if not len(trained.calibration):
+            raise UserError("the model has no calibration part; fit it with parts.calibration > 0")
+        sets = trained.config.sets.changed(score, per_class)
+        return trained.calibration.sets(self._probs(trained, graphs), alpha, sets)
 
     @property
     def _labels(self) -> tuple[Any, ...]:
         return self._trained.schema.labels
 
 
-_UNCALIBRATED = "the model has no calibration part; fit it with parts.calibration > 0"
-
-
 def _warn_of_unusable(dataset: Dataset) -> None:
-    """Say, to who called the estimator, which rows of a file could not be used."""
+    """Warn the caller of the estimator of rows of a file that could not be used."""
     rows = dataset.unusable
     if rows is not None and (note := rows.note) is not None:
         warnings.warn(note, stacklevel=3)
 
 
-def _device_of(trained: TrainedModel) -> torch.device:
-    return next(trained.model.parameters()).device
-
-
-def _sets(
-    trained: TrainedModel,
-    predictions: Predictions,
-    alpha: float,
-    score: str | None,
-    per_class: bool | None,
-) -> torch.Tensor | None:
+def _check_alpha(alpha: Any) -> None:
     if not isinstance(alpha, float) or not 0 < alpha < 1:
         raise UserError(f"`alpha` must lie in (0, 1), got {alpha!r}")
-    if not len(trained.calibration):
-        return None
-    sets = trained.config.sets.changed(score, per_class)
-    return trained.calibration.sets(predictions.probs, alpha, sets)

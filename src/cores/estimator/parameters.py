@@ -12,7 +12,7 @@ from cores.config.presets import own_data_settings, preset_config, with_dial
 from cores.config.run import AskedTask
 from cores.config.spec import TaskName
 from cores.errors import UserError
-from cores.tasks import CLASSIFICATION, TASKS, Task
+from cores.tasks import CLASSIFICATION, TASKS
 
 Whole = int | np.integer[Any]
 Real = float | np.floating[Any]
@@ -53,7 +53,7 @@ class Parameters:
         self.task = task
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The arguments of the constructor, as scikit-learn asks for them."""
+        """Return the arguments of the constructor, as scikit-learn asks for them."""
         return {name: getattr(self, name) for name in _arguments()}
 
     def set_params(self: Own, **params: Any) -> Own:
@@ -66,23 +66,16 @@ class Parameters:
 
     def __repr__(self) -> str:
         defaults = _arguments()
-        changed = [
-            f"{name}={value!r}"
-            for name, value in self.get_params().items()
-            if value != defaults[name]
-        ]
+        given = self.get_params().items()
+        changed = [f"{name}={value!r}" for name, value in given if value != defaults[name]]
         return f"Cores({', '.join(changed)})"
-
-    @property
-    def _kind(self) -> Task:
-        """Task it was fitted for, or is to be."""
-        return TASKS.get(cast(TaskName, self.task), CLASSIFICATION)
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn about this estimator; only scikit-learn asks."""
         from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags
 
-        task = self._kind
+        fitted = getattr(self, "_fitted", self)  # asked for, unless the labels have decided it
+        task = TASKS.get(cast(TaskName, fitted.task), CLASSIFICATION)
         numbers = not task.has_sets
         several = task.has_sets and not task.has_classes
         return Tags(
@@ -104,17 +97,11 @@ class Parameters:
         seed = python_number(self.seed)
         if not isinstance(seed, int) or seed < 0:
             raise UserError(f"`seed` is a whole number from 0, got {self.seed!r}")
-        epochs = {"epochs": python_number(self.epochs)}
-        reward = {
-            "desired_ratio": python_number(self.desired_ratio),
-            "lam": python_number(self.lam),
-            "max_loss": python_number(self.max_loss),
-        }
         given: dict[str, Any] = {
             "seed": seed,
             "task": self._asked_task,
-            "training": {name: value for name, value in epochs.items() if value is not None},
-            "reward": {name: value for name, value in reward.items() if value is not None},
+            "training": self._given("epochs"),
+            "reward": self._given("desired_ratio", "lam", "max_loss"),
         }
         preset = settings.pop("preset", "default")
         by_size = own_data_settings(num_graphs) if preset == "default" else {}
@@ -126,6 +113,10 @@ class Parameters:
         model = asked if isinstance(asked, str) else model
         return preset_config("graphs", model, self.conv, preset, changes)
 
+    def _given(self, *names: str) -> dict[str, Any]:
+        values = {name: python_number(getattr(self, name)) for name in names}
+        return {name: value for name, value in values.items() if value is not None}
+
     @property
     def _asked_task(self) -> AskedTask:
         if self.task not in get_args(AskedTask):
@@ -135,17 +126,17 @@ class Parameters:
 
 
 def python_number(value: Any) -> Any:
-    """A number as Python's own: searches over parameters give NumPy's."""
+    """Convert NumPy's numbers, which searches over parameters give, to Python's."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def default_split(seed: int) -> int:
-    """The number of the split where none is asked for: another seed divides the graphs anew."""
+    """Return the split where none is asked for: another seed divides the graphs anew."""
     return seed + 1
 
 
 def settings_of(config: RunConfig) -> dict[str, Any]:
-    """The settings that differ from the defaults and are no arguments of the constructor."""
+    """Return the settings that differ from the defaults and are no arguments."""
     arguments = ("dataset", "conv", "split", "seed", "task")
     found = {name: value for name, value in config.changes.items() if name not in arguments}
     if config.split != default_split(config.seed):
@@ -156,6 +147,6 @@ def settings_of(config: RunConfig) -> dict[str, Any]:
 
 
 def _arguments() -> dict[str, Any]:
-    """The arguments of the constructor and their defaults."""
+    """Return the arguments of the constructor and their defaults."""
     parameters = inspect.signature(Parameters.__init__).parameters
     return {name: found.default for name, found in parameters.items() if name != "self"}

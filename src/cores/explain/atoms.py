@@ -1,8 +1,8 @@
-"""Molecules of benchmark datasets, whose files name atoms and bonds by numbers.
+"""Molecules of benchmark datasets, whose files number atoms and bonds.
 
-What the numbers stand for is told by the files' own notes. Those of NCI1 and NCI109 do not say, we
-know of no other source, and the maps of their sister datasets (MOLT-4, SF-295) differ from each
-other: such a graph is drawn as any other, and its nodes are called by their numbers.
+The notes of the files say which number is which. Those of NCI1 and NCI109 do not, we know of no
+other source, and the maps of their sister datasets (MOLT-4, SF-295) differ from each other: such a
+graph is drawn as any other, and its nodes are called by their numbers.
 """
 
 import re
@@ -20,11 +20,10 @@ _VALUE = re.compile(r"(?:= |feature )(\d+)$")
 
 @dataclass(frozen=True)
 class AtomMap:
-    """Elements and bond types of node and edge labels, from 0."""
+    """Elements, and bond types of rdkit's, of node and edge labels from 0."""
 
     elements: tuple[str, ...]
     bonds: tuple[str, ...]
-    """As rdkit calls the types."""
 
 
 ATOM_MAPS = {
@@ -52,12 +51,12 @@ Benzene's source."""
 
 
 def atom_map(dataset: str) -> AtomMap | None:
-    """The map of a dataset by name; None where it is not known, or without rdkit."""
+    """Return the map of a dataset; None where it is not known, or without rdkit."""
     return ATOM_MAPS.get(dataset) if find_spec("rdkit") else None
 
 
 def elements_of(atoms: AtomMap, x: Tensor, columns: Sequence[str]) -> list[str]:
-    """The element of every node, from its one-hot columns.
+    """Find the element of every node by its one-hot columns.
 
     >>> import torch
     >>> x = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
@@ -74,14 +73,9 @@ def molecule_of(
     edge_attr: Tensor | None,
     columns: Sequence[str],
 ) -> Any:
-    """The molecule of rdkit's that a graph stands for; one that breaks a rule of valence, too.
+    """Make rdkit's molecule of a graph, also of one that breaks a rule of valence.
 
-    Args:
-        atoms: What bonds are called.
-        elements: Of every node.
-        ends: Of every undirected edge.
-        edge_attr: Their features; without, all bonds are single.
-        columns: What the features are.
+    ``edge_attr`` has a row with these ``columns`` for every edge; without, all bonds are single.
     """
     from rdkit import Chem, rdBase
 
@@ -115,7 +109,7 @@ def _named(row: Sequence[float], columns: Sequence[str], names: Sequence[str], o
 
 
 def _charge_nitro_groups(molecule: Any) -> None:
-    """The files omit charges: nitrogen with bonds for four, as in NO2, has lent an electron."""
+    """Add charges that the files omit: nitrogen with four bonds, as in NO2, lent an electron."""
     for atom in molecule.GetAtoms():
         bonds = [bond.GetBondTypeAsDouble() for bond in atom.GetBonds()]
         if atom.GetSymbol() != "N" or sum(bonds) != 4:

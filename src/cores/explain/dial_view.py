@@ -15,7 +15,7 @@ from cores.explain.explained import ExplainedGraph, undirected
 from cores.explain.survey import Survey
 from cores.files.escape import html_json
 from cores.graphs.store import GraphStore
-from cores.runs.predictor import PredictedGraphs, Predictor
+from cores.runs.opened import PredictedGraphs, Run
 from cores.runs.records import Record
 from cores.runs.trained import DialCalibration
 from cores.tasks import TASKS
@@ -55,7 +55,7 @@ class DialView:
     prediction at a setting, or the page no room."""
 
     @classmethod
-    def of(cls, predictor: Predictor, survey: Survey) -> "DialView | None":
+    def of(cls, predictor: Run, survey: Survey) -> "DialView | None":
         """Of the graphs that are shown; None where the model has no dial, or only one setting.
 
         Also None where it predicts numbers: the page knows accuracies alone.
@@ -102,7 +102,7 @@ def add_settings(
             each |= added
 
 
-def _figures(dial: DialCalibration, predictor: Predictor) -> list[SettingFigures]:
+def _figures(dial: DialCalibration, predictor: Run) -> list[SettingFigures]:
     found = []
     for place, lam in enumerate(SETTINGS):
         probs = dial.probs[place]
@@ -118,7 +118,7 @@ def _figures(dial: DialCalibration, predictor: Predictor) -> list[SettingFigures
     return found
 
 
-def _graphs(predictor: Predictor, survey: Survey) -> list[dict[str, Any] | None]:
+def _graphs(predictor: Run, survey: Survey) -> list[dict[str, Any] | None]:
     """Ask the model about the graphs that are shown, until the page has no room for more."""
     settings = [predictor.at(predictor.alpha, lam) for lam in SETTINGS]
     found: list[dict[str, Any] | None] = []
@@ -135,7 +135,7 @@ def _graphs(predictor: Predictor, survey: Survey) -> list[dict[str, Any] | None]
 
 
 def _chunk(
-    settings: Sequence[Predictor], shown: Sequence[ExplainedGraph], store: GraphStore
+    settings: Sequence[Run], shown: Sequence[ExplainedGraph], store: GraphStore
 ) -> list[dict[str, Any] | None]:
     """What a model with a dial keeps of some graphs at its settings."""
     trained = settings[0].trained

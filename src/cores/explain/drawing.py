@@ -1,4 +1,4 @@
-"""A graph, its kept part strong and the rest faded: an SVG for pages, and the same by matplotlib.
+"""Draws a graph, its kept part strong and the rest faded, as an SVG or with matplotlib.
 
 A drawing is a few layers of lines and dots in a frame; :data:`LAYERS` says how each looks.
 """
@@ -59,7 +59,7 @@ class GraphDrawing:
     """A graph in a frame of ``WIDTH`` and ``HEIGHT``, and which of it is kept."""
 
     points: list[tuple[int, int] | None]
-    """Place of each node; None where it is not drawn."""
+    """Coordinates of each node; None where it is not drawn."""
     edges: Sequence[tuple[int, int]]
     kept_nodes: Sequence[bool]
     kept_edges: Sequence[bool]
@@ -77,8 +77,8 @@ class GraphDrawing:
     ) -> "GraphDrawing":
         """Lay a graph out.
 
-        Of a large one the kept nodes are drawn and, if they fit, their neighbours; where not even
-        they fit, those of the largest scores.
+        Of a large one, the kept nodes are drawn, and their neighbours as far as they fit; where
+        not even the kept ones fit, those of the largest scores.
         """
         nodes = range(len(kept_nodes))
         shown = list(nodes)
@@ -106,24 +106,21 @@ class GraphDrawing:
         return len(self.points) - self.missing > MANY
 
     def layers(self) -> Iterator[tuple[str, list[list[tuple[int, int]]]]]:
-        """Kind and shapes of each layer that is not empty: lines with two ends, dots with one."""
-        lines: dict[bool, list[list[tuple[int, int]]]] = {False: [], True: []}
+        """Yield kind and shapes of each layer that is not empty: lines have two ends, dots one."""
+        layers: dict[str, list[list[tuple[int, int]]]] = {kind: [] for kind in LAYERS}
         for (one, other), kept in zip(self.edges, self.kept_edges, strict=True):
             a, b = self.points[one], self.points[other]
             if a and b:
-                lines[kept].append([a, b])
-        dots = [(at, [point]) for at, point in enumerate(self.points) if point]
-        layers = {
-            "ge": lines[False],
-            "tr": [dot for at, dot in dots if self.truth and self.truth[at]],
-            "ke": lines[True],
-            "gn": [dot for at, dot in dots if not self.kept_nodes[at]],
-            "kn": [dot for at, dot in dots if self.kept_nodes[at]],
-        }
+                layers["ke" if kept else "ge"].append([a, b])
+        for at, point in enumerate(self.points):
+            if point:
+                layers["kn" if self.kept_nodes[at] else "gn"].append([point])
+                if self.truth and self.truth[at]:
+                    layers["tr"].append([point])
         yield from ((kind, shapes) for kind, shapes in layers.items() if shapes)
 
     def svg(self) -> str:
-        """One path for each layer."""
+        """Draw each layer as one path of SVG."""
         return "".join(
             f'<path class="{kind}" d="{"".join(map(_path, shapes))}"/>'
             for kind, shapes in self.layers()
@@ -132,7 +129,7 @@ class GraphDrawing:
     def draw(
         self, axis: Any, names: Sequence[str] = (), colours: Mapping[str, str] = ROLES
     ) -> None:
-        """Draw the same with matplotlib; names, such as those of atoms, stand on the nodes."""
+        """Draw with matplotlib; names, such as those of atoms, stand on the nodes."""
         from matplotlib.collections import LineCollection
 
         axis.set(xlim=(0, WIDTH), ylim=(HEIGHT, 0), aspect="equal")
@@ -146,19 +143,12 @@ class GraphDrawing:
                 area = (size * width * unit) ** 2
                 axis.scatter(*places.T, s=area, color=colours[colour], linewidths=0, zorder=layer)
             else:
-                axis.add_collection(
-                    LineCollection(
-                        shapes,
-                        colors=colours[colour],
-                        linewidths=width * unit,
-                        capstyle="round",
-                        zorder=layer,
-                    )
-                )
+                style = {"colors": colours[colour], "linewidths": width * unit}
+                axis.add_collection(LineCollection(shapes, capstyle="round", zorder=layer, **style))
+        letters = {"fontsize": 8, "color": "white", "ha": "center", "va": "center"}
         for point, name in zip(self.points, names, strict=False):
             if point:
-                style = {"fontsize": 8, "color": "white", "ha": "center", "va": "center"}
-                axis.text(*point, figure_text(name), zorder=len(LAYERS), **style)
+                axis.text(*point, figure_text(name), zorder=len(LAYERS), **letters)
 
 
 def draw_graphs(
@@ -170,15 +160,9 @@ def draw_graphs(
     columns: int = 1,
     names: Sequence[str] = (),
 ) -> None:
-    """Draw graphs side by side with what the colours mean below.
+    """Draw graphs side by side into an empty figure, with a legend below.
 
-    Args:
-        figure: An empty figure of matplotlib's.
-        drawings: The graphs.
-        titles: Text and style above each.
-        edges_alone: Whether nothing but edges was removed.
-        columns: Graphs in a row.
-        names: What to write on the nodes.
+    ``titles`` are text and style above each graph, ``names`` stand on its nodes.
     """
     axes = figure.subplots(-(-len(drawings) // columns), columns, squeeze=False)
     for axis in axes.flat:
@@ -221,30 +205,26 @@ class GraphSvg:
     """An SVG of a graph or molecule."""
 
     body: str
-    """Elements of SVG."""
     points: list[tuple[int, int] | None]
-    """Place of each node; None where it is not drawn."""
+    """Coordinates of each node; None where it is not drawn."""
     title: str
     note: str = ""
     """Says what is left out."""
     many: bool = False
     """True where dots are small."""
 
-    def inline(self) -> str:
-        """For a page that has the style."""
-        return self._svg("")
-
-    def standalone(self) -> bytes:
-        """A file of its own, on white."""
-        style = f'<style>{STYLE}</style><rect width="100%" height="100%" fill="#fff"/>'
-        return self._svg(' xmlns="http://www.w3.org/2000/svg"', style).encode()
-
-    def _svg(self, attributes: str, before: str = "") -> str:
+    def inline(self, attributes: str = "", before: str = "") -> str:
+        """Return the element, for a page that has the style."""
         kind = "drawing many" if self.many else "drawing"
         return (
             f'<svg{attributes} class="{kind}" role="img" viewBox="0 0 {WIDTH} {HEIGHT}">'
             f"<title>{html(self.title)}</title>{before}{self.body}</svg>"
         )
+
+    def standalone(self) -> bytes:
+        """Return a file, on white."""
+        style = f'<style>{STYLE}</style><rect width="100%" height="100%" fill="#fff"/>'
+        return self.inline(' xmlns="http://www.w3.org/2000/svg"', style).encode()
 
 
 def graph_svg(graph: ExplainedGraph, *, apart: bool = False) -> GraphSvg:
@@ -272,7 +252,7 @@ def _path(shape: Sequence[tuple[int, int]]) -> str:
 
 
 def _fitted(positions: Positions) -> list[tuple[int, int]]:
-    """Positions within the frame, in whole numbers, not stretched."""
+    """Scale positions into the frame, as whole numbers."""
     low, high = positions.min(axis=0), positions.max(axis=0)
     room = np.array([WIDTH - 2 * MARGIN, HEIGHT - 2 * MARGIN])
     scale = min(40.0, *(room / np.maximum(high - low, 1e-6)))

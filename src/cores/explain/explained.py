@@ -1,4 +1,4 @@
-"""One graph with what the model kept of it, as a report, a picture or a record shows it."""
+"""A graph with the part that a model kept, as reports, pictures and records show it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,17 +13,15 @@ from torch import Tensor
 from cores.config.spec import TaskName
 from cores.data.labels import known_values, label_text
 from cores.data.molecules import input_indices
-from cores.evaluation.effects import element_effects
+from cores.evaluation.effects import ElementEffects, element_effects
 from cores.explain.atoms import AtomMap, elements_of, molecule_of
-from cores.runs.predictor import PredictedGraphs
+from cores.runs.opened import PredictedGraphs
 from cores.runs.records import Record
 from cores.runs.trained import TrainedModel
 from cores.tasks import TASKS
 
 MOST_NUMBERS = 3
 """Numbers of a node that are told."""
-ELEMENT = ("keep_probability", "effect", "kept")
-"""Fields of a node or edge in a record."""
 
 
 @dataclass(frozen=True)
@@ -72,25 +70,25 @@ class ExplainedGraph:
 
     @property
     def of_label(self) -> list[tuple[str, Any, float, list[Any] | None, Any]]:
-        """Of each of several labels: name, value, its probability, set, and the true value."""
+        """Name, value, probability, set and true value of each of several labels."""
         return TASKS[self.task].of_label(self.record, self.values)
 
     @property
     def group(self) -> str:
-        """With which graphs it is counted: those of the same predicted class."""
+        """Graphs that it is counted with: those of the same predicted class."""
         return TASKS[self.task].group or self.prediction
 
     @property
     def correct(self) -> bool | None:
-        """Whether the prediction is the true class; None where that is not known, or a number.
+        """True if the prediction, or all known ones of several labels, is the true class.
 
-        Of several labels, whether all that are known are right.
+        None where that is not known, and for a number.
         """
         return TASKS[self.task].right(self.record["prediction"], self.label, self.values)
 
     @property
     def sure(self) -> bool | None:
-        """Whether the prediction set, or that of every label, holds one; None without a set."""
+        """True if the prediction set, or that of every label, holds one; None without a set."""
         return TASKS[self.task].sure(self.record.get("prediction_set"))
 
     @property
@@ -109,23 +107,17 @@ class ExplainedGraph:
     @property
     def node_records(self) -> list[Record]:
         """Every node as records and pages have it."""
-        columns = [self.node_scores, self.node_effects, self.kept_nodes]
-        return [
-            {"node": number, "is": name} | dict(zip(ELEMENT, told, strict=True))
-            for number, name, *told in zip(
-                self.numbers, self.nodes, *_columns(columns, len(self.nodes)), strict=True
-            )
+        nodes = [
+            {"node": number, "is": name}
+            for number, name in zip(self.numbers, self.nodes, strict=True)
         ]
+        return _scored(nodes, self.node_scores, self.node_effects, self.kept_nodes)
 
     @property
     def edge_records(self) -> list[Record]:
-        """The same of every edge."""
-        columns = [self.edge_scores, self.edge_effects, self.kept_edges]
-        return [
-            {"ends": sorted((self.numbers[a], self.numbers[b]))}
-            | dict(zip(ELEMENT, told, strict=True))
-            for (a, b), *told in zip(self.edges, *_columns(columns, len(self.edges)), strict=True)
-        ]
+        """Every edge as records and pages have it."""
+        edges = [{"ends": sorted((self.numbers[a], self.numbers[b]))} for a, b in self.edges]
+        return _scored(edges, self.edge_scores, self.edge_effects, self.kept_edges)
 
     @property
     def full_record(self) -> Record:
@@ -138,14 +130,24 @@ class ExplainedGraph:
         }
 
 
-def _columns(columns: Sequence[Sequence[Any] | None], length: int) -> list[Sequence[Any]]:
-    return [[None] * length if column is None else column for column in columns]
+def _scored(
+    items: list[Record],
+    scores: list[float] | None,
+    effects: list[float] | None,
+    kept: list[bool],
+) -> list[Record]:
+    missing = [None] * len(items)
+    columns = zip(items, scores or missing, effects or missing, kept, strict=True)
+    return [
+        item | {"keep_probability": score, "effect": effect, "kept": is_kept}
+        for item, score, effect, is_kept in columns
+    ]
 
 
 def explained_graphs(
     found: PredictedGraphs, trained: TrainedModel, atoms: AtomMap | None = None
 ) -> Iterator[ExplainedGraph]:
-    """The graphs that the model has a prediction for, one by one.
+    """Yield the graphs that the model has a prediction for.
 
     With ``atoms`` they are molecules of a benchmark dataset.
     """
@@ -154,7 +156,7 @@ def explained_graphs(
         return
     device = next(trained.model.parameters()).device
     effects = element_effects(trained.model, store.placed(device))
-    effects = None if effects is None else effects.cpu()
+    effects = ElementEffects(None, None) if effects is None else effects.cpu()
     rejected = {row.position for row in found.rejected}
     for at, (record, position) in enumerate(zip(found.records, found.positions, strict=True)):
         if position in rejected:
@@ -164,14 +166,14 @@ def explained_graphs(
         ends, first = undirected(store.edge_index[:, edges])
         molecule = found.molecules[at] if found.molecules else None
         names = node_names(store.x[nodes], schema.feature_names)
-        numbers = None
+        numbers = list(range(len(names)))
         if molecule is None and atoms is not None:
             names = elements_of(atoms, store.x[nodes], schema.feature_names)
             bonds = None if store.edge_attr is None else store.edge_attr[edges][first]
             molecule = molecule_of(atoms, names, ends, bonds, schema.edge_feature_names)
         elif molecule is not None:
             names = [atom.GetSymbol() for atom in molecule.GetAtoms()]
-            numbers = input_indices(molecule)
+            numbers = input_indices(molecule) or numbers
         if store.node_id is not None:
             numbers = store.node_id[nodes].tolist()
         label = label_text(found.labels[at], schema.class_names, schema.task)
@@ -182,14 +184,14 @@ def explained_graphs(
             label=label if known else None,
             unknown_label=None if known else label,
             nodes=names,
-            numbers=list(range(len(names))) if numbers is None else numbers,
+            numbers=numbers,
             edges=ends,
             kept_nodes=(~predictions.removed_nodes[nodes]).tolist(),
             kept_edges=(~predictions.removed_edges[edges][first]).tolist(),
             node_scores=_rounded(predictions.node_scores, nodes),
             edge_scores=_rounded(predictions.edge_scores, edges, first),
-            node_effects=_rounded(None if effects is None else effects.nodes, nodes),
-            edge_effects=_rounded(None if effects is None else effects.edges, edges, first),
+            node_effects=_rounded(effects.nodes, nodes),
+            edge_effects=_rounded(effects.edges, edges, first),
             truth=None if store.node_truth is None else store.node_truth[nodes].tolist(),
             molecule=molecule,
             values=known_values(found.labels[at], schema.task, schema.class_names, schema.labels),
@@ -200,7 +202,7 @@ def explained_graphs(
 def marked_nodes(
     kept_nodes: list[bool], edges: Sequence[tuple[int, int]], kept_edges: Sequence[bool]
 ) -> list[bool]:
-    """Nodes to show as kept: where edges alone are removed, those that a kept edge reaches.
+    """Mark the nodes to show as kept: of a model of edges, those that a kept edge reaches.
 
     >>> marked_nodes([True] * 3, [(0, 1), (1, 2)], [True, False])
     [True, True, False]
@@ -212,7 +214,7 @@ def marked_nodes(
 
 
 def undirected(edge_index: Tensor) -> tuple[list[tuple[int, int]], Tensor]:
-    """Every undirected edge once, without loops, and the place of its first direction.
+    """List every undirected edge once, without loops, and the index of its first direction.
 
     >>> undirected(torch.tensor([[2, 1, 0, 1], [1, 2, 0, 0]]))
     ([(0, 1), (1, 2)], tensor([3, 0]))
@@ -225,17 +227,16 @@ def undirected(edge_index: Tensor) -> tuple[list[tuple[int, int]], Tensor]:
 
 
 def _rounded(
-    scores: Tensor | None, items: slice, chosen: Tensor | None = None
+    scores: Tensor | None, items: slice, chosen: Tensor | slice = slice(None)
 ) -> list[float] | None:
     if scores is None:
         return None
-    found = scores[items] if chosen is None else scores[items][chosen]
-    rounded: list[float] = np.round(found.double().numpy(), 4).tolist()
+    rounded: list[float] = np.round(scores[items][chosen].double().numpy(), 4).tolist()
     return rounded
 
 
 def node_names(x: Tensor, columns: Sequence[str]) -> list[str]:
-    """Every node in a word: the values of its one-hot columns, else its first numbers.
+    """Name every node by the values of its one-hot columns, else by its first numbers.
 
     >>> x = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
     >>> node_names(x, ["node label 0 = C", "node label 0 = N"]), node_names(x, ["a 0", "a 1"])

@@ -1,44 +1,47 @@
-"""An explanation is PyG's, with the kept part, the scores and the prediction behind it."""
+"""Explanations of PyG's, with the kept part, the scores and the prediction behind it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch_geometric.explain import ExplainerAlgorithm
 from torch_geometric.explain import Explanation as PyGExplanation
+from torch_geometric.explain.config import MaskType, ModelTaskLevel
 
 from cores.config.spec import TaskName
 from cores.errors import UserError
-from cores.evaluation.effects import ElementEffects
-from cores.evaluation.predictions import Predictions
+from cores.evaluation.effects import ElementEffects, element_effects
+from cores.evaluation.predictions import Predictions, predict
 from cores.explain.drawing import GraphDrawing, draw_graphs
 from cores.explain.explained import marked_nodes, undirected
-from cores.explain.plotting import WRONG, figure_bytes
+from cores.explain.plotting import figure_bytes
 from cores.files import write_atomically
 from cores.files.escape import figure as figure_text
+from cores.graphs.batches import as_batch
 from cores.graphs.store import GraphStore
+from cores.graphs.subgraphs import Elements
+from cores.models.policy import Policy
+from cores.models.sparse import keep_scores
+from cores.runs.device import tuned_cpu
+from cores.runs.trained import TrainedModel
 from cores.tasks import TASKS
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a model predicts for one graph."""
+    """The prediction for one graph; the properties of :class:`Explanation` say more."""
 
     task: TaskName
     label: Any
-    """The predicted label, as labels were given for training; a list where there are several."""
     probabilities: NDArray[np.float32]
-    """One per class, in the order of the classes; of several labels, that each has its second
-    value."""
     labels_in_set: list[Any] | None
-    """The prediction set; None where the model was not calibrated."""
-    interval: tuple[float, float] | None = None
-    """Around a predicted number; None where the model was not calibrated."""
-    pieces: int | None = None
-    """Connected pieces of the kept part."""
+    interval: tuple[float, float] | None
+    pieces: int | None
 
 
 class Explanation(PyGExplanation):
@@ -55,7 +58,7 @@ class Explanation(PyGExplanation):
 
     @property
     def node_effect(self) -> Tensor | None:
-        """[N]: what each node contributes to the prediction: how much probability it loses without.
+        """[N]: how much probability the prediction loses without each node.
 
         Effects add up, approximately. Of a predicted number they are in its unit, and what takes
         from it has a negative one. None where the model did not learn effects, or of edges alone.
@@ -64,7 +67,7 @@ class Explanation(PyGExplanation):
 
     @property
     def edge_effect(self) -> Tensor | None:
-        """[E]: the same of each directed edge; None where the model does not remove edges."""
+        """[E]: the effect of each directed edge; None where the model does not remove edges."""
         return self.get("effect_of_edges")
 
     @property
@@ -113,14 +116,17 @@ class Explanation(PyGExplanation):
 
     @property
     def correct(self) -> bool | None:
-        """Whether the prediction is the true class; None where that is not known."""
+        """True if the prediction is the true class; None where that is not known."""
         if self.get("y") is None:
             return None
         return TASKS[self["verdict"].task].correct(self.target, self.y)
 
     @property
     def probabilities(self) -> NDArray[np.float32]:
-        """Probability of every class, in the order of ``classes_``."""
+        """Probability of every class, in the order of ``classes_``.
+
+        Where graphs have several labels, the probability of the second value of each.
+        """
         return self["verdict"].probabilities
 
     @property
@@ -160,18 +166,14 @@ class Explanation(PyGExplanation):
         title = f"predicted {told}\n{self.kept_text}"
         if drawing.missing:
             title += f"\n{drawing.missing} of {self.num_nodes} nodes are not shown"
-        figure: Any = Figure(figsize=(5, 4.4))
+        make: Any = Figure
         if path is None:  # a file leaves the screen that the user chose as it is
             from matplotlib import pyplot as plt
 
-            figure = plt.figure(figsize=(5, 4.4))
-        draw_graphs(
-            figure,
-            [drawing],
-            [{"label": title}],
-            edges_alone=bool(self.node_mask.all()),
-            names=node_labels or (),
-        )
+            make = plt.figure
+        figure, names = make(figsize=(5, 4.4)), node_labels or ()
+        edges_alone = bool(self.node_mask.all())
+        draw_graphs(figure, [drawing], [{"label": title}], edges_alone=edges_alone, names=names)
         if path is None:
             plt.show()
             return
@@ -199,27 +201,23 @@ class Explanation(PyGExplanation):
         return f"kept {self.node_ratio:.0%} of nodes, {self.edge_ratio:.0%} of edges"
 
 
-def draw_subgraphs(
-    explanations: Sequence[Explanation], class_names: Sequence[str], path: Path
-) -> None:
-    """Draw every graph, its kept part strong, into a PNG."""
-    from matplotlib.figure import Figure
-
-    columns = 3
-    figure = Figure(figsize=(10, 3 * -(-len(explanations) // columns) + 0.5))
-    titles = []
-    for each in explanations:
-        text = (
-            f"true {figure_text(class_names[int(each.y)])}, predicted "
-            f"{figure_text(each.prediction)} ({float(each.probabilities.max()):.2f})\n"
-            f"{each.kept_text}"
-        )
-        wrong = {"label": f"WRONG: {text}", "color": WRONG, "fontweight": "bold"}
-        titles.append(wrong if each.correct is False else {"label": text})
-    drawings = [each.drawing for each in explanations]
-    edges_alone = all(bool(each.node_mask.all()) for each in explanations)
-    draw_graphs(figure, drawings, titles, edges_alone=edges_alone, columns=columns)
-    write_atomically(path, figure_bytes(figure, "png", dpi=130))
+def explain_graphs(
+    trained: TrainedModel,
+    graphs: GraphStore,
+    labels: tuple[Any, ...],
+    alpha: float,
+    labelled: bool = False,
+) -> list[Explanation]:
+    """Explain graphs by a trained model, with prediction sets at error rate ``alpha``."""
+    with tuned_cpu():
+        placed = graphs.placed(next(trained.model.parameters()).device)
+        predictions = predict(trained.model, placed).cpu()
+        effects = element_effects(trained.model, placed)
+    sets, effects = None, None if effects is None else effects.cpu()
+    if len(trained.calibration):
+        sets = trained.calibration.sets(predictions.probs, alpha, trained.config.sets)
+    found = explanations(graphs, predictions, labels, sets, trained.task, labelled, effects)
+    return list(found)
 
 
 def explanations(
@@ -231,40 +229,31 @@ def explanations(
     labelled: bool = False,
     effects: ElementEffects | None = None,
 ) -> Iterator[Explanation]:
-    """One explanation per graph of a store.
+    """Explain every graph of a store from its predictions, with its set or interval, if any.
 
-    Args:
-        graphs: The graphs.
-        predictions: What the model predicts for them.
-        labels: The labels as they were given for training; none where numbers are predicted.
-        sets: Prediction sets, or intervals of numbers, if the model was calibrated.
-        task: What the model predicts.
-        labelled: Whether the store knows the true classes; only then an explanation has a ``y``.
-        effects: What each node or edge contributes, if the model learnt it.
+    ``labels`` are those of the training. Only if the graphs are ``labelled`` they have a ``y``.
     """
-    pieces: list[int | None] = [None] * len(graphs)
-    if predictions.pieces is not None:
-        pieces = predictions.pieces.tolist()
+    effects = effects or ElementEffects(None, None)
     for index in range(len(graphs)):
         nodes = slice(int(graphs.node_ptr[index]), int(graphs.node_ptr[index + 1]))
         edges = slice(int(graphs.edge_ptr[index]), int(graphs.edge_ptr[index + 1]))
         kept_nodes = (~predictions.removed_nodes[nodes]).float()
         kept_edges = (~predictions.removed_edges[edges]).float()
-        found, held = predictions.probs[index : index + 1], None
-        if sets is not None:
-            held = sets[index : index + 1]
+        found = predictions.probs[index : index + 1]
+        held = None if sets is None else sets[index : index + 1]
+        pieces = None if predictions.pieces is None else int(predictions.pieces[index])
         explanation = Explanation(
             node_mask=kept_nodes[:, None],
             edge_mask=kept_edges,
             node_score=_part(predictions.node_scores, nodes, kept_nodes),
             edge_score=_part(predictions.edge_scores, edges, kept_edges),
-            verdict=_verdict(found, labels, held, pieces[index], task),
+            verdict=_verdict(found, labels, held, pieces, task),
             target=TASKS[task].targets(found),
             **graphs.graph(index).to_dict(),
         )
-        if effects is not None and effects.nodes is not None:
+        if effects.nodes is not None:
             explanation.effect_of_nodes = effects.nodes[nodes]
-        if effects is not None and effects.edges is not None:
+        if effects.edges is not None:
             explanation.effect_of_edges = effects.edges[edges]
         if not labelled:
             del explanation.y
@@ -276,7 +265,6 @@ def explanations(
 def _verdict(
     found: Tensor, labels: tuple[Any, ...], held: Tensor | None, pieces: int | None, task: TaskName
 ) -> Verdict:
-    """What is predicted for a graph, from its row of probabilities and its set or interval."""
     row = TASKS[task]
     (predicted,), inside, ends = row.predicted(found, labels), None, None
     if held is not None:
@@ -287,5 +275,68 @@ def _verdict(
 
 
 def _part(scores: Tensor | None, items: slice, kept: Tensor) -> Tensor:
-    """The scores of a graph; a model that does not choose scores what it saw."""
+    """Slice the scores; a model that does not choose scores what it saw."""
     return kept if scores is None else scores[items]
+
+
+class CoresExplainer(ExplainerAlgorithm):
+    """The part of a graph that a policy keeps, as the explanation of a classifier.
+
+    >>> from torch_geometric.explain import Explainer
+    >>> def explainer(model):  # a fitted cores.Cores
+    ...     return Explainer(
+    ...         model.classifier_,
+    ...         CoresExplainer(model.policy_),
+    ...         explanation_type="model",
+    ...         node_mask_type="object",
+    ...         edge_mask_type="object",
+    ...         model_config=dict(
+    ...             mode="multiclass_classification", task_level="graph", return_type="raw"
+    ...         ),
+    ...     )
+
+    Args:
+        policy: A trained policy, such as ``policy_`` of a fitted :class:`cores.Cores`.
+        hard: Whether masks are 1 for kept and 0 for removed elements; if not, they are the
+            probabilities of keeping.
+    """
+
+    def __init__(self, policy: Policy, hard: bool = True) -> None:
+        super().__init__()
+        self.policy = policy
+        self.hard = hard
+
+    @torch.no_grad()
+    def forward(
+        self,
+        model: torch.nn.Module,
+        x: Tensor,
+        edge_index: Tensor,
+        *,
+        target: Tensor,
+        index: int | Tensor | None = None,
+        **kwargs: Any,
+    ) -> Explanation:
+        """Masks of the nodes and edges; the model and its target do not matter to the policy."""
+        batch = as_batch(x, edge_index, kwargs.get("edge_attr"), kwargs.get("batch"))
+        elements = Elements.of(batch, self.policy.removal)
+        logits = self.policy(elements.batch)
+        if self.hard:
+            subgraph = elements.subgraph(self.policy.mode(elements, logits))
+            nodes = (~subgraph.removed_nodes).float()
+            edges = (~subgraph.removed_edges).float()
+        else:
+            nodes, edges = keep_scores(elements, 1 - self.policy.probabilities(logits))
+        return Explanation(
+            node_mask=nodes[:, None] if self.explainer_config.node_mask_type else None,
+            edge_mask=edges if self.explainer_config.edge_mask_type else None,
+        )
+
+    def supports(self) -> bool:
+        """Return True if the explainer asks for masks of whole nodes or edges of graphs."""
+        masks = (self.explainer_config.node_mask_type, self.explainer_config.edge_mask_type)
+        return (
+            self.model_config.task_level == ModelTaskLevel.graph
+            and any(masks)
+            and all(mask in (None, MaskType.object) for mask in masks)
+        )

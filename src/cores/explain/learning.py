@@ -1,7 +1,8 @@
-"""Learning curves of one run or many: as a picture, on a page, or for TensorBoard."""
+"""Learning curves of runs: as a picture, on a page, or for TensorBoard."""
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,19 +34,13 @@ Points = list[tuple[int, float]]
 
 
 def read_history(run: Path) -> list[dict[str, Any]]:
-    """The epochs of a run; a line that is none, of a killed run say, is left out."""
-    path = run / HISTORY
-    if not path.is_file():
-        return []
+    """Read the epochs of a run; the line that a killed run has cut off is left out."""
     epochs = []
-    for line in read_text(path).splitlines():
-        try:
-            epoch = parsed_json(line)
-        except ValueError:
-            continue
-        if isinstance(epoch, dict):
-            epochs.append(epoch)
-    return epochs
+    if (path := run / HISTORY).is_file():
+        for line in read_text(path).splitlines():
+            with suppress(ValueError):
+                epochs.append(parsed_json(line))
+    return [epoch for epoch in epochs if isinstance(epoch, dict)]
 
 
 def curve(epochs: Sequence[Mapping[str, Any]], name: str) -> Points:
@@ -54,11 +49,10 @@ def curve(epochs: Sequence[Mapping[str, Any]], name: str) -> Points:
     >>> curve([{"loss": 0.5}, {}, {"loss": 0.25}], "loss")
     [(1, 0.5), (3, 0.25)]
     """
-    found: list[tuple[int, Any]] = [(at, epoch.get(name)) for at, epoch in enumerate(epochs, 1)]
     return [
         (number, float(value))
-        for number, value in found
-        if type(value) in (int, float) and math.isfinite(value)
+        for number, epoch in enumerate(epochs, 1)
+        if type(value := epoch.get(name, math.nan)) in (int, float) and math.isfinite(value)
     ]
 
 
@@ -69,23 +63,18 @@ class LearningCurves:
     name: str
     """Its folder, and the one that it lies in."""
     epochs: list[dict[str, Any]]
-    phases: list[tuple[str, int]]
-    """Names of the phases and their first epochs, from 1."""
+    begun: list[tuple[str, int]]
+    """Names and first epochs, from 1, of the phases that have begun."""
 
     @classmethod
     def of(cls, run: Path, config: RunConfig | None = None) -> "LearningCurves":
         """Read a run folder, also of a run that has not ended."""
-        config = config or Identity.read(run).config
-        first, phases = 1, []
-        for phase in phases_of(config, judged=False):
-            phases.append((phase.name, first))
+        epochs, first, begun = read_history(run), 1, []
+        for phase in phases_of(config or Identity.read(run).config, judged=False):
+            if first <= len(epochs):
+                begun.append((phase.name, first))
             first += phase.epochs
-        return cls("/".join(run.resolve().parts[-2:]), read_history(run), phases)
-
-    @property
-    def begun(self) -> list[tuple[str, int]]:
-        """The phases that have begun."""
-        return [(name, first) for name, first in self.phases if first <= len(self.epochs)]
+        return cls("/".join(run.resolve().parts[-2:]), epochs, begun)
 
 
 def _read(runs: Sequence[Path]) -> list[LearningCurves]:
@@ -162,7 +151,7 @@ def draw_learning_curves(runs: Sequence[Path], out: Path) -> None:
 
 
 def training_charts(run: Path, config: RunConfig) -> list[Chart]:
-    """The same panels of one run for a page; none where the folder has no history."""
+    """Draw the panels of one run for a page; none where the folder has no history."""
     from matplotlib.figure import Figure
 
     read, charts = LearningCurves.of(run, config), []

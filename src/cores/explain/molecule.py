@@ -2,7 +2,6 @@
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree
 
@@ -23,12 +22,13 @@ _AROUND = f"a{RING} {RING} 0 1 0 {2 * RING} 0a{RING} {RING} 0 1 0 {-2 * RING} 0"
 def draw_molecule(
     graph: ExplainedGraph, width: int, height: int, *, apart: bool = False
 ) -> tuple[str, list[tuple[int, int] | None]]:
-    """Draw elements of SVG; returns them, and where each atom is.
+    """Return elements of SVG, and the coordinates of each atom.
 
     rdkit's own SVG has a kilobyte for every few bonds; here lines of a kind are one path, or, where
     a script is to find them ``apart``, those of a bond or an atom.
     """
     needs_rdkit()
+    from rdkit import Chem
     from rdkit.Chem.Draw import rdMolDraw2D
 
     drawer = rdMolDraw2D.MolDraw2DSVG(width, height, width, height, True)  # letters as text
@@ -39,28 +39,22 @@ def draw_molecule(
     options.padding = 0.08
     options.prepareMolsBeforeDrawing = False
     # Without hydrogens at stereo centres: they would be atoms that the graph does not have.
-    drawer.DrawMolecule(_prepared(graph.molecule))
-    drawer.FinishDrawing()
-    atoms = range(len(graph.nodes))
-    places = [drawer.GetDrawCoords(atom) for atom in atoms]
-    points: list[tuple[int, int] | None] = [(round(place.x), round(place.y)) for place in places]
-    parts = _parts(drawer.GetDrawingText(), graph)
-    return _highlight(graph, places) + _joined(parts, apart=apart), points
-
-
-def _prepared(molecule: Any) -> Any:
-    """Give its rings single and double bonds, where these can be told."""
-    from rdkit import Chem
-    from rdkit.Chem.Draw.rdMolDraw2D import PrepareMolForDrawing
-
     try:
-        return PrepareMolForDrawing(molecule, addChiralHs=False)
-    except Chem.MolSanitizeException:
-        return PrepareMolForDrawing(molecule, kekulize=False, addChiralHs=False)
+        prepared = rdMolDraw2D.PrepareMolForDrawing(graph.molecule, addChiralHs=False)
+    except Chem.MolSanitizeException:  # nobody can tell single from double bonds in its rings
+        prepared = rdMolDraw2D.PrepareMolForDrawing(
+            graph.molecule, kekulize=False, addChiralHs=False
+        )
+    drawer.DrawMolecule(prepared)
+    drawer.FinishDrawing()
+    places = [drawer.GetDrawCoords(atom) for atom in range(len(graph.nodes))]
+    points: list[tuple[int, int] | None] = [(round(place.x), round(place.y)) for place in places]
+    drawn = _lines_and_letters(drawer.GetDrawingText(), graph, apart=apart)
+    return _highlight(graph, places) + drawn, points
 
 
 def _highlight(graph: ExplainedGraph, places: list[Any]) -> str:
-    """Draw a band below kept bonds, a dot below kept atoms, a ring around those that decide."""
+    """Draw a band below kept bonds, a dot below kept atoms, a ring around the true reason."""
 
     def at(node: int) -> str:
         return f"{places[node].x:.0f} {places[node].y:.0f}"
@@ -80,71 +74,46 @@ def _highlight(graph: ExplainedGraph, places: list[Any]) -> str:
     return band + (f'<path class="rg" d="{"".join(rings)}"/>' if rings else "")
 
 
-@dataclass(frozen=True)
-class _Part:
-    """A piece of what rdkit drew: a line or wedge of a bond, a mark or the letters of an atom."""
+def _lines_and_letters(text: str, graph: ExplainedGraph, *, apart: bool) -> str:
+    """Divide rdkit's SVG into bonds and atoms, and join all lines, or wedges, that look alike.
 
-    element: str
-    """``data-e`` and the number of an edge, or ``data-n`` and that of a node."""
-    kind: str
-    """Class of the path, which says whether it is kept; empty for letters."""
-    text: str
-    """The path, or a whole element with letters."""
-
-
-def _parts(text: str, graph: ExplainedGraph) -> list[_Part]:
-    """Take what rdkit drew apart, bond by bond and atom by atom."""
+    With ``apart`` those of a bond, or of an atom, have an element of their own.
+    """
     numbers = {frozenset(ends): number for number, ends in enumerate(graph.edges)}
-    found = []
+    paths: dict[tuple[str, str], list[str]] = defaultdict(list)
+    letters = []
     for element in ElementTree.fromstring(text.encode("iso-8859-1", "xmlcharrefreplace")):
         kind = element.tag.rpartition("}")[2]
         tags = _TAGS.findall(element.get("class", ""))
-        named = [int(number) for what, number in tags if what == "atom"]
-        if kind == "text" and named:
-            found.append(_Part(f'data-n="{named[0]}"', "", _letter(element, graph, named[0])))
-        elif kind == "path" and named:
-            # A line of a bond; marks of an atom, as of a radical, have one atom alone.
-            bond = numbers.get(frozenset(named))
-            kept = graph.marked[named[0]] if bond is None else graph.kept_edges[bond]
-            place = f'data-n="{named[0]}"' if bond is None else f'data-e="{bond}"'
+        atoms = [int(number) for what, number in tags if what == "atom"]
+        # A line has the atoms of its bond; letters and marks, as of a radical, have one atom.
+        bond = numbers.get(frozenset(atoms))
+        if kind == "text" and atoms:
+            letters.append(_letter(element, graph, atoms[0], apart=apart))
+        elif kind == "path" and atoms:
+            kept = graph.marked[atoms[0]] if bond is None else graph.kept_edges[bond]
             filled = "fill:none" not in element.get("style", "")
             layer = ("k" if kept else "g") + ("w" if filled else "b")
-            found.append(_Part(place, layer, _path(element)))
-    return found
-
-
-def _joined(parts: list[_Part], *, apart: bool) -> str:
-    """One path for all lines, or wedges, of kept or removed bonds; ``apart``, one for each bond."""
-    paths: dict[tuple[str, str], list[str]] = defaultdict(list)
-    letters = []
-    for part in parts:
-        element = f" {part.element}" if apart else ""
-        if part.kind:
-            paths[part.kind, element].append(part.text)
-        else:
-            letters.append(part.text.replace("<text", f"<text{element}", 1))
-    by_kind = sorted(paths.items(), key=lambda item: item[0][0])  # what is kept in front
-    return "".join(
-        [
-            *(
-                f'<path class="{kind}"{element} d="{"".join(lines)}"/>'
-                for (kind, element), lines in by_kind
-            ),
-            *letters,
-        ]
-    )
+            place = f' data-n="{atoms[0]}"' if bond is None else f' data-e="{bond}"'
+            paths[layer, place if apart else ""].append(_path(element))
+    by_layer = sorted(paths.items(), key=lambda item: item[0][0])  # what is kept in front
+    drawn = [
+        f'<path class="{layer}"{place} d="{"".join(lines)}"/>' for (layer, place), lines in by_layer
+    ]
+    return "".join(drawn + letters)
 
 
 def _path(element: ElementTree.Element) -> str:
-    """The path with short numbers."""
+    """Shorten the numbers of a path."""
     d = _NUMBER.sub(lambda found: f"{float(found[0]):.1f}".removesuffix(".0"), element.get("d", ""))
     return re.sub(r"\s*([A-Za-z])\s*", r"\1", d.replace(",", " ")).strip()
 
 
-def _letter(element: ElementTree.Element, graph: ExplainedGraph, atom: int) -> str:
+def _letter(element: ElementTree.Element, graph: ExplainedGraph, atom: int, *, apart: bool) -> str:
     x, y = (f"{float(element.get(name, '0')):.0f}" for name in ("x", "y"))
     size = _FONT.search(element.get("style", ""))
     symbol = graph.nodes[atom]
     kind = symbol if graph.marked[atom] else "gt"
     font = f' font-size="{size[1]}"' if size else ""
-    return f'<text class="{kind}" x="{x}" y="{y}"{font}>{html(element.text or "")}</text>'
+    place = f' data-n="{atom}"' if apart else ""
+    return f'<text{place} class="{kind}" x="{x}" y="{y}"{font}>{html(element.text or "")}</text>'

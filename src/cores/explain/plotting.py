@@ -43,7 +43,7 @@ class Chart:
 
 
 def page_chart(figure: Any, title: str, told: str) -> Chart:
-    """A figure as part of a page, in the page's colours; ``told`` is read to who cannot see it."""
+    """Convert a figure to the colours of a page; ``told`` is read to who cannot see it."""
     import matplotlib as mpl
 
     with (
@@ -67,7 +67,7 @@ def page_chart(figure: Any, title: str, told: str) -> Chart:
 
 
 def figure_bytes(figure: Any, kind: str, dpi: int) -> bytes:
-    """A figure as the content of a file, the same bytes each time."""
+    """Write a figure into bytes, the same each time."""
     import matplotlib as mpl
 
     buffer = io.BytesIO()
@@ -96,21 +96,10 @@ def save_over_kept_share(
     measured: str = "accuracy, %",
     percent: bool = True,
 ) -> list[Path]:
-    """Finish a picture of a metric of test graphs over kept share, in percent, and write it.
+    """Finish a picture of a metric of test graphs over kept share and write it as PNG and SVG.
 
-    Args:
-        axis: With everything drawn.
-        stem: Of the files, without a suffix.
-        title: Above the picture.
-        kept: What the share is of.
-        right: Where the picture ends.
-        named: What the legend names.
-        columns: Of the legend.
-        measured: What the metric is, and its unit.
-        percent: Whether that is percent.
-
-    Returns:
-        The files, PNG and SVG.
+    ``measured`` is the metric with its unit, and ``percent`` tells if that is percent; the axis
+    ends at ``right``, and the legend has the entries ``named`` in so many ``columns``.
     """
     axis.set_xlim(-2, right)
     low, high = axis.get_ylim()

@@ -26,7 +26,7 @@ from cores.files.escape import figure as figure_text
 from cores.files.escape import html, html_json, json_text
 from cores.runs.card import description
 from cores.runs.folder import METRICS
-from cores.runs.predictor import Predictor
+from cores.runs.opened import Run
 from cores.runs.rows import read_metrics, shown_metrics
 from cores.tasks import TASKS
 
@@ -69,20 +69,8 @@ def graph_details(graph: ExplainedGraph, drawing: GraphSvg) -> dict[str, Any]:
     return {"nodes": graph.node_records, "points": drawing.points} | edges
 
 
-def report_page(
-    run: Path, predictor: Predictor, survey: Survey, choice: Conditions, source: str
-) -> str:
-    """Make the page; nothing in it asks for another file.
-
-    Args:
-        run: The run folder.
-        predictor: Its model, with the error rate of the prediction sets.
-        survey: The graphs.
-        choice: Which of them were asked for.
-        source: What to call the input.
-    """
-    from markupsafe import Markup
-
+def report_page(run: Path, predictor: Run, survey: Survey, choice: Conditions, source: str) -> str:
+    """Make the page of an input called ``source``; nothing in it asks for another file."""
     trained = predictor.trained
     metrics = read_metrics(run / METRICS) if (run / METRICS).exists() else {}
     dial = DialView.of(predictor, survey)
@@ -97,18 +85,16 @@ def report_page(
     return page.render(
         version=__version__,
         run=run.absolute().name,
-        config=trained.config,
         description=description(trained.config, trained.task),
         metrics=metrics,
         shown_metrics=shown_metrics(metrics),
-        charts=[_marked_up(chart) for chart in training_charts(run, trained.config)],
-        shares=_marked_up(shares_chart(survey.classes, what)),
+        charts=training_charts(run, trained.config),
+        shares=shares_chart(survey.classes, what),
         survey=survey,
         choice=choice,
         source=source,
         alpha=f"{predictor.alpha:g}",
         lam=None if trained.lam is None else f"{trained.lam:g}",
-        what=what,
         molecules=survey.chemistry is not None,
         atoms="atoms" if survey.chemistry is not None else "nodes",
         task=TASKS[trained.task],
@@ -117,14 +103,14 @@ def report_page(
         labelled=survey.right + survey.wrong,
         truth=any(graph.truth is not None for graph in survey.shown),
         effects=trained.effects is not None,
-        cards=[(graph, drawing, Markup(drawing.inline())) for graph, drawing in drawn],
+        cards=[(graph, drawing, drawing.inline()) for graph, drawing in drawn],
         details=b64encode(gzip.compress(html_json(details).encode(), mtime=0)).decode(),
         follows=["dial" in each for each in details],
         dial=dial,
-        dial_charts=[] if dial is None else [_marked_up(chart) for chart in dial_charts(dial)],
-        dial_data=None if dial is None else Markup(html_json(_dial_data(dial, survey))),
-        style=Markup(page_style()),
-        script=Markup(script),
+        dial_charts=[] if dial is None else dial_charts(dial),
+        dial_data=None if dial is None else html_json(_dial_data(dial, survey)),
+        style=page_style(),
+        script=script,
         script_hash=b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
 
@@ -172,19 +158,12 @@ def _dial_data(dial: DialView, survey: Survey) -> dict[str, Any]:
     }
 
 
-def _marked_up(chart: Chart) -> tuple[str, Any]:
-    from markupsafe import Markup
-
-    return chart.title, Markup(chart.svg)
-
-
 def json_lines(graphs: Sequence[ExplainedGraph]) -> bytes:
     """The records of graphs, with every node and edge."""
-    lines = [
-        json_text(json.dumps(graph.full_record, ensure_ascii=False, separators=(",", ":")))
-        for graph in graphs
-    ]
-    return "".join(f"{line}\n" for line in lines).encode()
+    dumped = (
+        json.dumps(graph.full_record, ensure_ascii=False, separators=(",", ":")) for graph in graphs
+    )
+    return "".join(f"{json_text(line)}\n" for line in dumped).encode()
 
 
 def write_pictures(graphs: Sequence[ExplainedGraph], folder: Path) -> None:

@@ -1,6 +1,6 @@
 """Explanations by the model of a run: of its test graphs, or of any input."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,36 +9,50 @@ import torch
 from cores.data.inputs.sources import CHUNK, holds_rows
 from cores.data.labels import label_text, plain_labels
 from cores.errors import UserError
-from cores.evaluation.effects import element_effects
-from cores.evaluation.predictions import predict
-from cores.explain.explanation import Explanation, explanations
+from cores.explain.drawing import draw_graphs
+from cores.explain.explanation import Explanation, explain_graphs
+from cores.explain.plotting import WRONG, figure_bytes
 from cores.explain.report import REPORT, json_lines, report_page, write_pictures
 from cores.explain.survey import Conditions, Survey
 from cores.files import make_folder, write_atomically
-from cores.runs.device import tuned_cpu
+from cores.files.escape import figure as figure_text
 from cores.runs.inputs import PredictOptions, check_kind, input_rows
-from cores.runs.predictor import PredictedGraphs, Predictor
-from cores.runs.run import Run
+from cores.runs.opened import PredictedGraphs, Run
 
 
-@tuned_cpu()
 def explain_test_graphs(
     out: Path, count: int, *, data_root: Path | None = None
 ) -> tuple[list[Explanation], tuple[str, ...]]:
-    """Explain the first test graphs of a finished run; returns the class names, too."""
+    """Explain the first test graphs of a finished run; also return the class names."""
     run = Run.open(out, device="cpu")
-    trained, config = run.trained, run.config
+    trained = run.trained
     trained.need_classes("a picture of test graphs")
     graphs = run.dataset(data_root).graphs.subset(trained.test[:count])
-    predictions = predict(trained.model, graphs)
-    sets = None
-    if len(trained.calibration):
-        sets = trained.calibration.sets(predictions.probs, config.alpha, config.sets)
     names = trained.schema.class_names
-    effects = element_effects(trained.model, graphs)
-    task = trained.task
-    found = explanations(graphs, predictions, names, sets, task, labelled=True, effects=effects)
-    return list(found), names
+    return explain_graphs(trained, graphs, names, run.config.alpha, labelled=True), names
+
+
+def draw_subgraphs(
+    explanations: Sequence[Explanation], class_names: Sequence[str], path: Path
+) -> None:
+    """Draw graphs, their kept parts strong, into a PNG."""
+    from matplotlib.figure import Figure
+
+    columns = 3
+    figure = Figure(figsize=(10, 3 * -(-len(explanations) // columns) + 0.5))
+    titles = []
+    for each in explanations:
+        text = (
+            f"true {figure_text(class_names[int(each.y)])}, predicted "
+            f"{figure_text(each.prediction)} ({float(each.probabilities.max()):.2f})\n"
+            f"{each.kept_text}"
+        )
+        wrong = {"label": f"WRONG: {text}", "color": WRONG, "fontweight": "bold"}
+        titles.append(wrong if each.correct is False else {"label": text})
+    drawings = [each.drawing for each in explanations]
+    edges_alone = all(bool(each.node_mask.all()) for each in explanations)
+    draw_graphs(figure, drawings, titles, edges_alone=edges_alone, columns=columns)
+    write_atomically(path, figure_bytes(figure, "png", dpi=130))
 
 
 def explain_run(
@@ -51,27 +65,17 @@ def explain_run(
     device: str = "auto",
     data_root: Path | None = None,
 ) -> tuple[Path, Survey]:
-    """Explain graphs of an input, or a run's test graphs, in a file or folder.
+    """Explain graphs of an input, or a run's test graphs; returns what was written and found.
 
-    Args:
-        run: The run folder.
-        source: An input as for predictions; None for the test graphs.
-        out: A file that ends in .html or .jsonl, or a folder to make; None for ``report.html`` in
-            the run folder, which is the only one that is replaced where it exists.
-        choice: Which graphs to show.
-        options: How graphs are predicted.
-        device: Where to compute.
-        data_root: Folder of the named datasets.
-
-    Returns:
-        What was written, and what was found.
+    ``out`` is a file that ends in .html or .jsonl, or a folder to make; None is ``report.html`` in
+    the run folder, which is the only one that is replaced where it exists.
     """
     path = run / REPORT if out is None else out
     if path.suffix.lower() not in (".html", ".jsonl", ""):
         raise UserError(f"`out` must end in .html or .jsonl, or be a folder, got {path.name}")
     if out is not None and out.exists():
         raise UserError(f"{out} exists already; delete it, or choose another `out`")
-    predictor = Predictor(run, options, device)
+    predictor = Run.open(run, options, device=device)
     chunks = (
         held_out_graphs(predictor, data_root)
         if source is None
@@ -92,7 +96,7 @@ def explain_run(
 
 
 def input_graphs(
-    predictor: Predictor,
+    predictor: Run,
     source: str,
     data_root: Path | None = None,
 ) -> Iterator[PredictedGraphs]:
@@ -108,12 +112,10 @@ def input_graphs(
         yield found
 
 
-def held_out_graphs(
-    predictor: Predictor, data_root: Path | None = None
-) -> Iterator[PredictedGraphs]:
+def held_out_graphs(predictor: Run, data_root: Path | None = None) -> Iterator[PredictedGraphs]:
     """Predict the test graphs of a run chunk by chunk, counted from 0."""
-    run = predictor.run
-    source, test, dataset = run.identity.source, run.trained.test, run.dataset(data_root)
+    source, test = predictor.identity.source, predictor.trained.test
+    dataset = predictor.dataset(data_root)
     places = {place: number for number, place in enumerate(test.sort().values.tolist())}
     if holds_rows(Path(source)):  # a dataset does not keep the molecules of its file
         yield from _test_rows(predictor, source, places)
@@ -130,31 +132,16 @@ def held_out_graphs(
         )
 
 
-def _test_rows(
-    predictor: Predictor, source: str, places: dict[int, int]
-) -> Iterator[PredictedGraphs]:
-    """The test graphs of a file of rows; its dataset has the usable rows that have a label."""
+def _test_rows(predictor: Run, source: str, places: dict[int, int]) -> Iterator[PredictedGraphs]:
+    """Predict the test graphs of a file; its dataset has the usable rows that have a label."""
     schema = predictor.trained.schema
-    known, task, layout = schema.class_names, schema.task, schema.encoding.layout
-    before = 0
-    for rows in input_rows(source, predictor.run.identity.columns, None, CHUNK):
-        parsed = rows.parse(layout)
-        labelled = [
-            at
-            for at, label in enumerate(parsed.labels)
-            if label_text(label, known, task) is not None
-        ]
-        numbers = dict(enumerate(labelled, before))
-        before += len(labelled)
-        chosen = {at: places[number] for number, at in numbers.items() if number in places}
-        found = predictor.predicted(parsed, chosen)
-        by_position = {parsed.positions[at]: number for at, number in chosen.items()}
-        yield replace(
-            found,
-            positions=[by_position[position] for position in found.positions],
-            rejected=[
-                replace(row, position=by_position[row.position])
-                for row in found.rejected
-                if row.position in by_position
-            ],
-        )
+    labelled = 0
+    for rows in input_rows(source, predictor.identity.columns, None, CHUNK):
+        parsed, positions = rows.parse(schema.encoding.layout), []
+        for label in parsed.labels:
+            known = label_text(label, schema.class_names, schema.task) is not None
+            positions.append(places.get(labelled, -1) if known else -1)
+            labelled += known
+        chosen = [at for at, position in enumerate(positions) if position >= 0]
+        found = predictor.predicted(replace(parsed, positions=positions), chosen)
+        yield replace(found, rejected=[row for row in found.rejected if row.position >= 0])

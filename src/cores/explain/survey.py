@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from inspect import signature
+from itertools import chain
 from typing import Any
 
 from torch_geometric.data import Data
@@ -15,7 +16,7 @@ from cores.data.raw import SHOWN
 from cores.errors import UserError, nearest
 from cores.explain.atoms import atom_map
 from cores.explain.explained import ExplainedGraph, explained_graphs
-from cores.runs.predictor import PredictedGraphs
+from cores.runs.opened import PredictedGraphs
 from cores.runs.trained import TrainedModel
 from cores.tasks import TASKS
 
@@ -52,8 +53,7 @@ class Conditions:
 
     def __post_init__(self) -> None:
         for name in ("count", "top", "largest"):
-            number = getattr(self, name)
-            if number is not None and number < 1:
+            if (number := getattr(self, name)) is not None and number < 1:
                 raise UserError(f"`{name}` must be positive, got {number}")
         if self.top is not None and self.largest is not None:
             raise UserError("`top` and `largest` are opposites; choose one")
@@ -61,8 +61,9 @@ class Conditions:
     @property
     def most(self) -> int:
         """Most graphs that are shown."""
-        asked = [number for number in (self.count, self.top, self.largest) if number is not None]
-        return min(asked, default=MOST_SHOWN)
+        return min(
+            (each for each in (self.count, self.top, self.largest) if each), default=MOST_SHOWN
+        )
 
     def rank(self, kept_share: float) -> float:
         """Sort key of the graphs that are shown."""
@@ -73,13 +74,12 @@ class Conditions:
     def check(self, trained: TrainedModel) -> None:
         """Refuse conditions that no graph of this model can meet."""
         names = trained.schema.class_names
-        for asked, name in (
-            (self.predicted is not None, "class"),
-            (self.errors, "errors"),
-            (self.uncertain, "uncertain"),
-        ):
-            if asked:
-                (trained.need_classes if name == "class" else trained.need_sets)(f"`{name}`")
+        if self.predicted is not None:
+            trained.need_classes("`class`")
+        if self.errors:
+            trained.need_sets("`errors`")
+        if self.uncertain:
+            trained.need_sets("`uncertain`")
         if self.predicted is not None and self.predicted not in names:
             raise UserError(
                 f"the model knows no class {self.predicted!r}; {nearest(self.predicted, names)}"
@@ -99,7 +99,7 @@ class Conditions:
 
 @dataclass
 class ClassCounts:
-    """The graphs that are predicted to be of a class."""
+    """Counts of the graphs that are predicted to be of a class."""
 
     graphs: int = 0
     right: int = 0
@@ -115,14 +115,14 @@ class ClassCounts:
 
 @dataclass
 class Part:
-    """An element or a group: how many molecules have it, and how much of it is kept."""
+    """Counts of an element or group: molecules that have it, its atoms, and those kept."""
 
     molecules: int = 0
     atoms: int = 0
     kept: int = 0
 
     def add(self, atoms: int, kept: int) -> None:
-        """Count it in a molecule."""
+        """Count a molecule that has it."""
         self.molecules += 1
         self.atoms += atoms
         self.kept += kept
@@ -135,7 +135,7 @@ class Part:
 
 @dataclass
 class Kept:
-    """Kept elements and groups of the molecules of a class."""
+    """Counts of kept elements and groups in the molecules of a class."""
 
     all: Part = field(default_factory=Part)
     elements: dict[str, Part] = field(default_factory=lambda: defaultdict(Part))
@@ -154,14 +154,13 @@ class Kept:
     def kept_groups(self) -> list[tuple[str, Part]]:
         """Groups that several molecules have, those first that are kept most."""
         known = [item for item in self.groups.items() if item[1].molecules >= FEWEST]
-        return sorted(known, key=lambda item: (-item[1].share, -item[1].molecules, item[0]))[
-            :MOST_GROUPS
-        ]
+        known.sort(key=lambda item: (-item[1].share, -item[1].molecules, item[0]))
+        return known[:MOST_GROUPS]
 
 
 @dataclass
 class KeptChemistry:
-    """Kept elements and groups by predicted class."""
+    """Counts of kept elements and groups by predicted class."""
 
     classes: dict[str, Kept] = field(default_factory=lambda: defaultdict(Kept))
     molecules: int = 0
@@ -190,23 +189,22 @@ def group_atoms(molecule: Any) -> dict[str, set[int]]:
     found = {}
     for name, pattern in _patterns():
         if matches := molecule.GetSubstructMatches(pattern):
-            found[name] = {atom for match in matches for atom in match}
+            found[name] = set(chain.from_iterable(matches))
     return found
 
 
 @cache
-def _patterns() -> tuple[tuple[str, Any], ...]:
-    """Names and patterns of rdkit's fragments."""
+def _patterns() -> list[tuple[str, Any]]:
+    """Names and patterns of rdkit's fragments; two have the same name."""
     needs_rdkit()
     from rdkit.Chem import Fragments
 
-    return tuple(
-        (
-            (function.__doc__ or name).strip().removeprefix("Number of "),
-            signature(function).parameters["pattern"].default,
-        )
-        for name, function in Fragments.fns
-    )
+    names = [(found.__doc__ or name).strip() for name, found in Fragments.fns]
+    patterns = [signature(found).parameters["pattern"].default for _, found in Fragments.fns]
+    return [
+        (name.removeprefix("Number of "), pattern)
+        for name, pattern in zip(names, patterns, strict=True)
+    ]
 
 
 @dataclass
@@ -288,7 +286,7 @@ class Survey:
             del self.shown[choice.most :]  # never more in memory than are asked for
 
     def _hold(self, chunk: PredictedGraphs) -> None:
-        """Copy the graphs that are shown: the chunk, of which they are parts, need not stay."""
+        """Copy the graphs that are shown, so that the chunk that holds them need not stay."""
         shown = {graph.position for graph in self.shown}
         self.data = {position: data for position, data in self.data.items() if position in shown}
         for at, position in enumerate(chunk.positions):
@@ -310,11 +308,9 @@ class Survey:
                 f"`errors` needs true labels, and the input has {found} (`label_column`)"
             )
         if not self.shown:
-            unusable = (
-                f" ({self.errors} rows could not be used: {self.first_errors[0]})"
-                if self.errors
-                else ""
-            )
+            unusable = ""
+            if self.errors:
+                unusable = f" ({self.errors} rows could not be used: {self.first_errors[0]})"
             raise UserError(
                 f"none of the {self.graphs} graphs meets all conditions{unusable}; leave out "
                 "`graphs`, `class`, `errors` or `uncertain`"

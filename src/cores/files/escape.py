@@ -47,7 +47,7 @@ def terminal(text: object) -> str:
 
 
 def brief(text: object) -> str:
-    """The same, and no longer than a person reads: the middle gives way, as a remedy comes last.
+    """Shorten a line in its middle, as a remedy comes last; safe for a terminal.
 
     >>> len(brief("a column " + 70_000 * "x" + "; name another"))
     1000
@@ -77,15 +77,6 @@ def latex(text: object) -> str:
     """
     plain = _CONTROL.sub(" ", str(text))
     return "".join(_LATEX.get(character, character) for character in plain)
-
-
-def toml_comment(text: object) -> str:
-    r"""A comment of a TOML file, which ends with its line.
-
-    >>> print(toml_comment("found on my.csv\nseed = 1"))
-    # found on my.csv\nseed = 1
-    """
-    return f"# {terminal(text)}"
 
 
 def figure(text: object) -> str:

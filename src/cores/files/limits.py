@@ -1,4 +1,4 @@
-"""How much a file may ask for: a small one can unpack to more than any machine has.
+"""Limits on files: a small one can unpack to more than any machine has.
 
 Each limit has an environment variable that raises it, which processes of a run inherit.
 """
@@ -75,7 +75,7 @@ def told_size(count: int) -> str:
 
 
 class Allowance:
-    """What may still be read of a source that is read at once, whatever its headers say."""
+    """Budget of bytes for a source that is read at once, whatever its headers say."""
 
     def __init__(self, source: object) -> None:
         self._source = source
@@ -100,7 +100,7 @@ def limited_lines(readline: Callable[[int], str], source: object) -> Iterator[st
 def all_lines(
     read: Callable[[int], str], source: object, allowance: Allowance | None = None
 ) -> Iterator[str]:
-    r"""The same without their ends, which must be ``\n``; for millions of short ones it is faster.
+    r"""Lines without their ends, which must be ``\n``; faster for millions of short ones.
 
     With an allowance, there may not be too many of them, either.
     """

@@ -99,7 +99,7 @@ def undirected_pairs(
 
 
 def copies(batch: Batch, number: int) -> Batch:
-    """So many copies of the graphs as one batch, all graphs of a copy together.
+    """Repeat a batch, all graphs of a copy together.
 
     >>> edge = Data(x=torch.ones(2, 1), edge_index=torch.tensor([[0, 1], [1, 0]]))
     >>> twice = copies(as_batch(edge), 2)
@@ -122,7 +122,7 @@ def copies(batch: Batch, number: int) -> Batch:
 
 
 def marks(batch: Batch) -> dict[str, Any]:
-    """What is true of a whole batch, and of every batch that is made from it.
+    """Attributes of a whole batch, which every batch made from it inherits.
 
     ``rooted``: each graph is the neighbourhood of a node, whose last feature is 1, all others' 0.
 
@@ -136,7 +136,7 @@ _OF_NODES, _OF_EDGES, _OF_GRAPHS = ("x", "node_truth"), ("edge_attr", "edge_trut
 
 
 def cut(batch: Batch, size: int | Sequence[int]) -> Iterator[Batch]:
-    """The graphs of a batch in batches of so many, or of these sizes, in their order.
+    """Split a batch into batches of one size, or of the given sizes.
 
     Whatever is done to many graphs at once costs each batch little then. Features are views, and a
     device is asked once, for the sizes.
@@ -171,7 +171,7 @@ def cut(batch: Batch, size: int | Sequence[int]) -> Iterator[Batch]:
 
 
 def batch_sizes(graphs: int, size: int) -> list[int]:
-    """Of batches of so many graphs, of which the last may have fewer.
+    """Sizes of batches of ``size`` graphs, of which the last may have fewer.
 
     >>> batch_sizes(7, 3)
     [3, 3, 1]
@@ -181,7 +181,7 @@ def batch_sizes(graphs: int, size: int) -> list[int]:
 
 
 def between(batch: Batch, first: int, last: int) -> Batch:
-    """The graphs of a batch from one place up to another, maybe none.
+    """Slice ``[first:last]`` of the graphs of a batch.
 
     >>> edge = Data(x=torch.ones(2, 1), edge_index=torch.tensor([[0, 1], [1, 0]]))
     >>> some = between(Batch.from_data_list([edge, edge, edge]), 1, 3)
@@ -194,7 +194,7 @@ def between(batch: Batch, first: int, last: int) -> Batch:
 
 @dataclass(frozen=True)
 class Cuts:
-    """Where a large batch is cut into batches of some sizes: what is the first of each one.
+    """Offsets at which a large batch is cut into smaller ones.
 
     The edges of a graph lie together, like its nodes.
     """
@@ -205,7 +205,7 @@ class Cuts:
     edge: Int[Tensor, " batches_plus_1"]
     batch_of_edge: Int[Tensor, " edges"]
     pair: Int[Tensor, " batches_plus_1"] | None
-    """Of the undirected edges, where the batch knows them."""
+    """Offsets of undirected edges, where the batch knows them."""
     batch_of_pair: Int[Tensor, " pairs"] | None
 
     @classmethod

@@ -53,7 +53,9 @@ def count_pieces(
 ) -> Int[Tensor, "*samples graphs"]:
     """Pieces of each graph's kept part."""
     batch = elements.batch
-    return _roots_per_graph(*_pieces(elements, removed), batch.batch, batch.num_graphs)
+    labels, inside = _pieces(elements, removed)
+    counts = labels.new_zeros(*labels.shape[:-1], batch.num_graphs)
+    return counts.index_add(-1, batch.batch, (_roots(labels) & inside).long())
 
 
 def subgraph_pieces(subgraph: Batch, removal: Removal) -> Int[Tensor, " graphs"]:
@@ -68,13 +70,8 @@ def subgraph_pieces(subgraph: Batch, removal: Removal) -> Int[Tensor, " graphs"]
     >>> subgraph_pieces(left, "node").tolist(), subgraph_pieces(left, "edge").tolist()
     ([2], [1])
     """
-    edges, nodes = subgraph.edge_index, subgraph.x.size(0)
-    every = edges.new_ones(edges.size(1), dtype=torch.bool)
-    inside = edges.new_ones(nodes, dtype=torch.bool)
-    if removal == "edge":
-        inside = _touched(edges, every, nodes)
-    labels = component_labels(edges, every, nodes)
-    return _roots_per_graph(labels, inside, subgraph.batch, subgraph.num_graphs)
+    elements = Elements.of(subgraph, removal)
+    return count_pieces(elements, torch.zeros_like(elements.owner, dtype=torch.bool))
 
 
 def best_pieces(
@@ -104,7 +101,7 @@ def best_pieces(
 
 
 def _pieces(elements: Elements, removed: Tensor) -> tuple[Tensor, Tensor]:
-    """Of every node, the smallest of its component, and whether it is inside of a piece."""
+    """Smallest node of each node's component, and mask of nodes inside a piece."""
     batch = elements.batch
     nodes = batch.x.size(0)
     if elements.removal == "node":
@@ -148,12 +145,6 @@ def _any_node(elements: Elements) -> Tensor:
 def _roots(labels: Tensor) -> Tensor:
     """Nodes that are the smallest of their component."""
     return labels == torch.arange(labels.size(-1), device=labels.device)
-
-
-def _roots_per_graph(labels: Tensor, inside: Tensor, owner: Tensor, graphs: int) -> Tensor:
-    """Number of components of each graph that are pieces."""
-    counts = labels.new_zeros(*labels.shape[:-1], graphs)
-    return counts.index_add(-1, owner, (_roots(labels) & inside).long())
 
 
 def _rank(elements: Elements, total: Tensor, pieces: Tensor) -> Tensor:

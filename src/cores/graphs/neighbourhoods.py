@@ -29,12 +29,12 @@ class Neighbourhoods:
     edge: Int[Tensor, " edges"]
     """The number of each directed edge in the large graph, rising within a neighbourhood."""
     edge_index: Int[Tensor, "2 edges"]
-    """Its ends, counted from 0 within the neighbourhood."""
+    """Ends of each edge, counted from 0 within the neighbourhood."""
     edge_ptr: Int[Tensor, " roots_plus_1"]
 
     @property
     def is_root(self) -> Bool[Tensor, " nodes"]:
-        """Whether a node is the root of its neighbourhood."""
+        """Mask of the roots."""
         found = torch.zeros_like(self.node, dtype=torch.bool)
         found[self.node_ptr[:-1]] = True
         return found
@@ -91,7 +91,7 @@ class LargeGraph:
     def in_chunks(
         self, roots: Int[Tensor, " roots"], reach: Reach, size: int
     ) -> Iterator[tuple[Int[Tensor, " some"], Neighbourhoods]]:
-        """So many roots at a time, and their neighbourhoods; one empty chunk for no roots."""
+        """Yield ``size`` roots at a time with their neighbourhoods; one empty chunk for none."""
         for some in roots.split(size):
             yield some, self._found(some, reach)
 
@@ -158,5 +158,5 @@ class LargeGraph:
 
 
 def _among(names: Int[Tensor, " names"], known: Int[Tensor, " known"]) -> Bool[Tensor, " names"]:
-    """Whether a name is among the known ones, which are sorted and some."""
+    """Mask of names among the known ones, which are sorted and not empty."""
     return known[torch.searchsorted(known, names).clamp(max=len(known) - 1)] == names

@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def pointers(counts: Int[Tensor, " segments"]) -> Int[Tensor, " segments_plus_1"]:
-    """Where every segment begins, and where the last one ends.
+    """Offsets of segments with these counts, and the end of the last.
 
     >>> pointers(torch.tensor([2, 0, 3])).tolist()
     [0, 2, 2, 5]

@@ -30,7 +30,7 @@ def own_share(batch: Batch, group: Ranks) -> Iterator[Batch]:
 def of_graphs(
     network: Callable[[Batch], Float[Tensor, "some *values"]], batch: Batch
 ) -> Float[Tensor, "graphs *values"]:
-    """What a network says of every graph of a batch; each process asks it about its share."""
+    """Outputs of a network per graph; each process computes its share."""
     group = ranks.current()
     if group is None:
         return network(batch)
@@ -43,7 +43,7 @@ def of_graphs(
 def of_elements(
     network: Callable[[Batch], Float[Tensor, " some"]], elements: Elements
 ) -> Float[Tensor, " elements"]:
-    """The same of every element; without gradients where there are several processes."""
+    """Outputs of a network per element; without gradients if there are several processes."""
     group = ranks.current()
     if group is None:
         return network(elements.batch)

@@ -27,7 +27,7 @@ def element_values(removal: Removal) -> str:
 
 @dataclass(frozen=True)
 class Capacity:
-    """How many graphs, nodes and edges a padded batch has."""
+    """Numbers of graphs, nodes and edges of a padded batch."""
 
     graphs: int
     """One of them at least is none."""
@@ -44,21 +44,21 @@ class Chunk:
     batch: Batch
     size: int
     graphs: Sequence[int]
-    """Of each row; rows that are not named have none."""
+    """Number of graphs in each row; 0 in further ones."""
 
     @classmethod
     def of(cls, batch: Batch, size: int) -> "Chunk":
-        """Of the first row alone."""
+        """Chunk of the first row alone."""
         return cls(batch, size, [batch.num_graphs])
 
     @property
     def num_batches(self) -> list[int]:
-        """Of each row, known without asking a device."""
+        """Number of batches in each row, known without asking a device."""
         return [-(-graphs // self.size) for graphs in self.graphs]
 
     @cached_property
     def cuts(self) -> Cuts:
-        """Where it is cut."""
+        """Offsets of its batches."""
         return Cuts.of(
             self.batch, [size for graphs in self.graphs for size in batch_sizes(graphs, self.size)]
         )
@@ -178,13 +178,13 @@ class StackedBatches:
         )
 
     def holds(self, places: int, needed: Capacity) -> bool:
-        """Whether there is room for so many batches of that size."""
+        """Return whether there is room for ``places`` batches of that size."""
         sizes = zip(astuple(needed), astuple(self.capacity), strict=True)
         return places <= self.places and all(wanted <= there for wanted, there in sizes)
 
 
 def needed_capacity(chunks: Sequence[Chunk]) -> Capacity:
-    """What the largest batch of the chunks needs; asks their device once."""
+    """Capacity for the largest batch of the chunks; asks their device once."""
     most = []
     for chunk in chunks:
         cuts = chunk.cuts
@@ -206,6 +206,6 @@ def _slots(
     first_item: Int[Tensor, " batches_plus_1"],
     room: int,
 ) -> Int[Tensor, " items"]:
-    """Where items go that lie end to end, batch by batch, when each batch has so much room."""
+    """Slots of items, laid end to end batch by batch, when each batch has this room."""
     shift = at * room - first_item[:-1]
     return torch.arange(len(batch), device=batch.device) + shift[batch]

@@ -17,18 +17,18 @@ from cores.graphs.segments import gathered, owners, pointers
 CHUNK = 1024
 """Graphs that are gathered at once for the next mini-batches."""
 GPU_CHUNK = 8192
-"""The same on a GPU, which waits for Python at every chunk."""
+"""Chunk size on a GPU, which waits for Python at every chunk."""
 ROOM_ON_GPU = 0.3
 """Share of a GPU's free memory that graphs may take; those that need more stream to it."""
 _STREAMED = "x", "edge_index", "edge_attr"
-"""What streams: all that takes much memory."""
+"""Attributes that stream: those that take much memory."""
 _OF_NODES, _OF_EDGES = ("x", "node_truth", "node_id"), ("edge_attr", "edge_truth")
 Item = TypeVar("Item")
 Value = TypeVar("Value")
 
 
 class Neighbourhood(Data):
-    """What a node sees of a larger graph; ``node_id`` holds its nodes' numbers there.
+    """Neighbourhood of a node in a larger graph; ``node_id`` holds the numbers of nodes there.
 
     A class of its own: graphs of users may have a ``node_id``, too, and mean something else.
     """
@@ -59,7 +59,7 @@ class GraphStore:
     """The number of each node in a larger graph, where these are neighbourhoods of its nodes. The
     last column of ``x`` is 1 for the root then, the node that is classified, and 0 for others."""
     paired: bool = False
-    """Whether batches come with their undirected edges; see :meth:`with_pairs`."""
+    """Batches come with their undirected edges; see :meth:`with_pairs`."""
     streams_to: torch.device | None = None
     """Device of the batches, where the graphs stay in the host's memory."""
 
@@ -122,12 +122,12 @@ class GraphStore:
 
     @property
     def device(self) -> torch.device:
-        """Of batches and labels."""
+        """Device of batches and labels."""
         return self.y.device if self.streams_to is None else self.streams_to
 
     @property
     def rooted(self) -> bool:
-        """Whether each graph is the neighbourhood of a node."""
+        """Return whether each graph is the neighbourhood of a node."""
         return self.node_id is not None
 
     @property
@@ -162,28 +162,28 @@ class GraphStore:
         return EdgePairs(ends - first_node[graph], pair - ptr[graph_of_edge], ptr.cpu())
 
     def with_pairs(self) -> "GraphStore":
-        """The same graphs, whose batches know their undirected edges: for who decides on those.
+        """Return a store whose batches know their undirected edges.
 
         A batch without them finds them when asked, every time anew.
         """
         return replace(self, paired=True)
 
     def to(self, device: torch.device) -> "GraphStore":
-        """The same graphs on a device; the pointers stay on the CPU."""
+        """Move the graphs to a device; the pointers stay on the CPU."""
         return self._moved(device, stays=())
 
     def streamed(self, device: torch.device) -> "GraphStore":
-        """The same graphs for a device, which gets each batch when it is asked for."""
+        """Keep the graphs here, and send each batch to a device when it is asked for."""
         return replace(self._moved(device, stays=_STREAMED), streams_to=device)
 
     def placed(self, device: torch.device) -> "GraphStore":
-        """The same graphs on a device, or streamed to a GPU whose memory they would fill."""
+        """Move the graphs to a device, or stream them to a GPU whose memory they would fill."""
         if device.type == "cuda" and not self.fits(torch.cuda.mem_get_info(device)[0]):
             return self.streamed(device)
         return self.to(device)
 
     def fits(self, free: int) -> bool:
-        """Whether a GPU with so many free bytes has room for the graphs beside a training."""
+        """Return whether the graphs fit beside a training into a GPU's free bytes."""
         sizes = (getattr(self, name) for name in _STREAMED)
         return sum(values.nbytes for values in sizes if values is not None) <= ROOM_ON_GPU * free
 

@@ -71,7 +71,7 @@ def edge_ratio(batch: Batch, removed: Bool[Tensor, " edges"]) -> Float[Tensor, "
 
 @dataclass(frozen=True)
 class Elements:
-    """What a policy decides on in a batch: its nodes, its undirected edges, or first the former."""
+    """Elements of a batch: its nodes, its undirected edges, or nodes and then edges."""
 
     batch: Batch
     removal: Removal
@@ -120,7 +120,7 @@ class Elements:
     def removable(
         self, removed: Bool[Tensor, "*samples elements"]
     ) -> Bool[Tensor, "*samples elements"]:
-        """What was asked to be removed, without what is never removed."""
+        """Clear the removal of elements that are never removed."""
         return removed if self.spared is None else removed & ~self.spared
 
     def of_spared(
@@ -217,12 +217,12 @@ class Elements:
 
 @dataclass(frozen=True)
 class Subgraph:
-    """What is left of a batch, and what was removed from it."""
+    """Rest of a batch, and what was removed from it."""
 
     batch: Batch
     removed_nodes: Bool[Tensor, " nodes"]
     removed_edges: Bool[Tensor, " edges"]
-    """Of the whole batch; an edge that lost an end is removed."""
+    """Mask over the whole batch; an edge that lost an end is removed."""
 
     @classmethod
     def full(cls, batch: Batch) -> "Subgraph":
@@ -270,7 +270,7 @@ def _any_end(nodes: Tensor, edge_index: Tensor) -> Tensor:
 
 
 def _positions(mask: Tensor) -> Tensor:
-    """Where a mask is true: found once for all that is selected by it."""
+    """Indices of true values: found once for all that is selected by them."""
     return mask.nonzero().squeeze(1)
 
 

@@ -18,7 +18,7 @@ from torch_geometric.data import Batch
 from cores.graphs.segments import pointers
 
 FEW_EDGES = 512
-"""So many are gathered and added in less time than it takes to prepare their sums."""
+"""Up to this number, gathering and adding takes less time than preparing sums."""
 _PLACE_BITS = 32
 """Of a number that is sorted: the place that it came from."""
 
@@ -31,16 +31,14 @@ class Sums:
     ptr: Int[Tensor, " sums_plus_1"]
 
     @classmethod
-    def by_owner(
-        cls, rows: Int[Tensor, " terms"], owner: Int[Tensor, " terms"], number: int
-    ) -> "Sums":
-        """Each row is added to the sum of its owner, of which there are so many.
+    def by_owner(cls, owner: Int[Tensor, " terms"], number: int) -> "Sums":
+        """Add each row to the sum of its owner, of which there are ``number``.
 
-        >>> sums = Sums.by_owner(torch.tensor([0, 1, 2]), torch.tensor([1, 0, 1]), 2)
+        >>> sums = Sums.by_owner(torch.tensor([1, 0, 1]), 2)
         >>> sums.of(torch.tensor([[1.0], [2.0], [4.0]])).tolist()
         [[2.0], [5.0]]
         """
-        return cls(rows.index_select(0, _order(owner)), _pointers(owner, number))
+        return cls(_order(owner), pointers(torch.bincount(owner, minlength=number)))
 
     def of(self, values: Float[Tensor, "rows hidden"]) -> Float[Tensor, "sums hidden"]:
         """The sums."""
@@ -60,7 +58,7 @@ class EdgeSums:
         self.num_nodes = num_nodes
 
     def of_neighbours(self, h: Float[Tensor, "nodes hidden"]) -> Float[Tensor, "nodes hidden"]:
-        """Of every node and the sources of the edges that point to it.
+        """Sum each node and the sources of the edges that point to it.
 
         >>> path = EdgeSums(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3)
         >>> path.of_neighbours(torch.tensor([[1.0], [2.0], [4.0]])).tolist()
@@ -71,45 +69,45 @@ class EdgeSums:
     def of_messages(
         self, h: Float[Tensor, "nodes hidden"], features: Float[Tensor, "edges hidden"]
     ) -> Float[Tensor, "nodes hidden"]:
-        """Of every node and relu(source + features) of the edges that point to it."""
+        """Sum each node and relu(source + features) of the edges that point to it."""
         return _MessageSum.apply(h, features, self)
 
     def of_ends(self, h: Float[Tensor, "nodes hidden"]) -> Float[Tensor, "edges hidden"]:
-        """Of both ends of every edge."""
+        """Sum both ends of every edge."""
         return _EndSum.apply(h, self) if _differentiated(h) else self.ends.of(h)
 
     @cached_property
     def neighbours(self) -> Sums:
-        """Of rows of nodes: itself, then the sources of the edges that point to it."""
+        """Sums of node rows: itself, then the sources of the edges that point to it."""
         terms = torch.cat([torch.arange(self.num_nodes), self.source])
         return Sums(terms.index_select(0, self.messages.rows), self.messages.ptr)
 
     @cached_property
     def messages(self) -> Sums:
-        """Of rows of nodes and then of edges: itself, then the edges that point to it."""
+        """Sums of node rows and edge rows: itself, then the edges that point to it."""
         owner = torch.cat([torch.arange(self.num_nodes), self.target])
-        return Sums(_order(owner), _pointers(owner, self.num_nodes))
+        return Sums.by_owner(owner, self.num_nodes)
 
     @cached_property
     def ends(self) -> Sums:
-        """Of rows of nodes: source and target of each edge."""
+        """Sums of node rows: source and target of each edge."""
         terms = torch.stack([self.source, self.target], dim=1).flatten()
         return Sums(terms, torch.arange(0, len(terms) + 1, 2))
 
     @cached_property
     def targets(self) -> Sums:
-        """Of rows of nodes: the targets of the edges that a node is the source of."""
+        """Sums of node rows: the targets of the edges that a node is the source of."""
         return Sums(self.target.index_select(0, self.outgoing.rows), self.outgoing.ptr)
 
     @cached_property
     def outgoing(self) -> Sums:
-        """Of rows of edges: those that a node is the source of."""
-        return Sums(_order(self.source), _pointers(self.source, self.num_nodes))
+        """Sums of edge rows: those that a node is the source of."""
+        return Sums.by_owner(self.source, self.num_nodes)
 
     @cached_property
     def incoming(self) -> Sums:
-        """Of rows of edges: those that a node is the target of."""
-        return Sums(_order(self.target), _pointers(self.target, self.num_nodes))
+        """Sums of edge rows: those that a node is the target of."""
+        return Sums.by_owner(self.target, self.num_nodes)
 
 
 class _NeighbourSum(torch.autograd.Function):
@@ -182,7 +180,3 @@ def _order(owner: Int[Tensor, " terms"]) -> Int[Tensor, " terms"]:
     keys = (owner << _PLACE_BITS) | torch.arange(len(owner))
     keys.numpy().sort()  # in place; of whole numbers, several times as fast as torch's argsort
     return keys & ((1 << _PLACE_BITS) - 1)
-
-
-def _pointers(owner: Int[Tensor, " terms"], number: int) -> Int[Tensor, " sums_plus_1"]:
-    return pointers(torch.bincount(owner, minlength=number))

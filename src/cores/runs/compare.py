@@ -5,22 +5,24 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cores.config import merged
 from cores.config.models import MODELS
+from cores.config.presets import preset_config
+from cores.data.catalogue import canonical_name
 from cores.data.inputs.columns import ColumnNames
+from cores.files import make_folder
 from cores.runs.rows import (
     EVERY,
+    MEANINGS,
     Row,
     Spread,
     kept_metric,
     matching,
-    meanings,
     run_row,
     spread,
     write_rows,
 )
-from cores.runs.runner import Outcome
-from cores.runs.series import Series
-from cores.runs.table import Table
+from cores.runs.runner import Outcome, run_all
 from cores.tasks import CLASSIFICATION, ShownMetric, Task
 
 ROWS = "comparison.csv"
@@ -61,13 +63,24 @@ def compare(
         columns: Which columns of a file hold what.
         done: Called with every run as it ends.
     """
-    series = Series(dataset, out, conv, settings, workers, device, data_root, columns)
+    make_folder(out)
     configs = [
-        series.config(model, {"split": split})
+        preset_config(
+            *(canonical_name(dataset), model, conv, "default"),
+            merged(settings or {}, {"split": split}),
+        )
         for model in dict.fromkeys(models)
         for split in splits
     ]
-    outcomes = series.run(configs, done).values()
+    outcomes = run_all(
+        configs,
+        out,
+        workers=workers,
+        device=device,
+        data_root=data_root,
+        columns=columns,
+        done=done,
+    )
     found = [run_row(outcome.folder, EVERY) for outcome in outcomes if outcome.failure is None]
     rows = [row for row in found if row is not None]
     if rows:
@@ -85,7 +98,7 @@ def comparison_columns(task: Task = CLASSIFICATION) -> tuple[str, ...]:
 def comparison_legend(rows: Sequence[Row], task: Task = CLASSIFICATION) -> list[str]:
     """Explain the columns, in lines for a terminal."""
     leading, beside = task.leading, task.beside
-    means = meanings(task.quality)
+    means = MEANINGS | task.meanings
     better = "higher" if leading.higher_is_better else "lower"
     power = _power(rows, task)
     scale = f", in units of 1e{power:+d}" if power else ""
@@ -123,11 +136,6 @@ def comparison_lines(rows: Sequence[Row], task: Task = CLASSIFICATION) -> list[l
             ]
         )
     return lines
-
-
-def comparison_table(rows: Sequence[Row], task: Task = CLASSIFICATION) -> Table:
-    """Make a table of :func:`comparison_lines`."""
-    return Table(comparison_columns(task), comparison_lines(rows, task))
 
 
 def _power(rows: Sequence[Row], task: Task) -> int:

@@ -15,7 +15,7 @@ from cores.models.sparse import SparseClassifier
 from cores.runs.device import tuned_cpu
 from cores.runs.fit import measure
 from cores.runs.inputs import PredictOptions
-from cores.runs.run import Run
+from cores.runs.opened import Run
 from cores.runs.trained import TrainedModel
 from cores.tasks import TASKS
 from cores.training.judge import Judge

@@ -1,7 +1,7 @@
 """Cross-validation: a run per fold, in folders of their own, and their mean and deviation."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean, stdev
@@ -16,11 +16,10 @@ from cores.errors import UserError, failed
 from cores.files import make_folder, unlinked, write_json
 from cores.runs.folder import CONFIG, METRICS
 from cores.runs.progress import Reports
-from cores.runs.rows import read_metrics
+from cores.runs.rows import markdown_table, read_metrics
 from cores.runs.run import load_data, train_run
-from cores.runs.runner import Outcome, has_fault, in_processes, train_in_worker
-from cores.runs.sharing import shared_gpu
-from cores.runs.table import Table
+from cores.runs.runner import Outcome, has_fault, train_in_worker
+from cores.runs.workers import in_workers
 
 FOLDS = "folds.json"
 AVERAGED = (
@@ -134,7 +133,7 @@ def _at_once(
     """Train the folds in processes; returns their metrics."""
     job = train_in_worker(out, device, data_root, columns, fold_folder)
     failures: list[Outcome] = []
-    with shared_gpu(device, workers), closing(in_processes(configs, job, workers)) as ended:
+    with in_workers(configs, job, device, workers) as ended:
         for fold, failure in ended:
             outcome = Outcome(fold, fold_folder(out, fold), failure)
             failures += [outcome] if failure is not None else []
@@ -163,10 +162,11 @@ def spread_of(measured: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, floa
     return {"mean": means, "std": deviations}
 
 
-def folds_table(found: Mapping[str, Any]) -> Table:
-    """A line per fold, then mean and deviation, in percent; metrics that no fold has are left out.
+def folds_table(found: Mapping[str, Any]) -> str:
+    """Write a line per fold, then mean and deviation in percent, as a Markdown table.
 
-    In lines of their own, so that 80 columns hold the table.
+    Metrics that no fold has are left out. Deviations have a line of their own, so that 80 columns
+    hold the table.
     """
     names = [name for name in SHOWN if found["mean"].get(name) is not None]
 
@@ -177,4 +177,4 @@ def folds_table(found: Mapping[str, Any]) -> Table:
 
     rows = [[str(number), *line(fold)] for number, fold in enumerate(found["folds"], start=1)]
     spread = [["mean", *line(found["mean"])], ["±", *line(found["std"])]]
-    return Table(["fold", *(SHOWN[name] for name in names)], [*rows, *spread])
+    return markdown_table(["fold", *(SHOWN[name] for name in names)], [*rows, *spread])

@@ -133,9 +133,9 @@ class EncodedGraphs:
         reasons = unusable_graphs(graphs)
         if on_unknown == "error":
             reasons |= {
-                value.graph: f"has the {value.what}, which no graph of the training had; "
+                graph: f"has the {value}, which no graph of the training had; "
                 'on_unknown="ignore" takes it without'
-                for value in unknown
+                for graph, value in unknown.items()
             }
         rejected = parsed.rejections(reasons)
         index = [at for at in range(len(graphs)) if at not in reasons]

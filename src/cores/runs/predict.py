@@ -9,12 +9,12 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, closing
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from cores.data.inputs.sources import CHUNK, holds_rows, partitions, suffix_of
 from cores.data.raw import SHOWN, Rows
@@ -29,13 +29,12 @@ from cores.files import (
     write_atomically,
     write_json,
 )
-from cores.runs.cluster import Certificates, on_cluster
+from cores.runs.cluster import Certificates
 from cores.runs.folder import MODEL
 from cores.runs.inputs import PredictOptions
-from cores.runs.predictor import Predictor
+from cores.runs.opened import Run
 from cores.runs.records import Record, RecordFormat
-from cores.runs.runner import in_processes
-from cores.runs.sharing import shared_gpu
+from cores.runs.workers import Item, in_workers
 
 Advance = Callable[[int], None]
 """Called with the number of rows that are done."""
@@ -64,7 +63,7 @@ def predict_records(
     data_root: Path | None = None,
 ) -> Iterator[tuple[list[Record], tuple[str, ...]]]:
     """Predict an input chunk by chunk; yields records and their fields."""
-    predictor = Predictor(run, options, device)
+    predictor = Run.open(run, options, device=device)
     for rows in predictor.rows(source, data_root, CHUNK):
         yield predictor.records(rows), predictor.fields
 
@@ -86,7 +85,7 @@ def predict_file(
     The summary is also written to ``summarise``, before the file is there; it may then have no
     rows.
     """
-    predictor = _predictor(run.absolute(), options, device, _changed(run / MODEL))
+    predictor = _opened(run, options, device)
     kind = predictor.format_of(out)
     if out.exists():
         raise UserError(f"{out} exists already; delete it, or choose another `out`")
@@ -97,14 +96,19 @@ def predict_file(
         job = partial(_predict_piece, run.absolute(), options, device, pieces.absolute(), kind)
         try:
             chunks = enumerate(predictor.rows(source, data_root, CHUNK))
-            with shared_gpu(device, workers):
-                _predict_pieces(pieces, chunks, job, workers, advance)
+            there = {piece.number: piece.rows for piece in finished_pieces(pieces)}
+            advance(sum(there.values()))
+            waiting = (chunk for chunk in chunks if chunk[0] not in there)
+            with _here_or_in_workers(waiting, job, device, workers) as ended:
+                for (_, rows), failure in ended:
+                    if failure is not None:
+                        raise UserError(failure)
+                    advance(len(rows))
             summary = pieces_summary(pieces)
-            if not summary.records and summarise is None:
-                raise UserError(f"{source} holds no graphs")
             if summary.records == summary.errors and summarise is None:
                 first = "; ".join(summary.first_errors)
-                raise UserError(f"no row of {source} can be used: {first}")
+                said = f"no row of {source} can be used: {first}"
+                raise UserError(said if summary.records else f"{source} holds no graphs")
         except UserError:
             done = pieces_summary(pieces)
             if done.records == done.errors:  # nothing to go on from
@@ -117,48 +121,30 @@ def predict_file(
     return summary
 
 
-def _predict_pieces(
-    pieces: Path,
-    chunks: Iterable[tuple[int, Rows]],
-    job: Callable[[tuple[int, Rows]], str | None],
+def _here_or_in_workers(
+    items: Iterable[Item],
+    job: Callable[[Item], str | None],
+    device: str,
     workers: int,
-    advance: Advance,
-) -> None:
-    """Predict the numbered chunks that have no piece yet."""
-    done = finished_pieces(pieces)
-    advance(sum(piece.rows for piece in done))
-    numbers = {piece.number for piece in done}
-    waiting = (chunk for chunk in chunks if chunk[0] not in numbers)
-    with closing(_each(waiting, job, workers)) as ended:
-        for (_, rows), failure in ended:
-            if failure is not None:
-                raise UserError(failure)
-            advance(len(rows))
+    scheduler: str | None = None,
+    certificates: Certificates | None = None,
+) -> AbstractContextManager[Iterator[tuple[Item, str | None]]]:
+    """Do a job for every item: in this process where one worker is asked for."""
+    if workers == 1 and scheduler is None:
+        return closing((item, job(item)) for item in items)
+    return in_workers(items, job, device, workers, scheduler, certificates)
 
 
-Item = TypeVar("Item")
-
-
-def _each(
-    items: Iterable[Item], job: Callable[[Item], str | None], workers: int
-) -> Generator[tuple[Item, str | None]]:
-    """Do a job for every item, here or in several processes."""
-    if workers > 1:
-        yield from in_processes(items, job, workers)
-    else:
-        for item in items:
-            yield item, job(item)
+def _opened(run: Path, options: PredictOptions, device: str) -> Run:
+    """Open a run, once in every process until the model's file changes."""
+    model = run / MODEL
+    changed = model.stat().st_mtime_ns if model.exists() else None
+    return _opened_at(run.absolute(), options, device, changed)
 
 
 @lru_cache(maxsize=2)
-def _predictor(run: Path, options: PredictOptions, device: str, changed: int | None) -> Predictor:
-    """Loaded once in every process, until the model's file changes."""
-    return Predictor(run, options, device)
-
-
-def _changed(path: Path) -> int | None:
-    """Modification time of a file; None where there is none."""
-    return path.stat().st_mtime_ns if path.exists() else None
+def _opened_at(run: Path, options: PredictOptions, device: str, changed: int | None) -> Run:
+    return Run.open(run, options, device=device)
 
 
 def _predict_piece(
@@ -172,7 +158,7 @@ def _predict_piece(
     """Predict some rows and write them; returns why that failed, in one line."""
     number, rows = item
     try:
-        records = _predictor(run, options, device, _changed(run / MODEL)).records(rows)
+        records = _opened(run, options, device).records(rows)
         errors = [f"{record['id']}: {record['error']}" for record in records if record["error"]]
         if errors:
             write_json(pieces / f"{number:08d}.errors", errors[:SHOWN])
@@ -225,7 +211,7 @@ def predict_folder(
     """
     if not holds_rows(source):
         raise UserError(f"{source} holds no csv, parquet, sdf, smi or jsonl files")
-    predictor = _predictor(run.absolute(), options, device, _changed(run / MODEL))
+    predictor = _opened(run, options, device)
     outputs = _outputs(source, out)
     first = next(iter(outputs.values()))
     kind = predictor.format_of(first)
@@ -237,11 +223,7 @@ def predict_folder(
             raise UserError(f"{file} has changed since {output} was written; delete that")
     advance(len(outputs) - len(waiting))
     job = partial(_predict_partition, run.absolute(), options, device)
-    if scheduler is None:
-        predicted, sharing = _each(waiting, job, workers), workers
-    else:
-        predicted, sharing = on_cluster(waiting, job, scheduler, certificates), 1
-    with shared_gpu(device, sharing), closing(predicted) as ended:
+    with _here_or_in_workers(waiting, job, device, workers, scheduler, certificates) as ended:
         for (file, _), failure in ended:
             if failure is not None:
                 raise UserError(f"{file.name}: {failure}")

@@ -5,7 +5,7 @@ import gzip
 import io
 import json
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -75,15 +75,12 @@ def prediction_records(
 def _kept_records(graphs: GraphStore, predictions: Predictions, parts: bool) -> list[Record]:
     """Describe the kept parts; their nodes and edges where these are asked for."""
     nothing = [None] * len(graphs)
-    pieces: list[int | None] = [None] * len(graphs)
-    if predictions.pieces is not None:
-        pieces = predictions.pieces.tolist()
-    columns = {
+    columns: dict[str, Sequence[Any]] = {
         "kept_nodes": kept_nodes(graphs, predictions) if parts else nothing,
         "kept_edges": kept_edges(graphs, predictions) if parts else nothing,
         "node_ratio": np.round(predictions.node_ratio.double().numpy(), DIGITS).tolist(),
         "edge_ratio": np.round(predictions.edge_ratio.double().numpy(), DIGITS).tolist(),
-        "pieces": pieces,
+        "pieces": nothing if predictions.pieces is None else predictions.pieces.tolist(),
     }
     return [
         dict(zip(columns, row, strict=True)) | {"error": None}
@@ -150,7 +147,7 @@ class RecordFormat:
 
     kind: Literal["jsonl", "csv", "parquet"]
     packed: bool
-    """By gzip."""
+    """True where it is compressed by gzip."""
     fields: tuple[str, ...]
     labels: tuple[Any, ...]
     """The labels of the model, as they were given for training; none where it predicts numbers."""
@@ -186,8 +183,11 @@ class RecordFormat:
         """Records as a piece of a file; pieces can be joined."""
         if self.kind == "parquet":
             return self._parquet(records)
-        text = _json_lines(records, self.fields) if self.kind == "jsonl" else self._csv(records)
-        content = text.encode()
+        if self.kind == "jsonl":
+            lines = [f"{json_line(record, self.fields)}\n" for record in records]
+        else:
+            lines = [_csv_line(record, self.fields) for record in records]
+        content = "".join(lines).encode()
         return gzip.compress(content, compresslevel=6, mtime=0) if self.packed else content
 
     def whole(self, records: Sequence[Record]) -> bytes:
@@ -210,9 +210,6 @@ class RecordFormat:
             return b""
         header = f"{','.join(self.fields)}\n".encode()
         return gzip.compress(header, mtime=0) if self.packed else header
-
-    def _csv(self, records: Iterable[Record]) -> str:
-        return "".join(_csv_line(record, self.fields) for record in records)
 
     def _schema(self) -> Any:
         import pyarrow as pa
@@ -269,10 +266,6 @@ def _csv_line(record: Record, fields: Sequence[str]) -> str:
     row = io.StringIO()
     csv.writer(row, lineterminator="\r\n").writerow([_cell(record.get(field)) for field in fields])
     return row.getvalue().removesuffix("\r\n") + "\n"
-
-
-def _json_lines(records: Iterable[Record], fields: Sequence[str]) -> str:
-    return "".join(f"{json_line(record, fields)}\n" for record in records)
 
 
 def json_line(record: Mapping[str, Any], fields: Sequence[str]) -> str:

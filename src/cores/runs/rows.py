@@ -4,16 +4,15 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from cores.config import RunConfig
 from cores.config.models import model_spec
 from cores.errors import UserError
-from cores.files import in_turn, read_json, read_text, write_atomically
+from cores.files import escape, read_json, write_atomically
 
 ACTIONS = (
     *("sampled_accuracy", "sampled_node_ratio", "sampled_edge_ratio"),
@@ -88,22 +87,11 @@ MEANINGS = {
     "seconds": "training time",
 }
 """Meaning of each metric, in a line."""
-OF_LABELS = {
-    "accuracy": "share of the known values predicted correctly",
-    "balanced_accuracy": "mean accuracy over labels and values",
-    "majority_rate": "accuracy of the more frequent values",
-    "roc_auc": "mean ROC-AUC of the labels",
-    "average_precision": "mean average precision of the labels",
-    "coverage": "share of sets with the true value",
-    "set_size": "mean number of values per prediction set",
-}
-"""Meanings that differ where graphs have several labels."""
 EVERY = tuple(dict.fromkeys((*METRICS, *MEANINGS)))
 """Metrics of any task."""
-_NAMES = ("dataset", "model", "conv", "preset", "split", "seed")
-_ORIGIN = ("key", "version", "commit", "machine")
-COLUMNS = (*_NAMES, *METRICS, *_ORIGIN)
-"""Columns of a results file; empty where a metric does not apply."""
+NAMES = ("dataset", "model", "conv", "preset", "split", "seed")
+ORIGIN = ("key", "version", "commit", "machine")
+"""Columns before and after the metrics, which name a run and its origin."""
 
 LARGEST = 1e15
 """Largest value of a metric; no number of graphs, epochs or seconds is higher."""
@@ -149,7 +137,7 @@ def _is_json(value: Any) -> bool:
 
 
 def _is_promise(value: Any) -> bool:
-    """Whether it is what a run promises of its dial's setting, or nothing."""
+    """Tell whether a value is a promise of the dial's setting, or nothing."""
     return value is None or (
         isinstance(value, dict)
         and value.get("loss") in ("excess", "disagreement", "accuracy")
@@ -174,8 +162,8 @@ def run_row(folder: Path, metrics: Sequence[str] = METRICS) -> Row | None:
         identity = read_json(folder / "config.json")
         reward = identity["config"].get("reward", {})  # what a sweep over lambda or d varies
         found = reward | identity | read_metrics(folder / "metrics.json")
-        row = {name: cell(found.get(name)) for name in (*_NAMES, *metrics, *_ORIGIN)}
-        _check(row, metrics)
+        row = {name: cell(found.get(name)) for name in (*NAMES, *metrics, *ORIGIN)}
+        check_run(row, metrics)
     except UserError:
         raise
     except (AttributeError, LookupError, TypeError, ValueError):
@@ -183,22 +171,17 @@ def run_row(folder: Path, metrics: Sequence[str] = METRICS) -> Row | None:
     return row
 
 
-def meanings(metrics: Collection[str]) -> dict[str, str]:
-    """Explain each metric; where graphs have several labels, some mean something else."""
-    return MEANINGS | (OF_LABELS if "label_roc_auc" in metrics else {})
-
-
 def shown_metrics(metrics: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """The metrics that apply, for people: name, value and meaning.
-
-    Where graphs have several labels, a metric is a mean over them.
 
     >>> shown_metrics({"accuracy": 0.9666, "node_auc": None, "seconds": 12.34})[1]
     ('seconds', '12.3', 'training time')
     """
+    from cores.tasks import task_meanings  # needs torch
+
     return [
         (name, _shown(value, 1 if name == "seconds" else 3), meaning)
-        for name, meaning in meanings(metrics).items()
+        for name, meaning in (MEANINGS | task_meanings(metrics)).items()
         if (value := metrics.get(name)) is not None
     ]
 
@@ -225,48 +208,9 @@ def _number(text: str) -> int | float | None:
     return int(text) if text.isdecimal() else float(text)
 
 
-@dataclass(frozen=True)
-class RowKind:
-    """A kind of rows; one of the columns is ``key``."""
-
-    columns: Sequence[str]
-    what: str
-    """Name of one of them in messages."""
-    check: Callable[[Row], None]
-    """Raises a ValueError for values that cannot have been measured."""
-    order: Callable[[Row], tuple[Any, ...]]
-    """By which they are sorted in the file."""
-    added: Sequence[str] = ()
-    """Columns that earlier files do not have; their rows are empty there."""
-
-
-def read_rows(path: Path, kind: RowKind | None = None) -> list[Row]:
-    """Read a file of rows, of runs if not said; an invalid line is an error with its number."""
-    kind = kind or RUNS
-    lines = csv.reader(io.StringIO(read_text(path)))
-    rows: dict[str, Row] = {}
-    try:
-        columns = next(lines, [])
-        earlier = [name for name in kind.columns if name not in kind.added]
-        if columns not in ([*kind.columns], earlier):
-            named = ", ".join(kind.columns)
-            raise UserError(f"{path}: the first line must name the columns {named}")
-        for line in lines:
-            row = dict.fromkeys(kind.columns, "") | dict(zip(columns, line, strict=True))
-            kind.check(row)
-            if row["key"] in rows:
-                raise UserError(f"{path}: line {lines.line_num} repeats the run {row['key']}")
-            rows[row["key"]] = row
-    except UserError:
-        raise
-    except (ValueError, csv.Error):
-        raise UserError(f"{path}: line {lines.line_num} is not {kind.what}") from None
-    return list(rows.values())
-
-
-def _check(row: Row, metrics: Sequence[str] = METRICS) -> None:
+def check_run(row: Row, metrics: Sequence[str]) -> None:
     """Raise a ValueError for values that no run can have measured."""
-    _order(row)  # raises where split or seed is no integer
+    int(row["split"]), int(row["seed"])
     check_finite(row, metrics)
     known = row["accuracy"] or metrics is METRICS  # runs of other tasks have none
     if known and not 0 <= float(row["accuracy"]) <= 1:
@@ -280,17 +224,6 @@ def check_finite(row: Row, metrics: Iterable[str]) -> None:
             raise ValueError(f"{name} is not a number")
 
 
-def merge_rows(path: Path, new: Iterable[Row], kind: RowKind | None = None) -> list[Row]:
-    """Add rows to a file, replacing those with the same key; returns all rows, sorted."""
-    kind = kind or RUNS
-    with in_turn(path):
-        by_key = {row["key"]: row for row in read_rows(path, kind)} if path.exists() else {}
-        by_key |= {row["key"]: row for row in new}
-        rows = sorted(by_key.values(), key=kind.order)
-        write_rows(path, rows, kind.columns)
-    return rows
-
-
 def write_rows(path: Path, rows: Iterable[Row], columns: Sequence[str]) -> None:
     """Write a file of these rows alone, with these of their columns."""
     buffer = io.StringIO()
@@ -298,26 +231,6 @@ def write_rows(path: Path, rows: Iterable[Row], columns: Sequence[str]) -> None:
     writer.writeheader()
     writer.writerows(rows)
     write_atomically(path, buffer.getvalue().encode())
-
-
-def kept_rows(
-    path: Path, kind: RowKind, keys: Sequence[str], measure: Callable[[], list[Row]]
-) -> list[Row]:
-    """The rows of these keys from a file; if one is missing, all are measured and kept there."""
-    known = {row["key"]: row for row in read_rows(path, kind)} if path.exists() else {}
-    if all(key in known for key in keys):
-        return [known[key] for key in keys]
-    measured = measure()
-    merge_rows(path, measured, kind)
-    return measured
-
-
-def _order(row: Row) -> tuple[Any, ...]:
-    names = (row["conv"], row["preset"], row["dataset"], row["model"])
-    return (*names, int(row["split"]), int(row["seed"]), row["key"])
-
-
-RUNS = RowKind(COLUMNS, "a measured run", _check, _order, added=ACTIONS)
 
 
 def spread(rows: Iterable[Row], metric: str, **where: str) -> Spread | None:
@@ -333,22 +246,23 @@ def spread(rows: Iterable[Row], metric: str, **where: str) -> Spread | None:
     return Spread(mean(values), stdev(values) if len(values) > 1 else None, len(values))
 
 
-def with_keys(rows: Iterable[Row], configs: Iterable[RunConfig]) -> list[Row]:
-    """The rows of exactly these configurations, not of similar ones with other settings."""
-    keys = {config.key for config in configs}
-    return [row for row in rows if row["key"] in keys]
-
-
 def matching(rows: Iterable[Row], where: Mapping[str, str]) -> list[Row]:
     """The rows whose columns have the given values."""
     return [row for row in rows if all(row[name] == value for name, value in where.items())]
 
 
-def rows_of_conv(rows: Iterable[Row], conv: str) -> list[Row]:
-    """The rows of a conv, and those of models that do not use one."""
-    return [row for row in rows if row["conv"] == conv or not model_spec(row["model"]).uses_conv]
-
-
 def kept_metric(model: str) -> str:
     """The kept ratio of what a model removes; of nodes where it removes both."""
     return "edge_ratio" if model_spec(model).removes == "edge" else "node_ratio"
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Write a table as Markdown.
+
+    >>> print(markdown_table(["dataset", "ours"], [["BZR", "82.4"]]))
+    | dataset | ours |
+    |---|---|
+    | BZR | 82.4 |
+    """
+    lines = [f"| {' | '.join(map(escape.markdown, cells))} |" for cells in (head, *rows)]
+    return "\n".join([lines[0], "|---" * len(head) + "|", *lines[1:]])

@@ -1,8 +1,8 @@
-"""One configuration, one run folder: trained, opened again, measured."""
+"""One configuration, one run folder: trained, and measured again."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,10 @@ from cores.data.catalogue import DATASETS, REGISTERED
 from cores.data.dataset import Dataset
 from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ColumnNames
-from cores.data.splits import split_dataset
 from cores.errors import UserError
 from cores.evaluation.faithfulness import agreement_metrics, faithfulness_metrics
 from cores.evaluation.predictions import predict
 from cores.files import locked, write_json
-from cores.graphs.store import GraphStore
 from cores.models.sparse import SparseClassifier
 from cores.runs.card import DataFacts, model_card, write_card
 from cores.runs.device import choose_device, tuned_cpu
@@ -27,89 +25,20 @@ from cores.runs.fit import PreparedData, fit_model, measure, measure_for_preset
 from cores.runs.folder import (
     CONFIG,
     METRICS,
-    MODEL,
     Identity,
     is_finished,
     write_identity,
     write_promise,
 )
 from cores.runs.inputs import PredictOptions, labelled_graphs
+from cores.runs.opened import Run
 from cores.runs.rows import read_metrics
 from cores.runs.trained import DataSchema, TrainedModel
 from cores.tasks import TASKS
 from cores.training import judge as judges
-from cores.training.judge import Judge, judge_of
+from cores.training.judge import judge_of
 from cores.training.state import forked_rng
 from cores.training.supervised import Report, no_report
-
-
-@dataclass(frozen=True)
-class Run:
-    """A finished run, opened: its model, and its data as far as they are asked for."""
-
-    folder: Path
-    identity: Identity
-    trained: TrainedModel
-    """On the device."""
-    device: torch.device
-
-    @classmethod
-    def open(
-        cls, folder: Path, options: PredictOptions | None = None, *, device: str = "auto"
-    ) -> "Run":
-        """Open the folder of a finished run, with the sets and the setting that were asked for."""
-        chosen = choose_device(device)
-        trained = TrainedModel.load(folder)
-        if options is not None:
-            trained = trained.at(options.lam)
-            trained = trained.with_sets(options.alpha, options.score, options.per_class)
-        trained.model.to(chosen)
-        return cls(folder, Identity.read(folder), trained, chosen)
-
-    @property
-    def config(self) -> RunConfig:
-        """The settings of the run, with the prediction sets that were asked for."""
-        return self.trained.config
-
-    def dataset(self, data_root: Path | None = None) -> Dataset:
-        """Read the data of the run again; refuse them where they have changed.
-
-        Args:
-            data_root: Folder of the named datasets.
-        """
-        data = self.read(self.identity.source, data_root)
-        self.identity.check_data(data)
-        self._check_test(data)
-        return data
-
-    def read(self, source: str, data_root: Path | None = None) -> Dataset:
-        """Read the run's data from a place, by the columns that the run has read."""
-        return load_dataset(
-            source,
-            data_root,
-            columns=self.identity.columns,
-            task=self.trained.task,
-            reach=self.config.network.reach,
-        )
-
-    def test_graphs(self, data: Dataset) -> tuple[GraphStore, list[str]]:
-        """The test graphs among those of the run's dataset, on its device, and their names."""
-        self._check_test(data)
-        names = [data.graph_name(at) for at in self.trained.test.tolist()]
-        return data.graphs.subset(self.trained.test).to(self.device), names
-
-    def judge(self, data: Dataset, report: Report = no_report) -> Judge | None:
-        """The judge of the test graphs; None without one, or where it could have learnt them."""
-        test = split_dataset(data, self.config.split, self.config.parts).test
-        if self.config.spec.removes is None or not torch.equal(self.trained.test, test):
-            return None
-        return judge_of(data, self.config, self.device, report)
-
-    def _check_test(self, data: Dataset) -> None:
-        if not bool((self.trained.test < len(data)).all()):
-            raise UserError(
-                f"{self.folder / MODEL} names test graphs that the dataset does not have"
-            )
 
 
 def load_data(
@@ -257,9 +186,8 @@ def evaluate_run(
     if dataset is None:
         data = run.dataset(data_root)
     else:
-        columns = replace(options.columns, remembered=run.identity.columns)
         data = labelled_graphs(
-            dataset, trained.schema, columns, data_root, options.on_error, options.on_unknown
+            dataset, trained.schema, run.columns, data_root, options.on_error, options.on_unknown
         )
     own = data.fingerprint == trained.schema.fingerprint  # then only its test part was held out
     if own and dataset is not None:  # the parts may come from a column that is not named this time

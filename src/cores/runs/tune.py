@@ -12,9 +12,9 @@ from cores.runs.card import DataFacts, model_card, write_card
 from cores.runs.device import tuned_cpu
 from cores.runs.fit import measure_for_preset
 from cores.runs.folder import METRICS, write_promise
+from cores.runs.opened import Run
 from cores.runs.promise import Promise, tuned_model
 from cores.runs.rows import read_metrics
-from cores.runs.run import Run
 from cores.runs.trained import TrainedModel
 from cores.training.supervised import Report, no_report
 from cores.verdict import measured_before

@@ -1,1 +1,1 @@
-"""A page on this machine on which a trained model can be asked; FastAPI is imported here alone."""
+"""Local web page of a trained model; only this folder imports FastAPI."""

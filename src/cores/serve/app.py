@@ -1,4 +1,4 @@
-"""The requests that the server answers; each mistake is told in one line of JSON."""
+"""HTTP requests that the server answers; a mistake is one line of JSON."""
 
 import asyncio
 import json
@@ -18,8 +18,7 @@ from starlette.requests import ClientDisconnect
 
 from cores.errors import UserError, out_of_memory
 from cores.files.escape import brief, json_text
-from cores.serve.cards import answer
-from cores.serve.explorer import Explorer, Found
+from cores.serve.explorer import Explorer, Found, safe_name
 from cores.serve.limits import (
     BODY_SECONDS,
     MOST_GRAPHS,
@@ -29,7 +28,7 @@ from cores.serve.limits import (
     TooMuchError,
     check_bytes,
 )
-from cores.serve.page import FILES, explorer_page
+from cores.serve.page import answer, explorer_page, page_files
 
 BODY = "application/octet-stream"
 """The kind of every body: a form of a foreign page cannot send it."""
@@ -37,7 +36,7 @@ Alpha = Annotated[float | None, Query(gt=0, lt=1, allow_inf_nan=False)]
 Lam = Annotated[float | None, Query(ge=0, le=1, allow_inf_nan=False)]
 First = Annotated[int, Query(ge=0, le=10**9)]
 Count = Annotated[int, Query(ge=1, le=MOST_GRAPHS)]
-Format = Literal["jsonl", "csv"]
+Format = Literal["json", "jsonl", "csv"]
 Tell = Callable[[str], str]
 
 
@@ -55,16 +54,37 @@ class Desk:
         self._stopping = Event()
 
     def stop(self) -> None:
-        """Let the work at hand be the last, and end soon."""
+        """Give up the work at hand, and take no more."""
         self._stopping.set()
 
     def close(self) -> None:
-        """Forget those who wait."""
+        """Cancel the requests that wait."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
+    async def does(self, work: Callable[[Deadline], Response]) -> Response:
+        """Answer a request in its turn."""
+        async with self._place():
+            return await self._in_thread(work)
+
+    async def does_with_file(
+        self, request: Request, name: str, work: Callable[[Path, Deadline], Response]
+    ) -> Response:
+        """Answer a request whose body is a file, which is deleted afterwards."""
+        if request.headers.get("content-type", "").partition(";")[0].strip() != BODY:
+            raise HTTPException(415, f"the body must be {BODY}")
+        check_bytes(_announced(request))
+        async with self._place():
+            with TemporaryDirectory(prefix="cores-serve-") as folder:
+                path = Path(folder, safe_name(name, self.explorer.kinds))
+                await _receive(request, path)
+                try:
+                    return await self._in_thread(lambda deadline: work(path, deadline))
+                except UserError as error:  # no path of this machine is told
+                    raise type(error)(str(error).replace(f"{folder}/", "")) from None
+
     @asynccontextmanager
-    async def place(self) -> AsyncIterator[None]:
-        """A place in the queue; refused where it is full."""
+    async def _place(self) -> AsyncIterator[None]:
+        """Take a place in the queue; refused where it is full."""
         if self._waiting >= MOST_WAITING:
             raise HTTPException(429, "too many requests at once; try again", {"Retry-After": "1"})
         self._waiting += 1
@@ -73,8 +93,8 @@ class Desk:
         finally:
             self._waiting -= 1
 
-    async def does(self, work: Callable[[Deadline], Response]) -> Response:
-        """Work in the model's thread, where its time begins."""
+    async def _in_thread(self, work: Callable[[Deadline], Response]) -> Response:
+        """Work in the model's thread, where the time of a request begins."""
 
         def timed() -> Response:
             deadline = Deadline(self._stopping)
@@ -88,25 +108,9 @@ class Desk:
                 raise
             raise StoppingError("the server is stopping") from None
 
-    async def does_with_file(
-        self, request: Request, name: str, work: Callable[[Path, Deadline], Response]
-    ) -> Response:
-        """The same with the body in a file, which is deleted afterwards."""
-        if request.headers.get("content-type", "").partition(";")[0].strip() != BODY:
-            raise HTTPException(415, f"the body must be {BODY}")
-        check_bytes(_announced(request))
-        async with self.place():
-            with TemporaryDirectory(prefix="cores-serve-") as folder:
-                path = Path(folder, self.explorer.file_name(name))
-                await _receive(request, path)
-                try:
-                    return await self.does(lambda deadline: work(path, deadline))
-                except UserError as error:  # no path of this machine is told
-                    raise type(error)(str(error).replace(f"{folder}/", "")) from None
-
 
 def create_app(explorer: Explorer, tell: Tell = str) -> FastAPI:
-    """The application of a run; ``tell`` puts an error into the words of who reads it."""
+    """Make the application of a run; ``tell`` words an error for its reader."""
     desk = Desk(explorer, tell)
 
     @asynccontextmanager
@@ -128,41 +132,31 @@ def create_app(explorer: Explorer, tell: Tell = str) -> FastAPI:
 
 
 def _add_page(app: FastAPI, explorer: Explorer) -> None:
-    page = explorer_page(explorer)
-
-    @app.get("/")
-    async def root() -> Response:
-        return Response(page, media_type="text/html")
-
     def add(name: str, kind: str, content: str) -> None:
         @app.get(f"/{name}")
         async def file() -> Response:
             return Response(content, media_type=kind)
 
-    for name, (kind, content) in FILES.items():
-        add(name, kind, content())
+    add("", "text/html", explorer_page(explorer))
+    for name, (kind, content) in page_files().items():
+        add(name, kind, content)
 
 
 def _add_questions(app: FastAPI, desk: Desk) -> None:
     explorer = desk.explorer
-    usual = explorer.predictor.alpha
 
     @app.post("/api/graphs")
     async def graphs(
-        request: Request, name: str, alpha: Alpha = None, lam: Lam = None, drawings: bool = True
+        request: Request,
+        name: str,
+        alpha: Alpha = None,
+        lam: Lam = None,
+        format: Format = "json",
+        drawings: bool = True,
     ) -> Response:
         def work(path: Path, deadline: Deadline) -> Response:
-            found = explorer.of_file(path, alpha or usual, deadline, lam)
-            return _json(answer(found, deadline, drawings=drawings))
-
-        return await desk.does_with_file(request, name, work)
-
-    @app.post("/api/records")
-    async def records(
-        request: Request, name: str, format: Format, alpha: Alpha = None, lam: Lam = None
-    ) -> Response:
-        def work(path: Path, deadline: Deadline) -> Response:
-            return _records(explorer.of_file(path, alpha or usual, deadline, lam), format)
+            found = explorer.of_file(path, deadline, alpha, lam)
+            return _told(found, deadline, format, drawings=drawings)
 
         return await desk.does_with_file(request, name, work)
 
@@ -172,28 +166,14 @@ def _add_questions(app: FastAPI, desk: Desk) -> None:
         count: Count = MOST_GRAPHS,
         alpha: Alpha = None,
         lam: Lam = None,
+        format: Format = "json",
         drawings: bool = True,
     ) -> Response:
         def work(deadline: Deadline) -> Response:
-            found = explorer.of_test_part(first, count, alpha or usual, lam)
-            return _json(answer(found, deadline, drawings=drawings))
+            found = explorer.of_test_part(first, count, alpha, lam)
+            return _told(found, deadline, format, drawings=drawings)
 
-        async with desk.place():
-            return await desk.does(work)
-
-    @app.get("/api/test/records")
-    async def test_records(
-        format: Format,
-        first: First = 0,
-        count: Count = MOST_GRAPHS,
-        alpha: Alpha = None,
-        lam: Lam = None,
-    ) -> Response:
-        def work(_: Deadline) -> Response:
-            return _records(explorer.of_test_part(first, count, alpha or usual, lam), format)
-
-        async with desk.place():
-            return await desk.does(work)
+        return await desk.does(work)
 
 
 def _add_errors(app: FastAPI, tell: Tell) -> None:
@@ -247,13 +227,12 @@ async def _receive(request: Request, path: Path) -> None:
         raise HTTPException(400, "the body was not sent to its end") from None
 
 
-def _json(value: Any) -> Response:
-    text = json_text(json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
-    return Response(text, media_type="application/json")
-
-
-def _records(found: Found, kind: Format) -> Response:
-    """The records as a file, as `cores predict --out` writes it."""
+def _told(found: Found, deadline: Deadline, kind: Format, *, drawings: bool) -> Response:
+    """Answer with what the page shows, or with a file, as `cores predict --out` writes it."""
+    if kind == "json":
+        told = answer(found, deadline, drawings=drawings)
+        text = json.dumps(told, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        return Response(json_text(text), media_type="application/json")
     name = Path(f"predictions.{kind}")
     return Response(
         found.predictor.format_of(name).whole(found.records),

@@ -1,9 +1,9 @@
-"""Graphs that come with a request, or a run's test graphs, as its model explains them."""
+"""Explains the graphs of a request, or a run's test graphs, by its model."""
 
 import gzip
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,7 @@ from cores.explain.explained import ExplainedGraph, explained_graphs
 from cores.explain.run import held_out_graphs
 from cores.files import limits
 from cores.runs.inputs import PredictOptions, check_kind
-from cores.runs.predictor import PredictedGraphs, Predictor
+from cores.runs.opened import PredictedGraphs, Run
 from cores.runs.records import Record
 from cores.serve.limits import LINE, MEMORY, MOST_GRAPHS, Deadline, check_bytes, check_graph
 
@@ -39,7 +39,7 @@ GRAPHS = tuple(
 class Found:
     """Explained graphs and unusable rows of an input."""
 
-    predictor: Predictor
+    predictor: Run
     """The model at the error rate and setting that were asked for."""
     graphs: list[ExplainedGraph] = field(default_factory=list)
     failed: dict[int, Record] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Found:
         return [found[position] for position in sorted(found)]
 
     def add(self, chunk: PredictedGraphs, atoms: AtomMap | None) -> None:
-        """More of them."""
+        """Add the graphs of a chunk."""
         self.graphs += explained_graphs(chunk, self.predictor.trained, atoms)
         self.failed |= self.predictor.failed(chunk.rejected)
 
@@ -68,7 +68,7 @@ class Explorer:
         self, run: Path, options: PredictOptions, device: str, data_root: Path | None = None
     ) -> None:
         self.run = run
-        self.predictor = Predictor(run, options, device)
+        self.predictor = Run.open(run, options, device=device)
         self._data_root = data_root
         self._atoms = atom_map(self.predictor.trained.config.dataset)
 
@@ -84,28 +84,11 @@ class Explorer:
         """True where its graphs are drawn as molecules."""
         return self.predictor.reads_molecules or self._atoms is not None
 
-    def file_name(self, said: str) -> str:
-        """A name for a file of a user's, by which its kind is known, and nothing that is a path.
-
-        >>> Explorer.file_name.__get__(type("Any", (), {"kinds": (".csv",)})())("../a b.CSV.gz")
-        'a_b.CSV.gz'
-        >>> Explorer.file_name.__get__(type("Any", (), {"kinds": (".csv",)})())("分子.csv")
-        'graphs.csv'
-        """
-        name = re.sub(r"[^A-Za-z0-9_.-]+", "_", said.replace("\\", "/").rpartition("/")[2])
-        kind = suffix_of(Path(name))
-        if kind not in self.kinds or (name.lower().endswith(".gz") and not KINDS[kind].streamed):
-            raise UserError(
-                f"the file's name must end in {', '.join(self.kinds)}, got {name[-40:] or 'none'}"
-            )
-        bare = name[-80:].lstrip("._-")
-        return bare if suffix_of(Path(bare)) == kind else f"graphs.{bare}"
-
     def of_file(
-        self, path: Path, alpha: float, deadline: Deadline, lam: float | None = None
+        self, path: Path, deadline: Deadline, alpha: float | None = None, lam: float | None = None
     ) -> Found:
         """Explain the first graphs of a file."""
-        found = Found(self.predictor.at(alpha, lam))
+        found = Found(self._predictor(alpha, lam))
         with limits.MEMORY.by_default(MEMORY), limits.LINE.by_default(LINE):
             parts = list(self._parsed(_unpacked(path), deadline))
             if not parts:
@@ -122,15 +105,14 @@ class Explorer:
             raise UserError(f"no row of {path.name} can be used: {first['id']}: {first['error']}")
         return found
 
-    def of_test_part(self, first: int, count: int, alpha: float, lam: float | None = None) -> Found:
+    def of_test_part(
+        self, first: int, count: int, alpha: float | None = None, lam: float | None = None
+    ) -> Found:
         """Explain some of the run's test graphs."""
-        found = Found(self.predictor.at(alpha, lam), first=first, total=0)
+        found = Found(self._predictor(alpha, lam), first=first, total=0)
+        wanted = range(first, first + count)
         for chunk in self._test_part:
-            chosen = [
-                at
-                for at, position in enumerate(chunk.positions)
-                if first <= position < first + count
-            ]
+            chosen = [at for at, position in enumerate(chunk.positions) if position in wanted]
             found.total = (found.total or 0) + len(chunk.positions)
             if chosen:
                 found.add(_again(found.predictor, chunk, chosen), self._atoms)
@@ -138,20 +120,22 @@ class Explorer:
             raise UserError(f"there is no test graph {first}; there are {found.total}")
         return found
 
+    def _predictor(self, alpha: float | None, lam: float | None) -> Run:
+        return self.predictor.at(alpha or self.predictor.alpha, lam)
+
     @cached_property
     def _test_part(self) -> list[PredictedGraphs]:
         """Read once: the whole dataset must be."""
         chunks, graphs = [], 0
         for chunk in held_out_graphs(self.predictor, self._data_root):
-            if len(chunk.positions):
-                chunks.append(chunk)
+            chunks.append(chunk)
             graphs += len(chunk.positions)
             if graphs >= MOST_TEST_GRAPHS:
                 break
         return chunks
 
     def _parsed(self, path: Path, deadline: Deadline) -> Iterator[Parsed]:
-        """Rows one by one, up to one more than are shown: reading a row may take seconds."""
+        """Read rows one by one, up to one more than are shown: a row may take seconds."""
         schema = self.predictor.trained.schema
         for number, rows in enumerate(read_rows(path, self.predictor.columns, 1)):
             deadline.check()
@@ -164,31 +148,48 @@ class Explorer:
                 return
 
 
+def safe_name(said: str, kinds: Collection[str]) -> str:
+    """Make a name of a user's file safe: it keeps its ending, and is no path.
+
+    >>> safe_name("../a b.CSV.gz", [".csv"]), safe_name("分子.csv", [".csv"])
+    ('a_b.CSV.gz', 'graphs.csv')
+    """
+    name = re.sub(r"[^A-Za-z0-9_.-]+", "_", said.replace("\\", "/").rpartition("/")[2])
+    kind = suffix_of(Path(name))
+    if kind not in kinds or (name.lower().endswith(".gz") and not KINDS[kind].streamed):
+        raise UserError(
+            f"the file's name must end in {', '.join(kinds)}, got {name[-40:] or 'none'}"
+        )
+    bare = name[-80:].lstrip("._-")
+    return bare if suffix_of(Path(bare)) == kind else f"graphs.{bare}"
+
+
 def _nodes(parsed: Parsed) -> int:
     return int(parsed.graphs.node_ptr[-1])
 
 
 def _together(parts: Sequence[Parsed]) -> Iterator[Parsed]:
-    """Rows in chunks that are predicted at once."""
+    """Join rows to chunks that are predicted at once."""
     size = AT_ONCE if max(map(_nodes, parts)) <= SMALL else 1
     for first in range(0, len(parts), size):
         yield Parsed.joined(parts[first : first + size])
 
 
-def _again(predictor: Predictor, chunk: PredictedGraphs, chosen: Sequence[int]) -> PredictedGraphs:
-    """Some graphs that were predicted once, with the error rate and the setting of now."""
+def _again(predictor: Run, chunk: PredictedGraphs, chosen: Sequence[int]) -> PredictedGraphs:
+    """Predict some graphs again, with another error rate or setting."""
+    positions = [chunk.positions[at] for at in chosen]
     return predictor.predicted_graphs(
         chunk.graphs.subset(torch.tensor(chosen, dtype=torch.int64)),
         [chunk.records[at]["id"] for at in chosen],
-        [chunk.positions[at] for at in chosen],
-        [chunk.positions[at] + 1 for at in chosen],
+        positions,
+        [position + 1 for position in positions],
         [chunk.labels[at] for at in chosen],
         [chunk.molecules[at] for at in chosen] if chunk.molecules else (),
     )
 
 
 def _unpacked(path: Path) -> Path:
-    """The same file without gzip: a small one may unpack to a very large one."""
+    """Unpack gzip within the limit: a small file may unpack to a very large one."""
     if path.suffix.lower() != ".gz":
         return path
     plain, count = path.with_suffix(""), 0

@@ -1,4 +1,4 @@
-"""Guard of the server: pages of its own may ask it, by its own name, and nobody else's.
+"""Guard of the server: only its own pages may ask it, and only by its own name.
 
 A server on this machine is reached by every page that the user's browser shows. A foreign page
 names its origin; one that has its own name lead here (DNS rebinding) sends that name as the host.
@@ -39,7 +39,7 @@ class Guard:
         self._origins = {f"http://{host}" for host in self._hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Called by the server for every request."""
+        """Answer a request, or refuse it."""
         if scope["type"] != "http":
             await self._application(scope, receive, send)
             return
@@ -54,7 +54,7 @@ class Guard:
         await application(scope, receive, send_with_headers)
 
     def _refusal(self, headers: Headers, path: str) -> tuple[int, str]:
-        """Status and reason; no reason for a request that may be answered."""
+        """Return status and reason; no reason for a request that may be answered."""
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             return 421, "this server answers to localhost alone"

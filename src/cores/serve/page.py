@@ -1,18 +1,30 @@
-"""The page, and the files that it asks for; all of them are the server's own."""
+"""The page, the files that it asks for, and what it is told of graphs.
 
-from collections.abc import Callable
+All files are the server's own. Graphs are plain data, and every text can be shown as it is.
+"""
+
 from pathlib import Path
+from typing import Any
 
 from cores import __version__
 from cores.config.policy import SETTINGS
 from cores.data.inputs.sources import KINDS
-from cores.explain.report import TEMPLATES, environment, page_style, template_text
+from cores.explain.drawing import graph_svg
+from cores.explain.explained import ExplainedGraph
+from cores.explain.report import (
+    TEMPLATES,
+    environment,
+    graph_details,
+    page_style,
+    template_text,
+)
+from cores.files.escape import brief
 from cores.files.limits import told_size
 from cores.runs.card import description
 from cores.runs.folder import METRICS
 from cores.runs.rows import read_metrics
-from cores.serve.explorer import Explorer
-from cores.serve.limits import MOST_BYTES, MOST_GRAPHS
+from cores.serve.explorer import Explorer, Found
+from cores.serve.limits import MOST_BYTES, MOST_GRAPHS, Deadline
 from cores.tasks import TASKS
 
 OWN = Path(__file__).parent / "templates"
@@ -23,23 +35,20 @@ ICON = (
 )
 
 
-def _own(name: str) -> str:
-    return (OWN / name).read_text(encoding="utf-8")
-
-
-FILES: dict[str, tuple[str, Callable[[], str]]] = {
-    "explorer.css": ("text/css", lambda: page_style() + _own("explorer.css")),
-    "details.js": ("text/javascript", lambda: template_text("details.js")),
-    "explorer.js": ("text/javascript", lambda: _own("explorer.js")),
-    "molecule.js": ("text/javascript", lambda: _own("molecule.js")),
-    "editor.js": ("text/javascript", lambda: _own("editor.js")),
-    "icon.svg": ("image/svg+xml", lambda: ICON),
-}
-"""Kind and content of each, by name."""
+def page_files() -> dict[str, tuple[str, str]]:
+    """Return kind and content of every file of the page, by name."""
+    own = {path.name: path.read_text(encoding="utf-8") for path in OWN.iterdir()}
+    scripts = {name: text for name, text in own.items() if name.endswith(".js")}
+    scripts["details.js"] = template_text("details.js")
+    return {
+        "explorer.css": ("text/css", page_style() + own["explorer.css"]),
+        "icon.svg": ("image/svg+xml", ICON),
+        **{name: ("text/javascript", text) for name, text in scripts.items()},
+    }
 
 
 def explorer_page(explorer: Explorer) -> str:
-    """The page of a run."""
+    """Make the page of a run."""
     predictor, run = explorer.predictor, explorer.run
     config = predictor.trained.config
     metrics = read_metrics(run / METRICS) if (run / METRICS).exists() else {}
@@ -71,3 +80,50 @@ def explorer_page(explorer: Explorer) -> str:
             size=told_size(MOST_BYTES),
         )
     )
+
+
+def answer(found: Found, deadline: Deadline, *, drawings: bool) -> dict[str, Any]:
+    """Tell all that was found; without drawings where only the sets may have changed.
+
+    Drawing some graphs takes a second each: those that come after the deadline have none.
+    """
+    return {
+        "alpha": found.predictor.alpha,
+        "lam": found.predictor.trained.lam,
+        "promise": found.predictor.promise,
+        "first": found.first,
+        "total": found.total,
+        "most": MOST_GRAPHS,
+        "graphs": [
+            _card(graph) | (_drawing(graph, deadline) if drawings else {}) for graph in found.graphs
+        ],
+        "failed": [brief(f"{record['id']}: {record['error']}") for record in found.failed.values()],
+    }
+
+
+def _card(graph: ExplainedGraph) -> dict[str, Any]:
+    record = graph.record
+    return {
+        "position": graph.position,
+        "name": brief(graph.id),
+        "prediction": brief(graph.prediction),
+        "label": None if graph.label is None else brief(graph.label),
+        "correct": graph.correct,
+        **TASKS[graph.task].card(record, graph.values),
+        "node_ratio": record["node_ratio"],
+        "edge_ratio": record["edge_ratio"],
+        "nodes": len(graph.nodes),
+        "edges": len(graph.edges),
+        "truth": graph.truth is not None,
+        "kept_smiles": brief(record["kept_smiles"]) if record.get("kept_smiles") else None,
+    }
+
+
+def _drawing(graph: ExplainedGraph, deadline: Deadline) -> dict[str, Any]:
+    if deadline.passed:
+        return {"drawing": None, "note": "not drawn: there was no time left", "details": None}
+    drawn = graph_svg(graph)
+    details = graph_details(graph, drawn)
+    for node in details["nodes"]:
+        node["is"] = brief(node["is"])
+    return {"drawing": drawn.inline(), "note": drawn.note, "details": details}

@@ -1,4 +1,4 @@
-"""The server: on this machine alone, until it is interrupted."""
+"""Runs the server, on this machine alone, until it is interrupted."""
 
 import socket
 import threading
@@ -33,17 +33,9 @@ def serve_run(
     started: Callable[[str], None] = lambda url: None,
     tell: Callable[[str], str] = str,
 ) -> None:
-    """Serve the page of a run until Ctrl-C.
+    """Serve the page of a run until Ctrl-C, at ``port`` or, if that is 0, at any that is free.
 
-    Args:
-        run: The run folder.
-        options: How graphs are predicted.
-        port: Of this machine; 0 for any that is free.
-        device: Where to compute.
-        data_root: Folder of the named datasets, for the run's test graphs.
-        open_browser: Whether to show the page.
-        started: Called with the page's address when it can be asked for.
-        tell: Puts an error into the words of who reads it.
+    ``started`` is called with the page's address; ``tell`` words an error for its reader.
     """
     needs_web()
     from cores.serve.explorer import Explorer
@@ -71,7 +63,7 @@ def _server(explorer: Any, port: int, tell: Callable[[str], str]) -> Any:
     app = create_app(explorer, tell)
 
     class Stoppable(uvicorn.Server):
-        """Gives up the work at hand, too, when it is asked to end."""
+        """A server that also gives up the work at hand when it is asked to end."""
 
         def handle_exit(self, sig: int, frame: Any) -> None:
             app.state.desk.stop()
@@ -94,7 +86,7 @@ def _server(explorer: Any, port: int, tell: Callable[[str], str]) -> Any:
 
 
 def _listening(port: int) -> socket.socket:
-    """A socket that takes connections from now on."""
+    """Open a socket that takes connections from now on."""
     if not 0 <= port < 2**16:
         raise UserError(f"`port` must lie in 0 to 65535, got {port}")
     try:

@@ -1,6 +1,6 @@
-"""What is predicted of a graph: one class per task; nobody else asks which task it is."""
+"""Tasks: classes that own all that depends on the kind of prediction."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from cores.config.spec import TaskName
 from cores.tasks.base import Head, ShownMetric, Task
@@ -17,6 +17,7 @@ __all__ = [
     "ShownMetric",
     "Task",
     "selection_score",
+    "task_meanings",
 ]
 
 CLASSIFICATION, REGRESSION, MULTILABEL = Classification(), Regression(), Multilabel()
@@ -35,3 +36,8 @@ def selection_score(found: Mapping[str, float]) -> float:
     if "selection_roc_auc" in found:
         return found["selection_roc_auc"]
     return found.get("selection_balanced_accuracy", found["selection_accuracy"])
+
+
+def task_meanings(metrics: Collection[str]) -> dict[str, str]:
+    """Meanings of metrics that differ for the task on which they were measured."""
+    return MULTILABEL.meanings if "label_roc_auc" in metrics else {}

@@ -1,4 +1,4 @@
-"""What every task has: a head, a loss, a reward, metrics, calibration, and words of its own."""
+"""Base classes of tasks: head, loss, reward, metrics, calibration and words."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ from cores.tasks.calibration import Calibration
 LEAST_LOG_PROB = -3.0
 """Below, a class is as good as ruled out: how far below must not decide what was lost."""
 FEWEST_GRAPHS = 10
-"""Where they are not divided by class: with fewer, a part would be empty."""
+"""Fewest graphs of a dataset without classes: with fewer, a part would be empty."""
 
 Outputs = Float[Tensor, "graphs outputs"]
 """Probabilities of classes or labels, or predicted numbers."""
@@ -35,7 +35,7 @@ class Head(nn.Linear, ABC):
     """The last layer of a network: its loss, and what it predicts."""
 
     unit: float = 1.0
-    """What effects are counted in, in the unit of the predictions."""
+    """Unit of effects, in the unit of the predictions."""
     known_tolerance: float | None = None
     """The error that counts as none; None for classes."""
 
@@ -53,11 +53,11 @@ class Head(nn.Linear, ABC):
 
     @abstractmethod
     def lost(self, full: Tensor, part: Tensor) -> PerGraph:
-        """What the prediction from a full graph loses in a part, in nats or deviations."""
+        """Loss of the full graph's prediction in a part, in nats or deviations."""
 
     @abstractmethod
     def effect(self, full: Tensor, part: Tensor) -> PerGraph:
-        """The same in probability, or in deviations with their sign: what the part takes away."""
+        """Signed effect of what the part lacks, in probability or deviations."""
 
     @abstractmethod
     def targets(self, labels: Tensor) -> Tensor:
@@ -80,13 +80,13 @@ class Head(nn.Linear, ABC):
 
 @dataclass(frozen=True)
 class Selection:
-    """How good predictions for the selection part are."""
+    """Quality of predictions on the selection split."""
 
     metrics: Measured
     score: tuple[float, ...]
-    """By which epochs are compared; higher is better."""
+    """Compares epochs; higher is better."""
     balanced: Measured
-    """What is measured beside the metrics where classes are balanced."""
+    """Further metrics where classes are balanced."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class ShownMetric:
     """A metric as tables and pictures of several models tell it."""
 
     metric: str
-    """As `metrics.json` calls it."""
+    """Name in `metrics.json`."""
     title: str
     unit: Literal["percent", "target", "plain"] = "percent"
     """Told in percent, in the unit of the targets, or as it is."""
@@ -107,66 +107,70 @@ class ShownMetric:
 
 @dataclass(frozen=True)
 class Words:
-    """What pages say of a task."""
+    """Words of pages for a task."""
 
     sets: str
-    """What tells how sure a prediction is."""
+    """Name of prediction sets or intervals."""
     smaller: str
-    """What a smaller error rate does to them."""
+    """Consequence of a smaller error rate."""
     reading: str
-    """How to read one."""
+    """Explanation of one."""
     predicted: str
-    """What a model predicts."""
+    """Name of the prediction."""
 
 
 class Task(ABC):
-    """What is predicted of a graph, and all that depends on it."""
+    """A kind of prediction, and all that depends on it."""
 
     name: ClassVar[TaskName]
     predicts: ClassVar[str]
-    """What a dataset has and a model predicts, in messages."""
+    """Labels and predictions, in messages."""
     needs: ClassVar[str]
-    """What needs graphs, in messages."""
+    """Name of a model, in messages."""
     kind: ClassVar[str] = "graph classifier"
-    """What a model is."""
+    """Kind of network, in model cards."""
     words: ClassVar[Words]
     set_word: ClassVar[tuple[str, str]] = "set", "label"
-    """What a prediction set is called, and what it misses."""
+    """Name of a prediction set and of its members."""
     sure_words: ClassVar[str] = "one label in the set"
-    """When a prediction is sure."""
+    """Condition for a sure prediction."""
     group: ClassVar[str] = ""
-    """What all graphs are counted as where they are not counted by class."""
+    """Single group in which graphs are counted; empty: one per class."""
     has_classes: ClassVar[bool] = False
-    """Whether every graph has one class; what is made for classes alone is refused otherwise."""
+    """Every graph has one class; features made for classes alone are refused otherwise."""
     has_sets: ClassVar[bool] = True
-    """Whether prediction sets hold labels; else they are intervals."""
+    """Prediction sets hold labels; otherwise they are intervals."""
     counted: ClassVar[str] = "class"
-    """What :meth:`class_counts` are of."""
+    """Header of :meth:`class_counts`."""
+    meanings: ClassVar[dict[str, str]] = {}
+    """Meanings of metrics, where they are not those of every task."""
     unset_fields: ClassVar[tuple[str, ...]]
-    """Fields that its records do not have."""
+    """Fields missing from its records."""
 
     leading: ClassVar[ShownMetric]
-    """By which models are compared; a metric of predictions and of the judge."""
+    """Metric that ranks models; measured for predictions and for the judge."""
     beside: ClassVar[ShownMetric]
-    """Told beside it."""
+    """Second metric of tables."""
     plain: ClassVar[ShownMetric] = ShownMetric("accuracy", "accuracy")
-    """What a dial's curve shows; a metric of predictions, of full graphs, and of the judge."""
+    """Metric of a dial's curve: of predictions, of full graphs, and of the judge."""
     baseline: ClassVar[tuple[str, str] | None]
     """The leading metric of a prediction that sees no graph, and its name; None: not measured."""
     level: ClassVar[tuple[str, str]] = "majority_rate", "largest class"
-    """The same of the curve's metric."""
+    """Baseline of the curve's metric."""
     curve: ClassVar[tuple[str, ...]]
     """Metrics of every point of a dial's curve."""
     curve_columns: ClassVar[Mapping[str, str]]
-    """Of its table: the metric of each."""
+    """Columns of its table, each with its metric."""
     quality: ClassVar[Mapping[str, Callable[[Outputs, Labels], Metric]]]
     """Metrics of predictions, by name."""
+    of_full: ClassVar[tuple[str, ...]] = ("accuracy",)
+    """Metrics measured on full graphs, too."""
     judged: ClassVar[Mapping[str, Callable[[Outputs, Labels], float]]]
     """Metrics of the judge, by name."""
     scored: ClassVar[str] = "accuracy"
     """The metric that is an estimator's score."""
     calibration: ClassVar[type[Calibration]]
-    """What gives a user sets of labels, or intervals."""
+    """Class that computes prediction sets or intervals."""
 
     def num_outputs(self, num_classes: int, quantile_alpha: float | None) -> int:
         """Numbers that a network predicts of a graph: one per class or label."""
@@ -177,13 +181,13 @@ class Task(ABC):
         """The last layer of a network that reads graphs out as so many numbers."""
 
     def loss_weight(self, y: Tensor, class_weights: Tensor | None) -> float | Tensor:
-        """What the loss divides its sum over graphs by."""
+        """Denominator of the loss over graphs."""
         return float(len(y))
 
     @staticmethod
     @abstractmethod
     def conformal_scores(probs: Outputs, labels: Labels) -> Float[Tensor, " scores"]:
-        """Of the truth, one of every graph or known label; the reward's q-hat is their quantile."""
+        """Scores of the true labels, one per graph or known label; q-hat is their quantile."""
 
     @staticmethod
     @abstractmethod
@@ -199,15 +203,11 @@ class Task(ABC):
 
     @abstractmethod
     def selection(self, probs: Outputs, labels: Labels, balanced: bool) -> Selection:
-        """How good predictions for the selection part are; whether classes are balanced."""
+        """Measure predictions on the selection split."""
 
-    @abstractmethod
-    def goodness(self, probs: Outputs, labels: Labels, balanced: bool) -> float:
-        """How good predictions are, in one number; higher is better."""
-
-    @abstractmethod
     def compared(self, probs: Outputs, full: Outputs, labels: Labels) -> Measured:
         """Metrics that also need the predictions from full graphs."""
+        return {f"full_{name}": self.quality[name](full, labels) for name in self.of_full}
 
     log_loss: ClassVar[Callable[[Outputs, Labels, bool], float] | None] = None
     """Mean negative log-probability of the truth, by class where these are balanced; None for
@@ -239,7 +239,7 @@ class Task(ABC):
     def sentences(
         metrics: Mapping[str, Any], config: RunConfig, calibration: Sequence[int]
     ) -> list[str]:
-        """What the metrics of a run say (:mod:`cores.verdict`)."""
+        """Summarise the metrics of a run in sentences (:mod:`cores.verdict`)."""
 
     # Labels of a dataset
 
@@ -261,11 +261,11 @@ class Task(ABC):
 
     @abstractmethod
     def label_summary(self, y: Tensor, num_classes: int) -> str:
-        """What labels there are, in words."""
+        """Describe the labels in words."""
 
     @abstractmethod
     def label_facts(self, y: Tensor, class_names: Sequence[str]) -> dict[str, str]:
-        """How many labels there are, or how they are spread, for a model card."""
+        """Counts or spread of the labels, for a model card."""
 
     def class_counts(self, y: Tensor, class_names: Sequence[str]) -> dict[str, int]:
         """Graphs of each class; of several labels, those of which each is known."""
@@ -276,7 +276,7 @@ class Task(ABC):
         return y.new_zeros(len(y), dtype=torch.int64)
 
     def stratum_names(self, class_names: tuple[str, ...]) -> tuple[str, ...]:
-        """What messages call those groups."""
+        """Names of those groups in messages."""
         return ("any",)
 
     def order(self, y: Tensor) -> Tensor:
@@ -318,19 +318,19 @@ class Task(ABC):
 
     @abstractmethod
     def predicted(self, probs: Outputs, labels: Sequence[Any]) -> list[Any]:
-        """What is predicted of every graph, as labels were given for training."""
+        """Predictions as labels were given for training."""
 
     @abstractmethod
     def predicted_array(self, probs: Outputs, labels: Sequence[Any]) -> Any:
-        """The same as a NumPy array."""
+        """Predictions as a NumPy array."""
 
     @abstractmethod
     def targets(self, probs: Outputs) -> Tensor:
-        """The same in the shape of the labels, [graphs, ...], for PyG's metrics."""
+        """Predictions in the shape of the labels, [graphs, ...], for PyG's metrics."""
 
     def correct(self, targets: Tensor, y: Tensor) -> bool | None:
-        """Whether :meth:`targets` are the true labels; None for numbers: none is exactly right."""
-        return bool((targets == y).all())
+        """Return whether all known labels are predicted; None for numbers."""
+        return bool(((targets == y) | y.isnan()).all())
 
     def in_sets(self, sets: Tensor, labels: Sequence[Any]) -> list[Any]:
         """The labels in every graph's set; None for intervals."""
@@ -349,7 +349,7 @@ class Task(ABC):
         sets: Tensor | None,
         p_values: Tensor | None,
     ) -> list[dict[str, Any]]:
-        """What records tell of predictions.
+        """Records of predictions.
 
         Args:
             probs: What the model predicts.
@@ -368,7 +368,7 @@ class Task(ABC):
         return str(prediction)
 
     def right(self, prediction: Any, label: str | None, values: Mapping[str, Any]) -> bool | None:
-        """Whether a record's prediction is the true label; None where that is not known.
+        """Return whether a record's prediction is the true label; None where that is unknown.
 
         Args:
             prediction: Of the record.
@@ -378,18 +378,18 @@ class Task(ABC):
         return None if label is None else label == self.told(prediction)
 
     def sure(self, labels: Any) -> bool | None:
-        """Whether a record's prediction set holds one label; None without a set."""
+        """Return whether a record's prediction set holds one label; None without a set."""
         return None if labels is None else len(labels) == 1
 
     def of_label(
         self, record: Mapping[str, Any], values: Mapping[str, Any]
     ) -> list[tuple[str, Any, float, list[Any] | None, Any]]:
-        """Of each of several labels: name, value, its probability, set, and the true value."""
+        """Name, value, probability, set and true value of each of several labels."""
         return []
 
     @abstractmethod
     def card(self, record: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-        """What the local page shows of a record's prediction, as plain data."""
+        """Plain data of a record's prediction for the local web page."""
 
 
 def rounded(probs: Tensor) -> Any:

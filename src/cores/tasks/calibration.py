@@ -112,23 +112,23 @@ class Calibration(ABC):
         """
 
     def p_values(self, probs: Tensor, config: SetsConfig) -> Tensor | None:
-        """How unusual each label would be; None where graphs have not one class each."""
+        """Conformal p-value of each label; None without one class per graph."""
         return None
 
     def metrics(
         self, probs: Tensor, labels: Tensor, alpha: float, config: SetsConfig
     ) -> dict[str, Any]:
-        """How good the sets of labelled graphs are; None each without a calibration part."""
+        """Measure the sets of labelled graphs; None each without calibration graphs."""
         found = self.set_metrics(self.sets(probs, alpha, config), labels)
         return found if len(self) else dict.fromkeys(found)
 
     @staticmethod
     @abstractmethod
     def set_metrics(sets: Tensor, labels: Tensor) -> dict[str, Any]:
-        """How often sets hold the truth, and how large they are."""
+        """Coverage and size of sets."""
 
     def promise(self, alpha: float, per_class: bool) -> str:
-        """What the sets promise at an error rate, in words."""
+        """Describe the guarantee of the sets at an error rate."""
         words, counts = self._words(per_class), self._counts(per_class)
         if not any(counts):
             return f"The run has no calibration part, so there are no prediction {words.sets}."
@@ -157,20 +157,20 @@ class Calibration(ABC):
 
 @dataclass(frozen=True)
 class _Words:
-    """How a promise tells of sets."""
+    """Words of a guarantee."""
 
     sets: str
     misses: str
-    """What is rare."""
+    """The rare event."""
     held: str
-    """What sets of too few calibration graphs hold."""
+    """Content of sets with too few calibration graphs."""
     can: str
-    """What sets can do with enough of them."""
+    """Use of sets with enough of them."""
     of: str = ""
-    """Of which graphs there are too few."""
+    """Restriction to the graphs of a class."""
     where: str = ""
     some: bool = False
-    """Whether not all calibration graphs have a label."""
+    """Some calibration graphs lack a label."""
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ class ClassCalibration(Calibration):
     def p_values(
         self, probs: Float[Tensor, "graphs classes"], config: SetsConfig
     ) -> Float[Tensor, "graphs classes"]:
-        """How unusual each label would be; a set at level alpha holds those above alpha."""
+        """Conformal p-value of each label; a set at level alpha holds those above alpha."""
         scores = self._true_scores(config.score).to(probs.device)
         new = SCORES[config.score](probs)  # [B, K]
         if not config.per_class:
@@ -236,7 +236,7 @@ class ClassCalibration(Calibration):
     def set_metrics(
         sets: Bool[Tensor, "graphs classes"], labels: Int[Tensor, " graphs"]
     ) -> dict[str, Any]:
-        """How often the set holds the true label, and how many labels it holds on average."""
+        """Coverage, and mean number of labels in a set."""
         covered = sets.gather(-1, labels[:, None]).squeeze(-1)
         return {
             "coverage": float(covered.double().mean()),
@@ -280,7 +280,7 @@ class ValueCalibration(Calibration):
 
     @property
     def has_quantiles(self) -> bool:
-        """Whether intervals are as wide as the model predicts; else they are all of one width."""
+        """Return whether the model predicts the widths; otherwise all are the same."""
         return self.probs.size(1) > 1
 
     def sets(
@@ -302,7 +302,7 @@ class ValueCalibration(Calibration):
     def set_metrics(
         sets: Float[Tensor, "graphs 2"], labels: Float[Tensor, " graphs"]
     ) -> dict[str, Any]:
-        """How often intervals hold the true number, and how wide they are; None: without end.
+        """Coverage and mean width of intervals; None: infinite.
 
         >>> ends = torch.tensor([[0.0, 1.0], [1.0, 2.0]])
         >>> ValueCalibration.set_metrics(ends, torch.tensor([0.5, 3.0]))
@@ -330,7 +330,7 @@ class LabelCalibration(Calibration):
     """
 
     probs: Float[Tensor, "calibration labels"]
-    """That each label is 1."""
+    """Probability that each label is 1."""
     labels: Float[Tensor, "calibration labels"]
     """0 or 1, NaN where it is not known."""
 
@@ -350,7 +350,7 @@ class LabelCalibration(Calibration):
 
     @cached_property
     def of_label(self) -> list[ClassCalibration]:
-        """What calibrates the sets of each label."""
+        """One calibration per label."""
         known = ~self.labels.isnan()
         pairs = value_probs(self.probs)  # [n, L, 2]
         return [
@@ -377,7 +377,7 @@ class LabelCalibration(Calibration):
     def set_metrics(
         sets: Bool[Tensor, "graphs labels 2"], labels: Float[Tensor, "graphs labels"]
     ) -> dict[str, Any]:
-        """How often the sets hold the true value, of each label, too, and how many values.
+        """Coverage over all labels and of each one, and mean size of sets.
 
         None for a label that is not known of any graph.
 

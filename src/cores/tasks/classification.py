@@ -101,28 +101,6 @@ def reward_sets(
     return sets | (empty & F.one_hot(probs.argmax(dim=-1), probs.size(-1)).bool())
 
 
-def class_scores(probs: Outputs, labels: Labels) -> PerGraph:
-    """Conformal score of each graph's class."""
-    return true_scores(lac_scores(probs), labels)
-
-
-def class_reward(
-    probs: Outputs,
-    labels: Labels,
-    sparsity: PerGraph,
-    q_hat: Quantile,
-    lam: float | PerGraph,
-    config: RewardConfig,
-) -> PerGraph:
-    """Eq. (7) of every graph."""
-    if q_hat is None:
-        sets = F.one_hot(probs.argmax(-1), probs.size(-1)).bool()
-    else:
-        sets = reward_sets(probs, q_hat)
-    performance = performance_reward(probs, labels)
-    return conformal_reward(performance, sparsity, sets, labels, lam)
-
-
 class Classification(Task):
     """One of several classes per graph."""
 
@@ -170,8 +148,6 @@ class Classification(Task):
         "balanced_accuracy": measures.balanced_accuracy,
     }
     calibration = ClassCalibration
-    conformal_scores = staticmethod(class_scores)
-    reward = staticmethod(class_reward)
     sentences = staticmethod(class_sentences)
 
     log_loss = staticmethod(measures.log_loss)
@@ -186,10 +162,32 @@ class Classification(Task):
         return ClassHead(width, num_classes)
 
     def loss_weight(self, y: Tensor, class_weights: Tensor | None) -> float | Tensor:
-        """What torch divides the sum over graphs by."""
+        """Denominator of torch's weighted mean."""
         if class_weights is None or y.is_floating_point():  # distributions
             return float(len(y))
         return class_weights[y].sum()
+
+    @staticmethod
+    def conformal_scores(probs: Outputs, labels: Labels) -> PerGraph:
+        """Conformal score of each graph's class."""
+        return true_scores(lac_scores(probs), labels)
+
+    @staticmethod
+    def reward(
+        probs: Outputs,
+        labels: Labels,
+        sparsity: PerGraph,
+        q_hat: Quantile,
+        lam: float | PerGraph,
+        config: RewardConfig,
+    ) -> PerGraph:
+        """Eq. (7) of every graph."""
+        if q_hat is None:
+            sets = F.one_hot(probs.argmax(-1), probs.size(-1)).bool()
+        else:
+            sets = reward_sets(probs, q_hat)
+        performance = performance_reward(probs, labels)
+        return conformal_reward(performance, sparsity, sets, labels, lam)
 
     def selection(self, probs: Outputs, labels: Labels, balanced: bool) -> Selection:
         """Accuracy, then loss; balanced, by their means over the classes."""
@@ -203,17 +201,10 @@ class Classification(Task):
         score = (right, -measures.class_mean(losses, labels))
         return Selection(found, score, {"selection_balanced_accuracy": right})
 
-    def goodness(self, probs: Outputs, labels: Labels, balanced: bool) -> float:
-        """The accuracy."""
-        measure = measures.balanced_accuracy if balanced else measures.accuracy
-        return measure(probs, labels)
-
     def compared(self, probs: Outputs, full: Outputs, labels: Labels) -> Measured:
         """The accuracy on full graphs, and whether there is more than one answer."""
-        return {
-            "predicted_classes": len(probs.argmax(-1).unique()),
-            "full_accuracy": measures.accuracy(full, labels),
-        }
+        answers = len(probs.argmax(-1).unique())
+        return {"predicted_classes": answers, **super().compared(probs, full, labels)}
 
     def check(
         self, name: str, y: Tensor, class_names: Sequence[str], labels: Sequence[Any]
@@ -228,15 +219,15 @@ class Classification(Task):
             )
 
     def label_groups(self, labels: Sequence[Any]) -> Sequence[Sequence[Any]] | None:
-        """All of them."""
+        """One group of all labels."""
         return (labels,)
 
     def label_summary(self, y: Tensor, num_classes: int) -> str:
-        """How many classes there are."""
+        """Number of classes."""
         return f"{num_classes} classes"
 
     def label_facts(self, y: Tensor, class_names: Sequence[str]) -> dict[str, str]:
-        """How many graphs and classes there are."""
+        """Numbers of graphs and classes."""
         return {"graphs": str(len(y)), "classes": str(len(class_names))}
 
     def class_counts(self, y: Tensor, class_names: Sequence[str]) -> dict[str, int]:
@@ -338,7 +329,7 @@ class Classification(Task):
 
 
 def ruled_out(labels: Sequence[Any] | None, known: int) -> str:
-    """What a graph's prediction set says of so many known labels.
+    """Explain a prediction set in words.
 
     >>> ruled_out(["a", "b"], 3)
     '2 of 3 labels are left; the others are ruled out'

@@ -1,4 +1,4 @@
-"""How good predictions are, as one number; pure functions of tensors.
+"""Metrics of predictions; pure functions of tensors.
 
 Where there are two classes, the second is the positive one. A metric is None where the labels are
 all of one class, which leaves it undefined.
@@ -85,7 +85,7 @@ def _one_class(labels: Int[Tensor, " graphs"]) -> bool:
 def _confusion(
     probs: Float[Tensor, "graphs classes"], labels: Int[Tensor, " graphs"]
 ) -> Float[Tensor, "classes classes"]:
-    """How many graphs of each class (rows) were taken for each class (columns)."""
+    """Confusion matrix: true classes in rows, predicted ones in columns."""
     classes = probs.size(-1)
     cells = labels * classes + probs.argmax(-1)
     return torch.bincount(cells, minlength=classes**2).view(classes, classes).double()
@@ -204,7 +204,7 @@ def mean_error_of_constant(targets: Float[Tensor, " graphs"]) -> float:
 
 
 Probabilities = Float[Tensor, "graphs labels"]
-"""That each of several labels is 1."""
+"""Probability that each of several labels is 1."""
 Values = Float[Tensor, "graphs labels"]
 """0 or 1, NaN where it is not known."""
 

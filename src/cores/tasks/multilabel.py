@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from cores.config import RewardConfig
@@ -17,9 +17,7 @@ from cores.parts import TIE
 from cores.tasks import metrics as measures
 from cores.tasks.base import (
     LEAST_LOG_PROB,
-    Head,
     Labels,
-    Measured,
     Outputs,
     PerGraph,
     Quantile,
@@ -31,20 +29,15 @@ from cores.tasks.base import (
     rounded,
 )
 from cores.tasks.calibration import LabelCalibration
-from cores.tasks.classification import Classification, class_reward, class_scores
+from cores.tasks.classification import ClassHead, Classification
 from cores.verdict import label_sentences
 
 CHANCE = 0.5
 """The ROC-AUC of guessing; also of graphs that leave it undefined, where epochs are compared."""
 
 
-class LabelHead(Head):
+class LabelHead(ClassHead):
     """A logit for each of several labels; starts as that of classes does."""
-
-    def __init__(self, width: int, num_labels: int) -> None:
-        super().__init__(width, num_labels)
-        nn.init.xavier_uniform_(self.weight)
-        nn.init.zeros_(self.bias)
 
     def outputs(self, logits: Float[Tensor, "graphs labels"]) -> Float[Tensor, "graphs labels"]:
         """Probability that each label is 1."""
@@ -64,7 +57,7 @@ class LabelHead(Head):
     def lost(
         self, full: Float[Tensor, "graphs labels"], part: Float[Tensor, "graphs labels"]
     ) -> Float[Tensor, " graphs"]:
-        """As of classes, in nats: the mean over the labels."""
+        """Mean over the labels of the log-probability lost, in nats."""
         sign = 2 * self.predicted(full) - 1
         log_probs = [F.logsigmoid(sign * logits) for logits in (full, part)]
         before, after = (each.clamp(min=LEAST_LOG_PROB) for each in log_probs)
@@ -73,7 +66,7 @@ class LabelHead(Head):
     def effect(
         self, full: Float[Tensor, "graphs labels"], part: Float[Tensor, "graphs labels"]
     ) -> Float[Tensor, " graphs"]:
-        """As of classes: the mean over the labels."""
+        """Mean over the labels of the probability lost."""
         sign = 2 * self.predicted(full) - 1
         before, after = (torch.sigmoid(sign * logits) for logits in (full, part))
         return (before - after).mean(dim=-1)
@@ -99,33 +92,6 @@ def _ranked(probs: Outputs, labels: Labels) -> float:
     return CHANCE if found is None else found
 
 
-def label_scores(probs: Outputs, labels: Labels) -> Float[Tensor, " scores"]:
-    """Of the known labels of all graphs together: some have too few for a quantile of their own."""
-    known = ~labels.isnan()
-    return class_scores(value_probs(probs[known]), labels[known].long())
-
-
-def label_reward(
-    probs: Outputs,
-    labels: Labels,
-    sparsity: PerGraph,
-    q_hat: Quantile,
-    lam: float | PerGraph,
-    config: RewardConfig,
-) -> PerGraph:
-    """Deviation D24: the mean of Eq. (7) over the known labels, each with two classes.
-
-    A graph of which no label is known has none.
-    """
-    known, number = ~labels.isnan(), labels.size(1)
-    values = labels.nan_to_num().long().flatten()  # [B * L]
-    weights = lam.repeat_interleave(number) if isinstance(lam, Tensor) else lam
-    sparse = sparsity.repeat_interleave(number)
-    pairs = value_probs(probs.flatten())  # [B * L, 2]
-    rewards = class_reward(pairs, values, sparse, q_hat, weights, config).view_as(labels)
-    return (rewards * known).sum(dim=-1) / known.sum(dim=-1).clamp(min=1)
-
-
 class Multilabel(Task):
     """Several labels per graph, of two values each, of which some are not known."""
 
@@ -142,6 +108,15 @@ class Multilabel(Task):
     sure_words = "one value in every set"
     group = "several labels"
     counted = "label, known of"
+    meanings = {  # noqa: RUF012
+        "accuracy": "share of the known values predicted correctly",
+        "balanced_accuracy": "mean accuracy over labels and values",
+        "majority_rate": "accuracy of the more frequent values",
+        "roc_auc": "mean ROC-AUC of the labels",
+        "average_precision": "mean average precision of the labels",
+        "coverage": "share of sets with the true value",
+        "set_size": "mean number of values per prediction set",
+    }
     unset_fields = ("lower", "upper", "probability", "p_values")
     leading = ShownMetric("roc_auc", "ROC-AUC")
     beside = ShownMetric("accuracy", "accuracy")
@@ -156,14 +131,13 @@ class Multilabel(Task):
         "majority_rate": lambda probs, labels: measures.label_majority_rate(labels),
         "label_roc_auc": measures.label_roc_auc,
     }
+    of_full = "roc_auc", "accuracy"
     judged = {  # noqa: RUF012
         "roc_auc": _ranked,
         "accuracy": measures.label_accuracy,
         "balanced_accuracy": measures.label_balanced_accuracy,
     }
     calibration = LabelCalibration
-    conformal_scores = staticmethod(label_scores)
-    reward = staticmethod(label_reward)
     sentences = staticmethod(label_sentences)
 
     log_loss = staticmethod(measures.label_log_loss)
@@ -179,8 +153,36 @@ class Multilabel(Task):
         return LabelHead(width, num_classes)
 
     def loss_weight(self, y: Tensor, class_weights: Tensor | None) -> float | Tensor:
-        """How many labels are known."""
+        """Number of known labels."""
         return (~y.isnan()).sum()
+
+    @staticmethod
+    def conformal_scores(probs: Outputs, labels: Labels) -> Float[Tensor, " scores"]:
+        """Scores of the known labels together: some have too few for a quantile."""
+        known = ~labels.isnan()
+        return Classification.conformal_scores(value_probs(probs[known]), labels[known].long())
+
+    @staticmethod
+    def reward(
+        probs: Outputs,
+        labels: Labels,
+        sparsity: PerGraph,
+        q_hat: Quantile,
+        lam: float | PerGraph,
+        config: RewardConfig,
+    ) -> PerGraph:
+        """Deviation D24: the mean of Eq. (7) over the known labels, each with two classes.
+
+        A graph of which no label is known has none.
+        """
+        known, number = ~labels.isnan(), labels.size(1)
+        values = labels.nan_to_num().long().flatten()  # [B * L]
+        weights = lam.repeat_interleave(number) if isinstance(lam, Tensor) else lam
+        sparse = sparsity.repeat_interleave(number)
+        pairs = value_probs(probs.flatten())  # [B * L, 2]
+        rewards = Classification.reward(pairs, values, sparse, q_hat, weights, config)
+        rewards = rewards.view_as(labels)
+        return (rewards * known).sum(dim=-1) / known.sum(dim=-1).clamp(min=1)
 
     def selection(self, probs: Outputs, labels: Labels, balanced: bool) -> Selection:
         """Mean ROC-AUC, then loss."""
@@ -189,17 +191,6 @@ class Multilabel(Task):
         loss = -float(of_truth.clamp_min(1e-12).log().mean()) if len(of_truth) else 0.0
         ranked = _ranked(probs, labels)
         return Selection({"selection_roc_auc": ranked, "selection_loss": loss}, (ranked, -loss), {})
-
-    def goodness(self, probs: Outputs, labels: Labels, balanced: bool) -> float:
-        """The mean ROC-AUC."""
-        return _ranked(probs, labels)
-
-    def compared(self, probs: Outputs, full: Outputs, labels: Labels) -> Measured:
-        """ROC-AUC and accuracy on full graphs."""
-        return {
-            "full_roc_auc": measures.mean_label_roc_auc(full, labels),
-            "full_accuracy": measures.label_accuracy(full, labels),
-        }
 
     def check(
         self, name: str, y: Tensor, class_names: Sequence[str], labels: Sequence[Any]
@@ -220,13 +211,13 @@ class Multilabel(Task):
         return labels if pairs else None
 
     def label_summary(self, y: Tensor, num_classes: int) -> str:
-        """How many labels there are, and how many of their values are missing."""
+        """Number of labels, and share of missing values."""
         missing = float(y.isnan().double().mean())
         told = f"{num_classes} label{'s' * (num_classes != 1)}"
         return f"{told} each ({100 * missing:.0f} % of the values missing)" if missing else told
 
     def label_facts(self, y: Tensor, class_names: Sequence[str]) -> dict[str, str]:
-        """How many graphs and labels there are."""
+        """Numbers of graphs and labels."""
         return {"graphs": str(len(y)), "labels": str(len(class_names))}
 
     def class_counts(self, y: Tensor, class_names: Sequence[str]) -> dict[str, int]:
@@ -234,7 +225,7 @@ class Multilabel(Task):
         return dict(zip(class_names, (~y.isnan()).sum(dim=0).tolist(), strict=True))
 
     def order(self, y: Tensor) -> Tensor:
-        """How many labels are 1."""
+        """Number of labels that are 1."""
         return y.nansum(dim=1)
 
     def predicted(self, probs: Outputs, labels: Sequence[Any]) -> list[Any]:
@@ -256,10 +247,6 @@ class Multilabel(Task):
     def targets(self, probs: Outputs) -> Tensor:
         """0 or 1 of every label."""
         return (probs > 0.5).long()
-
-    def correct(self, targets: Tensor, y: Tensor) -> bool | None:
-        """Whether all known labels are predicted."""
-        return bool(((targets == y) | y.isnan()).all())
 
     def in_sets(self, sets: Tensor, labels: Sequence[Any]) -> list[Any]:
         """The values in the set of every label."""
@@ -283,7 +270,7 @@ class Multilabel(Task):
         sets: Tensor | None,
         p_values: Tensor | None,
     ) -> list[dict[str, Any]]:
-        """By the name of each label: its value, the probability of the second one, and the set."""
+        """Value, probability of the second value, and set of each label, by name."""
 
         def by_name(rows: Sequence[Any]) -> list[dict[str, Any]]:
             return [dict(zip(names, row, strict=True)) for row in rows]
@@ -311,18 +298,18 @@ class Multilabel(Task):
         return ", ".join(f"{name}: {value}" for name, value in prediction.items())
 
     def right(self, prediction: Any, label: str | None, values: Mapping[str, Any]) -> bool | None:
-        """Whether all labels that are known are right."""
+        """Return whether all known labels are right."""
         right = [str(prediction[name]) == str(value) for name, value in values.items()]
         return all(right) if right else None
 
     def sure(self, labels: Any) -> bool | None:
-        """Whether the set of every label holds one value."""
+        """Return whether the set of every label holds one value."""
         return None if labels is None else all(len(held) == 1 for held in labels.values())
 
     def of_label(
         self, record: Mapping[str, Any], values: Mapping[str, Any]
     ) -> list[tuple[str, Any, float, list[Any] | None, Any]]:
-        """Of each label: name, value, its probability, set, and the true value."""
+        """Name, value, probability, set and true value of each label."""
         sets, found = record["prediction_set"], []
         for (name, value), second in zip(
             record["prediction"].items(), record["probabilities"].values(), strict=True

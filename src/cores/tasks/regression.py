@@ -19,7 +19,6 @@ from cores.tasks.base import (
     LEAST_LOG_PROB,
     Head,
     Labels,
-    Measured,
     Outputs,
     PerGraph,
     Quantile,
@@ -53,7 +52,7 @@ class ValueHead(Head):
         self.register_buffer("std", torch.ones(()))
         self.register_buffer("tolerance", torch.zeros(()))
         self.absolute = False
-        """Whether the loss is absolute; else it is squared."""
+        """The loss is absolute; otherwise squared."""
 
     @property
     def unit(self) -> float:  # type: ignore[override]
@@ -109,13 +108,13 @@ class ValueHead(Head):
     def lost(
         self, full: Float[Tensor, "graphs outputs"], part: Float[Tensor, "graphs outputs"]
     ) -> Float[Tensor, " graphs"]:
-        """How far the number from a part is from that of the full graph, in deviations."""
+        """Distance between the numbers from part and full graph, in deviations."""
         return ((full - part)[:, 0] / self.std).abs().clamp(max=-LEAST_LOG_PROB)
 
     def effect(
         self, full: Float[Tensor, "graphs outputs"], part: Float[Tensor, "graphs outputs"]
     ) -> Float[Tensor, " graphs"]:
-        """How much higher the number from the full graph is than that from a part, in deviations.
+        """Number from the full graph minus that from the part, in deviations.
 
         With its sign: some of what is removed adds to the number, and some takes from it.
         """
@@ -148,7 +147,7 @@ class QuantileHead(ValueHead):
         super().__init__(width)
         self.levels = alpha / 2, 1 - alpha / 2
         self.spread = nn.Linear(width, 2)
-        """How far below and above the number they are, before the softplus."""
+        """Distances below and above the number, before the softplus."""
         nn.init.zeros_(self.spread.weight)
         nn.init.zeros_(self.spread.bias)
 
@@ -179,36 +178,13 @@ class QuantileHead(ValueHead):
 def pinball_losses(
     errors: Float[Tensor, "graphs quantiles"], levels: Float[Tensor, " quantiles"]
 ) -> Float[Tensor, "graphs quantiles"]:
-    """What predicted quantiles are trained by (Koenker and Bassett 1978): least at the true ones.
+    """Pinball loss of predicted quantiles (Koenker and Bassett 1978): least at the true ones.
 
     >>> pinball_losses(torch.tensor([[2.0, 2.0], [-2.0, -2.0]]), torch.tensor([0.25, 0.75]))
     tensor([[0.5000, 1.5000],
             [1.5000, 0.5000]])
     """
     return torch.maximum(levels * errors, (levels - 1) * errors)
-
-
-def value_scores(probs: Outputs, labels: Labels) -> PerGraph:
-    """Conformal score of each graph's number: how far the predicted one is from it."""
-    return residual_scores(probs[:, 0], labels)
-
-
-def value_reward(
-    probs: Outputs,
-    labels: Labels,
-    sparsity: PerGraph,
-    q_hat: Quantile,
-    lam: float | PerGraph,
-    config: RewardConfig,
-) -> PerGraph:
-    """Deviation D20: Eq. (7) with an interval for a set (:func:`cores.reward.interval_reward`).
-
-    Before the tolerance is known, there is no error that it does not cover.
-    """
-    tolerance = config.tolerance or float(torch.finfo(probs.dtype).max) / 4
-    half_width = probs.new_zeros(()) if q_hat is None else q_hat
-    error = labels - probs[:, 0]
-    return interval_reward(error, sparsity, half_width, tolerance, lam)
 
 
 class Regression(Task):
@@ -251,11 +227,10 @@ class Regression(Task):
         "r2": measures.r2,
         "constant_mae": lambda values, targets: measures.mean_error_of_constant(targets),
     }
+    of_full = ("mae",)
     judged = {"mae": measures.mean_absolute_error}  # noqa: RUF012
     scored = "r2"
     calibration = ValueCalibration
-    conformal_scores = staticmethod(value_scores)
-    reward = staticmethod(value_reward)
     sentences = staticmethod(value_sentences)
     least_support = -math.inf
 
@@ -280,22 +255,33 @@ class Regression(Task):
         """The number, and its two quantiles where these are predicted."""
         return ValueHead(width) if quantile_alpha is None else QuantileHead(width, quantile_alpha)
 
+    @staticmethod
+    def conformal_scores(probs: Outputs, labels: Labels) -> PerGraph:
+        """Conformal score of each graph's number: how far the predicted one is from it."""
+        return residual_scores(probs[:, 0], labels)
+
+    @staticmethod
+    def reward(
+        probs: Outputs,
+        labels: Labels,
+        sparsity: PerGraph,
+        q_hat: Quantile,
+        lam: float | PerGraph,
+        config: RewardConfig,
+    ) -> PerGraph:
+        """Deviation D20: Eq. (7) with an interval for a set (:func:`cores.reward.interval_reward`).
+
+        Before the tolerance is known, there is no error that it does not cover.
+        """
+        tolerance = config.tolerance or float(torch.finfo(probs.dtype).max) / 4
+        half_width = probs.new_zeros(()) if q_hat is None else q_hat
+        error = labels - probs[:, 0]
+        return interval_reward(error, sparsity, half_width, tolerance, lam)
+
     def selection(self, probs: Outputs, labels: Labels, balanced: bool) -> Selection:
         """A lower mean error."""
         error = measures.mean_absolute_error(probs, labels)
         return Selection({"selection_mae": error}, (-error,), {})
-
-    def goodness(self, probs: Outputs, labels: Labels, balanced: bool) -> float:
-        """Less than 0 by the mean error."""
-        return -measures.mean_absolute_error(probs, labels)
-
-    def least_good(self, full: float, lost: float) -> float:
-        """A loss is a share of the error."""
-        return full * (1 + lost)
-
-    def compared(self, probs: Outputs, full: Outputs, labels: Labels) -> Measured:
-        """The mean error on full graphs."""
-        return {"full_mae": measures.mean_absolute_error(full, labels)}
 
     def check(
         self, name: str, y: Tensor, class_names: Sequence[str], labels: Sequence[Any]
@@ -312,11 +298,11 @@ class Regression(Task):
         return None if labels else ()
 
     def label_summary(self, y: Tensor, num_classes: int) -> str:
-        """That there are numbers."""
+        """The word numbers."""
         return "numbers"
 
     def label_facts(self, y: Tensor, class_names: Sequence[str]) -> dict[str, str]:
-        """How many graphs there are, and how their targets are spread."""
+        """Number of graphs and spread of the targets."""
         y = y.double()
         spread = {"mean": y.mean(), "deviation": y.std(correction=0), "least": y.min()}
         spread["greatest"] = y.max()

@@ -10,8 +10,8 @@ from rich.table import Table
 
 from cores import UserError
 from cores.cli import display
-from cores.cli.command import Command, CommandParser, add_data_root
-from cores.cli.inputs import is_named
+from cores.cli.command import Command, CommandParser
+from cores.cli.options import add_data_root, is_named
 
 
 def _parser() -> CommandParser:
@@ -31,13 +31,7 @@ def _parser() -> CommandParser:
         metavar="NAME",
         help="With --dataset: cores-node, cores-edge or cores-both (default: cores-node).",
     )
-    parser.add_argument(
-        "--repeats",
-        type=int,
-        default=15,
-        metavar="N",
-        help="Interleaved repeats of each (default: 15).",
-    )
+    parser.add_count("--repeats", "Interleaved repeats of each (default: 15).", default=15)
     parser.add_argument(
         "--compare",
         type=Path,
@@ -84,7 +78,7 @@ def _on_dataset(options: Namespace) -> dict[str, float]:
 
 
 def _print_ratios(metrics: Mapping[str, float], before: Mapping[str, float]) -> None:
-    """Ratios first, beside those of an earlier measurement, then the seconds they come from."""
+    """Print ratios, beside those of an earlier measurement, then the seconds they come from."""
     table = Table()
     table.add_column("metric")
     table.add_column("value", justify="right")
@@ -97,11 +91,13 @@ def _print_ratios(metrics: Mapping[str, float], before: Mapping[str, float]) -> 
 
 
 def _print_slower(growth: Mapping[str, float]) -> None:
-    """Which ratios have grown, and by how much."""
+    """Remark which ratios have grown, and by how much."""
     for name, times in growth.items():
         display.print_note(f"{name} is {times:.2f} times what it was")
     if not growth:
         display.print_note("no ratio is worse by more than a tenth")
 
 
-BENCHMARK = Command("benchmark", "measure the speed ratios", _parser, _benchmark)
+BENCHMARK = Command(
+    "benchmark", "measure the speed ratios", _parser, _benchmark, takes_scripts=False
+)

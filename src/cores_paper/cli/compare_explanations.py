@@ -1,23 +1,22 @@
 """`cores compare-explanations`: methods of explaining on one dataset."""
 
 from argparse import Namespace
+from collections.abc import Callable, Collection
 from typing import Any
 
-from cores import UserError
 from cores.cli import display
 from cores.cli.command import Command, CommandParser
-from cores.cli.comparison import Comparison, Failures, add_comparison, add_methods
-from cores.cli.values import names, numbers
+from cores.cli.compare import Comparison, add_comparison
+from cores.cli.options import check_positive, names, numbers
 from cores.config.models import CONVS
 from cores_paper.explain.comparison_rows import (
+    METHODS,
     METRICS,
     faithfulness_table,
+    method_of,
     summary_table,
     told_share,
 )
-from cores_paper.explain.methods import METHODS, method_of
-
-FOLDER = "explanations"
 
 
 def _parser() -> CommandParser:
@@ -30,29 +29,21 @@ def _parser() -> CommandParser:
         usage="cores compare-explanations --dataset NAME [options]",
     )
     add_methods(parser, METHODS)
-    parser.add_argument(
+    parser.add_count(
         "--graphs",
-        type=int,
-        default=None,
-        metavar="N",
-        help="Explain at most so many test graphs, evenly chosen, by every method (default: all).",
+        "Explain at most so many test graphs, evenly chosen, by every method (default: all).",
     )
-    add_comparison(parser, FOLDER)
+    add_comparison(parser, "explanations")
     return parser
 
 
 def _compare(options: Namespace) -> dict[str, Any]:
-    methods = names(options.models, "--models")
-    for name in methods:
-        method_of(name)
-    seeds = numbers(options.seeds, "--seeds", first=0)
-    if options.graphs is not None and options.graphs < 1:
-        raise UserError(f"--graphs must be positive, got {options.graphs}")
-    asked = Comparison.of(options, FOLDER)
+    methods, seeds = asked_methods(options, method_of)
+    check_positive(options, "graphs")
+    asked = Comparison.of(options)
     from cores.runs.rows import as_measured
     from cores_paper.explain.comparison import ROWS, compare_explanations, models_of
 
-    failures = Failures()
     cases = len(asked.options["splits"]) * len(seeds)
     steps = cases * (len(models_of(methods)) + len(methods))
     with display.runs_progress(steps, options.flags, "runs and rows") as advance:
@@ -63,7 +54,7 @@ def _compare(options: Namespace) -> dict[str, Any]:
             **asked.options,
             seeds=seeds,
             graphs=options.graphs,
-            done=failures.noted(advance),
+            done=asked.noted(advance),
             explained=lambda name: advance(name, None),
         )
     if rows and not options.json:
@@ -73,9 +64,35 @@ def _compare(options: Namespace) -> dict[str, Any]:
         display.print_table(f"{explained}, percent", summary_table(rows).markdown())
         display.print_table("Asked of the explained model", faithfulness_table(rows).markdown())
         display.print_lines([told_share(rows), f"Rows: {asked.out / ROWS}"])
-    failures.check()
+    asked.check_failures()
     measured = [as_measured(row, METRICS) for row in rows]
     return {"dataset": asked.dataset, "out": str(asked.out / ROWS), "rows": measured}
+
+
+def add_methods(parser: CommandParser, methods: Collection[str]) -> None:
+    """Add which methods are compared, and how often."""
+    parser.add_argument(
+        "--models",
+        default=",".join(methods),
+        metavar="NAMES",
+        help=f"Methods, names with commas (default: all), of {', '.join(methods)}.",
+    )
+    parser.add_argument(
+        "--seeds",
+        default="0",
+        metavar="NUMBERS",
+        help="Seeds, of every split, such as 0-2 (default: 0).",
+    )
+
+
+def asked_methods(
+    options: Namespace, method_of: Callable[[str], object]
+) -> tuple[list[str], list[int]]:
+    """Read the methods, each of which must be known, and the seeds."""
+    methods = names(options.models, "--models")
+    for name in methods:
+        method_of(name)
+    return methods, numbers(options.seeds, "--seeds", first=0)
 
 
 COMPARE_EXPLANATIONS = Command(
@@ -84,5 +101,4 @@ COMPARE_EXPLANATIONS = Command(
     _parser,
     _compare,
     after_interrupt="the same command continues",
-    takes_scripts=True,
 )

@@ -6,12 +6,11 @@ from typing import Any
 from cores import UserError
 from cores.cli import display
 from cores.cli.command import Command, CommandParser
-from cores.cli.comparison import Comparison, Failures, add_comparison, add_methods
-from cores.cli.values import names, numbers
+from cores.cli.compare import Comparison, add_comparison
+from cores.cli.options import names
 from cores.config.models import CONVS
+from cores_paper.cli.compare_explanations import add_methods, asked_methods
 from cores_paper.explain.equal_risk_rows import METRICS, ORDERS, order_of, table_of
-
-FOLDER = "equal-risk"
 
 
 def _parser() -> CommandParser:
@@ -27,7 +26,6 @@ def _parser() -> CommandParser:
     add_methods(parser, ORDERS)
     parser.add_argument(
         "--max-loss",
-        type=str,
         default="0.02,0.05,0.1",
         metavar="SHARES",
         help="The largest losses, with commas (default: 0.02,0.05,0.1).",
@@ -35,7 +33,6 @@ def _parser() -> CommandParser:
     parser.add_argument(
         "--confidence",
         type=float,
-        default=None,
         metavar="X",
         help="Promise it of this very classifier, with this probability (default: on average "
         "over calibration parts).",
@@ -46,22 +43,18 @@ def _parser() -> CommandParser:
         default="node",
         help="What is cut away (default: node).",
     )
-    add_comparison(parser, FOLDER)
+    add_comparison(parser, "equal-risk")
     return parser
 
 
 def _compare(options: Namespace) -> dict[str, Any]:
-    methods = names(options.models, "--models")
-    for name in methods:
-        order_of(name)
-    seeds = numbers(options.seeds, "--seeds", first=0)
+    methods, seeds = asked_methods(options, order_of)
     losses = _shares(options.max_loss)
     from cores.runs.rows import as_measured
     from cores_paper.explain.equal_risk import ROWS, check_promises, equal_risk, models_of
 
     check_promises(losses, options.confidence)
-    asked = Comparison.of(options, FOLDER)
-    failures = Failures()
+    asked = Comparison.of(options)
     cases = len(asked.options["splits"]) * len(seeds)
     steps = cases * (len(models_of(methods, options.removal)) + len(methods))
     with display.runs_progress(steps, options.flags, "runs and methods") as advance:
@@ -74,13 +67,13 @@ def _compare(options: Namespace) -> dict[str, Any]:
             max_losses=losses,
             confidence=options.confidence,
             seeds=seeds,
-            done=failures.noted(advance),
+            done=asked.noted(advance),
             measured=lambda name: advance(name, None),
         )
     if rows and not options.json:
         _print(rows, asked.dataset, options)
         display.print_lines([f"Rows: {asked.out / ROWS}"])
-    failures.check()
+    asked.check_failures()
     measured = [as_measured(row, METRICS) for row in rows]
     return {"dataset": asked.dataset, "out": str(asked.out / ROWS), "rows": measured}
 
@@ -102,7 +95,7 @@ def _print(rows: list[dict[str, str]], dataset: str, options: Namespace) -> None
 
 
 def _notes(rows: list[dict[str, str]], confidence: float | None) -> list[str]:
-    """Which losses the calibration part is too small for: there, nothing is cut."""
+    """List the losses that the calibration part is too small for: there, nothing is cut."""
     from cores.risk import graphs_needed
 
     graphs = int(rows[0]["calibration_graphs"])
@@ -128,5 +121,4 @@ EQUAL_RISK = Command(
     _parser,
     _compare,
     after_interrupt="the same command continues",
-    takes_scripts=True,
 )

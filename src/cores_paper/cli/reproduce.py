@@ -8,15 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 from cores import UserError
 from cores.cli import display
-from cores.cli.command import Command, CommandParser, add_data_root, add_import
-from cores.cli.scheduler import add_scheduler, certificates
-from cores.cli.values import check_workers, named_path, names, numbers
+from cores.cli.command import Command, CommandParser
+from cores.cli.options import (
+    add_data_root,
+    add_scheduler,
+    certificates,
+    check_positive,
+    names,
+    numbers,
+)
 from cores.config import RunConfig
 from cores.config.models import MODELS, model_spec
 from cores.data.catalogue import PAPER_DATASETS, canonical_name, data_folder
 from cores.errors import ProgramError, failed, nearest
 from cores.files import make_folder
-from cores.runs.rows import Row, as_measured, merge_rows, run_row, with_keys
+from cores.runs.rows import Row, as_measured, run_row
+from cores_paper.tables.rows import merge_rows, with_keys
 from cores_paper.tables.targets import (
     ABLATIONS,
     ARCHITECTURES,
@@ -32,7 +39,7 @@ from cores_paper.tables.targets import (
 
 if TYPE_CHECKING:
     from cores.runs.runner import Outcome
-    from cores.runs.table import Table
+    from cores_paper.tables.table import Table
 
 ALL = "all"
 QUICK_EPOCHS, QUICK_SPLITS = 20, 2
@@ -59,28 +66,22 @@ def _parser() -> CommandParser:
     )
     parser.add_argument(
         "--datasets",
-        type=str,
-        default=None,
         metavar="NAMES",
         help="Names with commas (default: the paper's nine).",
     )
     parser.add_argument(
         "--models",
-        type=str,
-        default=None,
         metavar="NAMES",
         help=f"Names with commas (default: the target's own), of {', '.join(MODELS)}.",
     )
     parser.add_argument(
         "--splits",
-        type=str,
         default="1-5",
         metavar="NUMBERS",
         help="For example 1-5 or 1,3 (default: 1-5).",
     )
     parser.add_argument(
         "--seeds",
-        type=str,
         default="0",
         metavar="NUMBERS",
         help="For example 0 or 0-2 (default: 0).",
@@ -97,36 +98,26 @@ def _parser() -> CommandParser:
         action="store_true",
         help=f"A small version: {QUICK_SPLITS} splits and {QUICK_EPOCHS} epochs.",
     )
-    parser.add_argument(
-        "--workers",
-        type=int,
-        default=1,
-        metavar="N",
-        help="Processes on this machine (default: 1).",
-    )
+    parser.add_count("--workers", "Processes on this machine (default: 1).", default=1)
     add_scheduler(
         parser,
         "Run on the workers of a dask scheduler, e.g. tls://head:8786, instead of processes "
         "here. They need this package, one thread each (dask worker --nthreads 1), and --out, the "
         "data and imported scripts under the same paths.",
     )
-    parser.add_argument(
+    parser.add_path(
         "--out",
-        type=named_path,
-        default="runs/reproduce",
-        metavar="FOLDER",
-        help="Folder of run folders, tables and figures (default: runs/reproduce).",
+        "FOLDER",
+        "Folder of run folders, tables and figures (default: runs/reproduce).",
+        default=Path("runs/reproduce"),
     )
-    parser.add_argument(
+    parser.add_path(
         "--rows",
-        type=named_path,
-        default=None,
-        metavar="CSV",
-        help="File that collects a row per finished run (default: FOLDER/TARGET.csv); a run that "
+        "CSV",
+        "File that collects a row per finished run (default: FOLDER/TARGET.csv); a run that "
         "has a row there is not repeated.",
     )
     add_data_root(parser)
-    add_import(parser)
     return parser
 
 
@@ -135,7 +126,7 @@ def _reproduce(options: Namespace) -> Result:
     known = (*TARGETS, ALL)
     if options.target not in known:
         raise UserError(f"unknown target {options.target!r}; {nearest(options.target, known)}")
-    check_workers(options.workers)
+    check_positive(options, "workers")
     certificates(options)
     if options.rows and options.target == ALL:
         raise UserError("--rows names the file of one target; leave it out with all")
@@ -161,10 +152,10 @@ def _reproduce(options: Namespace) -> Result:
 
 
 def _runs(options: Namespace, target: str) -> Result:
-    """A table or figure that comes from rows of runs."""
+    """Make a table or figure from rows of runs."""
     from cores.runs.runner import has_fault
     from cores_paper.tables.figures import ablation_figure
-    from cores_paper.tables.report import claims_of, tables_of, write_tables
+    from cores_paper.tables.tables import claims_of, tables_of, write_tables
 
     splits = numbers(options.splits, "--splits", first=1)
     configs = runs_of(
@@ -180,7 +171,7 @@ def _runs(options: Namespace, target: str) -> Result:
     mark = _quick_mark(options, f"{QUICK_EPOCHS} epochs")
     tables = _marked(tables_of(rows, target, options.preset), mark)
     claims = [f"{claim}{mark}" for claim in claims_of(rows, target)]
-    stem = Path(options.out) / target
+    stem = options.out / target
     files = write_tables(tables, claims, stem) if rows else []
     if rows and target in ABLATIONS:
         files += ablation_figure(rows, target, stem, note=mark.strip())
@@ -198,11 +189,11 @@ def _runs(options: Namespace, target: str) -> Result:
 def _measured(
     options: Namespace, target: str, configs: Sequence[RunConfig]
 ) -> tuple[list[Row], dict[str, str]]:
-    """The rows of the runs, those that are missing made first; and what failed, and why."""
+    """Make the missing runs; return the rows of all, and why runs failed."""
     from cores.runs.device import choose_device
 
-    root = Path(options.out)
-    rows_file = Path(options.rows) if options.rows else root / f"{target}.csv"
+    root = options.out
+    rows_file = options.rows if options.rows else root / f"{target}.csv"
     make_folder(rows_file.parent)
     make_folder(root)
     rows = merge_rows(rows_file, [])
@@ -235,7 +226,7 @@ def _run_all(
 
     run_all(
         configs,
-        Path(options.out),
+        options.out,
         workers=options.workers,
         scheduler=options.scheduler,
         certificates=certificates(options),
@@ -249,33 +240,32 @@ def _run_all(
 
 
 def _statistics(options: Namespace, target: str) -> Result:
-    """Table 1, measured from the data."""
+    """Make Table 1 from the data."""
     from cores import load_dataset
     from cores.data.dataset import statistics
-    from cores_paper.tables.report import write_tables
-    from cores_paper.tables.tables import statistics_table
+    from cores_paper.tables.tables import statistics_table, write_tables
 
     rows = [statistics(load_dataset(name, options.data_root)) for name in _datasets(options)]
     caption = "Statistics of the datasets, the paper's in brackets where they are others"
     tables = {caption: statistics_table(rows)}
-    make_folder(Path(options.out))
-    files = write_tables(tables, [], Path(options.out) / target)
+    make_folder(options.out)
+    files = write_tables(tables, [], options.out / target)
     return _shown(options, target, tables, files, rows)
 
 
 def _sparsity_reward(options: Namespace, target: str) -> Result:
-    """The curves of R_s."""
+    """Draw the curves of R_s."""
     from cores_paper.tables.figures import sparsity_reward_figure
 
-    make_folder(Path(options.out))
-    return _shown(options, target, {}, sparsity_reward_figure(Path(options.out) / target), [])
+    make_folder(options.out)
+    return _shown(options, target, {}, sparsity_reward_figure(options.out / target), [])
 
 
 def _picture(options: Namespace, target: str) -> Result:
-    """Graphs, what is kept of them, and what is predicted from that."""
+    """Draw graphs, what is kept of them, and what is predicted from that."""
     from cores.explain.run import explain_test_graphs
     from cores.runs.runner import run_folder
-    from cores_paper.tables.pipeline import draw_pipeline
+    from cores_paper.tables.figures import draw_pipeline
 
     picture = PICTURES[target]
     models = _models(options, target)
@@ -286,7 +276,7 @@ def _picture(options: Namespace, target: str) -> Result:
     configs = runs_of(
         target, [picture.dataset], models[:1], splits[:1], preset, epochs, seeds=seeds[:1]
     )
-    folder = run_folder(Path(options.out), configs[0])
+    folder = run_folder(options.out, configs[0])
     if run_row(folder) is None:
         with display.runs_progress(1, options.flags) as advance:
             _run_all(options, configs, lambda outcome: advance(target, outcome.failure))
@@ -298,7 +288,7 @@ def _picture(options: Namespace, target: str) -> Result:
         explanations,
         picture.classes or class_names,
         picture.symbols,
-        Path(options.out) / target,
+        options.out / target,
         note=_quick_mark(options, f"{QUICK_EPOCHS} epochs").strip(),
     )
     return _shown(options, target, {}, files, [as_measured(row)])
@@ -308,7 +298,7 @@ def _times(options: Namespace, target: str) -> Result:
     """Time models one after the other in this process: beside each other they would disturb."""
     from cores.runs.device import choose_device
     from cores.runs.folder import machine_of
-    from cores_paper.tables.report import write_tables
+    from cores_paper.tables.tables import write_tables
     from cores_paper.tables.targets import PLAIN_GNN
     from cores_paper.tables.timing import time_models
     from cores_paper.tables.timing_rows import REPEATS, merge_timings, timing_table
@@ -318,9 +308,9 @@ def _times(options: Namespace, target: str) -> Result:
     action, datasets = TIMES[target], _datasets(options)
     models = _models(options, target)
     device = choose_device(options.device)
-    rows_file = Path(options.rows or Path(options.out) / f"{target}.csv")
+    rows_file = options.rows or options.out / f"{target}.csv"
     make_folder(rows_file.parent)
-    make_folder(Path(options.out))
+    make_folder(options.out)
     timings = merge_timings(rows_file, [])
     asked = {PLAIN_GNN, *models}
     repeats = 1 if options.quick else REPEATS[action]
@@ -352,7 +342,7 @@ def _times(options: Namespace, target: str) -> Result:
         {"Times, as ratios to the plain GNN's": timing_table(asked_for, action)},
         _quick_mark(options, "1 repeat"),
     )
-    files = write_tables(tables, [], Path(options.out) / target)
+    files = write_tables(tables, [], options.out / target)
     return _shown(options, target, tables, files, [asdict(timing) for timing in asked_for])
 
 
@@ -374,7 +364,7 @@ _UNUSED = {
 
 
 def _quick_mark(options: Namespace, what: str) -> str:
-    """What follows the caption of a table or figure that --quick made."""
+    """Return the end of the caption of a table or figure that --quick made."""
     return f" (quick: {what}, {NOT_FOR_READING})" if options.quick else ""
 
 
@@ -425,5 +415,4 @@ REPRODUCE = Command(
     _parser,
     _reproduce,
     after_interrupt="the same command continues",
-    takes_scripts=True,
 )

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from cores import UserError
 from cores.cli import display
-from cores.cli.command import Command, CommandParser, add_data_root, add_import
-from cores.cli.inputs import add_columns, own_file
-from cores.cli.settings import add_settings, run_config
-from cores.cli.values import check_workers, named_path
+from cores.cli.command import Command, CommandParser
+from cores.cli.options import add_columns, add_data_root, check_positive
+from cores.cli.settings import add_settings, asked_run
 
 if TYPE_CHECKING:
     from cores_paper.search import Tried
@@ -29,29 +27,22 @@ def _parser() -> CommandParser:
         "an interruption; several may share --out.",
         usage="cores search [options]",
     )
-    parser.add_argument(
+    parser.add_path(
         "--out",
-        type=named_path,
-        default=None,
-        metavar="FOLDER",
-        help="Folder of the study (default: runs/search-DATASET-MODEL-CONV); the best settings "
+        "FOLDER",
+        "Folder of the study (default: runs/search-DATASET-MODEL-CONV); the best settings "
         "come to settings.toml there, for `cores train --settings`.",
     )
-    parser.add_argument(
-        "--trials", type=int, default=20, metavar="N", help="Trials in all (default: 20)."
-    )
+    parser.add_count("--trials", "Trials in all (default: 20).", default=20)
     parser.add_argument(
         "--sampler",
         choices=("tpe", "random"),
         default="tpe",
         help="tpe learns from earlier trials; random is the paper's (default: tpe).",
     )
-    parser.add_argument(
-        "--workers", type=int, default=1, metavar="N", help="Processes (default: 1)."
-    )
+    parser.add_count("--workers", "Processes (default: 1).", default=1)
     add_columns(parser, split=True, hidden=True)
     add_data_root(parser)
-    add_import(parser)
     add_settings(parser)
     return parser
 
@@ -59,12 +50,9 @@ def _parser() -> CommandParser:
 def _search(options: Namespace) -> dict[str, Any]:
     from cores_paper import search as searching
 
-    if options.trials < 1:
-        raise UserError(f"--trials must be positive, got {options.trials}")
-    check_workers(options.workers)
-    base = run_config(options)
-    if (own := own_file(base.dataset, options, base.task, base.network.reach)) is not None:
-        base = run_config(options, own.settings)
+    check_positive(options, "trials", "workers")
+    base, own = asked_run(options)
+    if own is not None:
         own.note_unusable()
     dataset = Path(base.dataset).stem
     folder = Path(options.out or f"runs/search-{dataset}-{base.model}-{base.conv}")
@@ -87,7 +75,7 @@ def _search(options: Namespace) -> dict[str, Any]:
 
 
 def _print_trials(trials: Sequence["Tried"], settings: str) -> None:
-    """The best trials of a search, and where its settings are."""
+    """Print the best trials of a search, and where its settings are."""
     table = Table()
     table.add_column("trial", justify="right")
     table.add_column("score", justify="right")
@@ -115,5 +103,4 @@ SEARCH = Command(
     _parser,
     _search,
     after_interrupt="the same command continues",
-    takes_scripts=True,
 )

@@ -1,33 +1,33 @@
 """Methods of explaining, compared in one run: same graphs, same splits and seeds, equal shares."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from cores import GraphStore, UserError, __version__
 from cores.config import Removal, RunConfig
-from cores.data.inputs.columns import ColumnNames
 from cores.evaluation.explanations import truth_auc
 from cores.evaluation.predictions import predict
 from cores.evaluation.scores import Scores
 from cores.runs.device import tuned_cpu
 from cores.runs.fit import PreparedData, training_graphs
 from cores.runs.folder import METRICS, commit, machine_of
-from cores.runs.rows import Row, cell, kept_rows, read_metrics
+from cores.runs.rows import Row, cell, read_metrics
 from cores.runs.runner import Outcome
-from cores.runs.series import Case, Series
 from cores.training.judge import judge_of
 from cores.training.state import forked_rng
-from cores_paper.explain.comparison_rows import COLUMNS, EXPLANATIONS, row_key
+from cores_paper.explain.cases import Case, run_cases
+from cores_paper.explain.comparison_rows import EXPLANATIONS, method_of, row_key
 from cores_paper.explain.equal_share import EqualShare
-from cores_paper.explain.methods import method_of
 from cores_paper.explain.peers import PREPARE, RECIPE
+from cores_paper.tables.rows import RowKind, kept_rows
 
 ROWS = "explanations.csv"
 """File of the rows, beside the run folders."""
@@ -36,10 +36,60 @@ REFERENCES: dict[Removal, str] = {"node": "cores-node", "edge": "cores-edge"}
 
 
 @dataclass(frozen=True)
-class ExplainedCase:
-    """The runs of one split and seed, and what all methods are measured by."""
+class ComparedCase(ABC):
+    """The runs of one split and seed, of which every method gives rows of a file."""
 
     runs: Case
+
+    file: ClassVar[str]
+    """The rows lie there, beside the run folders."""
+    kind: ClassVar[RowKind]
+
+    @abstractmethod
+    def models_of(self, method: str) -> list[str]:
+        """The models that a method needs."""
+
+    @abstractmethod
+    def keys(self, method: str) -> list[str]:
+        """Names of the rows of a method."""
+
+    @abstractmethod
+    def rows(self, method: str) -> list[Row]:
+        """Measure a method."""
+
+    def all_rows(self, methods: Iterable[str], told: Callable[[str], None]) -> list[Row]:
+        """The rows from the file, and new ones, which are written as they come."""
+        rows: list[Row] = []
+        for method in methods:
+            if self.runs.failed & {*self.models_of(method)}:
+                continue
+            measure = partial(self.rows, method)
+            rows += kept_rows(self.runs.out / self.file, self.kind, self.keys(method), measure)
+            told(f"{method} (split {rows[-1]['split']}, seed {rows[-1]['seed']})")
+        return rows
+
+    def row(self, method: str, config: RunConfig, key: str, **found: Any) -> Row:
+        """A row with these columns, those that name the run, and where it was measured."""
+        found |= {
+            "dataset": self.runs.dataset.name,
+            "method": method,
+            "conv": config.conv,
+            "split": config.split,
+            "seed": config.seed,
+            "key": key,
+            "version": __version__,
+            "commit": commit(),
+            "machine": machine_of(self.runs.device),
+        }
+        return {column: cell(found.get(column)) for column in self.kind.columns}
+
+
+@dataclass(frozen=True)
+class ExplainedCase(ComparedCase):
+    """What all methods are measured by: the same graphs, and the same share of each."""
+
+    file = ROWS
+    kind = EXPLANATIONS
     most_graphs: int | None
 
     @cached_property
@@ -63,31 +113,25 @@ class ExplainedCase:
             found.append(EqualShare(self.graphs, removal, ratio, judge.classifier))
         return found
 
-    def key(self, method: str) -> str:
-        """Names the row of a method."""
+    def models_of(self, method: str) -> list[str]:
+        """The model that a method explains, and those that say how much is kept."""
+        return models_of([method])
+
+    def keys(self, method: str) -> list[str]:
+        """Of the one row of a method."""
         names = (method_of(method).model, *REFERENCES.values())
         runs = [self.runs.configs[name].key for name in names]
-        return row_key([method, RECIPE, runs, self.runs.dataset.fingerprint, self.most_graphs])
+        data = self.runs.dataset.fingerprint
+        return [row_key([method, RECIPE, runs, data, self.most_graphs])]
 
     def rows(self, method: str) -> list[Row]:
         """Explain the test graphs by a method, and measure it; one row."""
         name = method_of(method).model
         config = self.runs.configs[name]
-        found = {
-            "dataset": self.runs.dataset.name,
-            "method": method,
-            "model": name,
-            "conv": config.conv,
-            "split": config.split,
-            "seed": config.seed,
-            **self._measured(method, config),
-            "training_seconds": read_metrics(self.runs.folder(name) / METRICS).get("seconds"),
-            "key": self.key(method),
-            "version": __version__,
-            "commit": commit(),
-            "machine": machine_of(self.runs.device),
-        }
-        return [{column: cell(found.get(column)) for column in COLUMNS}]
+        found = self._measured(method, config)
+        seconds = read_metrics(self.runs.folder(name) / METRICS).get("seconds")
+        (key,) = self.keys(method)
+        return [self.row(method, config, key, model=name, training_seconds=seconds, **found)]
 
     def _measured(self, method: str, config: RunConfig) -> dict[str, Any]:
         model = self.runs.model(config.model)
@@ -156,17 +200,12 @@ def compare_explanations(
     methods: Sequence[str],
     out: Path,
     *,
-    conv: str = "gin",
     splits: Sequence[int] = (1, 2, 3),
     seeds: Sequence[int] = (0,),
     graphs: int | None = None,
-    settings: Mapping[str, Any] | None = None,
-    workers: int = 1,
-    device: str = "auto",
-    data_root: Path | None = None,
-    columns: ColumnNames | None = None,
     done: Callable[[Outcome], None] = lambda outcome: None,
     explained: Callable[[str], None] = lambda name: None,
+    **options: Any,
 ) -> list[Row]:
     """Train the models, explain their test graphs by every method; returns a row per method.
 
@@ -177,40 +216,23 @@ def compare_explanations(
         dataset: A name or a path.
         methods: Names of methods.
         out: Folder of the run folders and of the rows.
-        conv: Message-passing layer.
         splits: Numbers of the splits.
         seeds: Of the runs; every split is run with every seed.
         graphs: Most test graphs to explain, the same ones by every method; None for all.
-        settings: Changes to the default settings, nested.
-        workers: Processes that train.
-        device: Of the runs, and of the methods.
-        data_root: Folder of the datasets.
-        columns: Which columns of a file hold what.
         done: Called with every run as it ends.
         explained: Called with the name of every row as it comes.
+        **options: Of :func:`~cores_paper.explain.cases.run_cases`: conv, settings, workers, …
     """
     if graphs is not None and graphs < 1:
         raise UserError(f"`graphs` must be positive, got {graphs}")
-    series = Series(dataset, out, conv, settings, workers, device, data_root, columns)
-    cases = series.run_cases(models_of(methods), splits, seeds, done)
-    return [row for case in cases for row in _rows(ExplainedCase(case, graphs), methods, explained)]
+    cases = run_cases(
+        dataset, models_of(methods), out, splits=splits, seeds=seeds, done=done, **options
+    )
+    once = dict.fromkeys(methods)
+    return [row for case in cases for row in ExplainedCase(case, graphs).all_rows(once, explained)]
 
 
 def models_of(methods: Sequence[str]) -> list[str]:
     """The models that methods explain, and those that say how much is kept."""
     explained = (method_of(name).model for name in methods)
     return list(dict.fromkeys((*explained, *REFERENCES.values())))
-
-
-def _rows(
-    case: ExplainedCase, methods: Sequence[str], explained: Callable[[str], None]
-) -> list[Row]:
-    """The rows of a case, those from the file and new ones, which are written as they come."""
-    rows: list[Row] = []
-    for method in dict.fromkeys(methods):
-        if case.runs.failed & {*models_of([method])}:
-            continue
-        measure = partial(case.rows, method)
-        rows += kept_rows(case.runs.out / ROWS, EXPLANATIONS, [case.key(method)], measure)
-        explained(f"{method} (split {rows[-1]['split']}, seed {rows[-1]['seed']})")
-    return rows

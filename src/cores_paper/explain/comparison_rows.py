@@ -1,14 +1,47 @@
-"""Measured methods of explaining as rows of a CSV file, and as tables. Needs no torch."""
+"""Methods of explaining: their table, and what they measured as rows and tables. Needs no torch."""
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from cores.runs.rows import Row, RowKind, Spread, check_finite, matching, spread
-from cores.runs.table import Table
-from cores_paper.explain.methods import METHODS
+from cores import UserError
+from cores.errors import nearest
+from cores.runs.rows import Row, Spread, check_finite, matching, spread
+from cores_paper.tables.rows import RowKind
+from cores_paper.tables.table import Table
 
+
+@dataclass(frozen=True)
+class Method:
+    """A way to explain; how it is made ready is in :mod:`cores_paper.explain.peers`."""
+
+    title: str
+    """What tables call it."""
+    model: str
+    """The model that it explains."""
+
+
+METHODS = {
+    "random": Method("random", "gnn"),
+    "saliency": Method("saliency", "gnn"),
+    "gradient": Method("grad × input", "gnn"),
+    "shapley": Method("Shapley", "gnn"),
+    "gnnexplainer": Method("GNNExplainer", "gnn"),
+    "pgexplainer": Method("PGExplainer", "gnn"),
+    "gsat": Method("GSAT", "gsat"),
+    "gmt": Method("GMT", "gmt"),
+    "cores-node": Method("CORES nodes", "cores-node"),
+    "cores-edge": Method("CORES edges", "cores-edge"),
+    "effects-node": Method("effects, nodes", "cores-node"),
+    "effects-edge": Method("effects, edges", "cores-edge"),
+}
+"""Every method by name, in the order of the tables.
+
+Methods that come after training explain our plain classifier; the others explain themselves. CORES
+does so twice: by what its policy wants to keep, and by the effects of removing nodes or edges.
+"""
 METRICS = (
     *("graphs", "explained_graphs", "node_auc", "edge_auc", "node_ratio", "edge_ratio"),
     *("node_judge_accuracy", "edge_judge_accuracy"),
@@ -48,6 +81,18 @@ def _order(row: Row) -> tuple[Any, ...]:
 
 
 EXPLANATIONS = RowKind(COLUMNS, "a measured explanation", _check, _order)
+
+
+def method_of(name: str) -> Method:
+    """The row of a method."""
+    return known_method(name, METHODS)
+
+
+def known_method(name: str, methods: Mapping[str, Any]) -> Any:
+    """A method of a table; an unknown name is an error that names the nearest one."""
+    if name not in methods:
+        raise UserError(f"unknown method {name!r}; {nearest(name, methods)}")
+    return methods[name]
 
 
 def row_key(identity: Any) -> str:

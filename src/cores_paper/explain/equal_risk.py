@@ -8,17 +8,16 @@ from typing import Any
 
 import torch
 
-from cores import GraphStore, UserError, __version__
+from cores import GraphStore, UserError
 from cores.config import Removal, RunConfig
-from cores.data.inputs.columns import ColumnNames
 from cores.models.sparse import SparseClassifier
 from cores.runs.device import tuned_cpu
 from cores.runs.fit import PreparedData
-from cores.runs.folder import commit, machine_of
-from cores.runs.rows import Row, cell, kept_rows
+from cores.runs.rows import Row
 from cores.runs.runner import Outcome
-from cores.runs.series import Case, Series
 from cores.training.state import forked_rng
+from cores_paper.explain.cases import run_cases
+from cores_paper.explain.comparison import ComparedCase
 from cores_paper.explain.comparison_rows import row_key
 from cores_paper.explain.cuts import (
     Cuts,
@@ -28,9 +27,14 @@ from cores_paper.explain.cuts import (
     ordered_cuts,
     rules_of,
 )
-from cores_paper.explain.equal_risk_rows import COLUMNS, EQUAL_RISK, ORDERS, order_of
-from cores_paper.explain.gradients import saliency
-from cores_paper.explain.peers import Prepare, of_gradients, own_scores, random_scores
+from cores_paper.explain.equal_risk_rows import EQUAL_RISK, ORDERS, order_of
+from cores_paper.explain.peers import (
+    Prepare,
+    of_gradients,
+    own_scores,
+    random_scores,
+    saliency,
+)
 
 RECIPE = 1
 """Version of the measurement: rows of another one are not comparable."""
@@ -51,11 +55,11 @@ PREPARE: dict[str, Prepare] = {
 
 
 @dataclass(frozen=True)
-class RiskCase:
-    """The runs of one split and seed, and what all orders are measured by."""
+class RiskCase(ComparedCase):
+    """What all orders are measured by: one classifier, whose model has a dial."""
 
-    runs: Case
-    """That of CORES has a dial."""
+    file = ROWS
+    kind = EQUAL_RISK
     removal: Removal
     max_losses: Sequence[float]
     confidence: float | None
@@ -87,22 +91,24 @@ class RiskCase:
         own = order_of(method).model
         return [self.config.model, *([] if own is None else [own])]
 
-    def key(self, method: str, max_loss: float) -> str:
-        """Names the row of a method."""
-        runs = [self.runs.configs[name].key for name in self.models_of(method)]
-        promise, data = [max_loss, self.confidence], self.runs.dataset.fingerprint
-        return row_key(["equal-risk", RECIPE, method, promise, runs, data])
-
     def keys(self, method: str) -> list[str]:
-        """Those of all losses."""
-        return [self.key(method, max_loss) for max_loss in self.max_losses]
+        """Names of the rows of a method, one for each loss."""
+        runs = [self.runs.configs[name].key for name in self.models_of(method)]
+        data = self.runs.dataset.fingerprint
+        return [
+            row_key(["equal-risk", RECIPE, method, [max_loss, self.confidence], runs, data])
+            for max_loss in self.max_losses
+        ]
 
     def rows(self, method: str) -> list[Row]:
         """Cut the graphs in the order of a method, and measure what each loss allows."""
         with forked_rng(self.runs.device):
             torch.manual_seed(self.config.seed)
             cuts = self._cuts(method)
-        return [self._row(method, max_loss, cuts) for max_loss in self.max_losses]
+        return [
+            self.row(method, self.config, key, **self._measured(max_loss, cuts))
+            for key, max_loss in zip(self.keys(method), self.max_losses, strict=True)
+        ]
 
     def _cuts(self, method: str) -> dict[str, dict[str, Cuts]]:
         """What is predicted from the cut graphs of every part, by every rule."""
@@ -121,16 +127,12 @@ class RiskCase:
             for rule, kept in rules_of(scores["selection"], self.removal).items()
         }
 
-    def _row(self, method: str, max_loss: float, cuts: Mapping[str, Mapping[str, Cuts]]) -> Row:
+    def _measured(self, max_loss: float, cuts: Mapping[str, Mapping[str, Cuts]]) -> dict[str, Any]:
+        """What the sparsest cut keeps and loses that keeps the promise."""
         rule = better_rule({name: found["selection"] for name, found in cuts.items()}, max_loss)
         place = controlled_setting(cuts[rule]["calibration"], max_loss, self.confidence)
-        found = {
-            "dataset": self.runs.dataset.name,
-            "method": method,
+        return {
             "removal": self.removal,
-            "conv": self.config.conv,
-            "split": self.config.split,
-            "seed": self.config.seed,
             "rule": rule,
             "max_loss": max_loss,
             "confidence": self.confidence,
@@ -139,12 +141,7 @@ class RiskCase:
             "graphs": len(self.parts["test"]),
             "calibration_graphs": len(self.parts["calibration"]),
             "selection_graphs": len(self.parts["selection"]),
-            "key": self.key(method, max_loss),
-            "version": __version__,
-            "commit": commit(),
-            "machine": machine_of(self.runs.device),
         }
-        return {column: cell(found[column]) for column in COLUMNS}
 
 
 @tuned_cpu()
@@ -156,16 +153,11 @@ def equal_risk(
     removal: Removal = "node",
     max_losses: Sequence[float] = MAX_LOSSES,
     confidence: float | None = None,
-    conv: str = "gin",
     splits: Sequence[int] = (1, 2, 3),
     seeds: Sequence[int] = (0,),
-    settings: Mapping[str, Any] | None = None,
-    workers: int = 1,
-    device: str = "auto",
-    data_root: Path | None = None,
-    columns: ColumnNames | None = None,
     done: Callable[[Outcome], None] = lambda outcome: None,
     measured: Callable[[str], None] = lambda name: None,
+    **options: Any,
 ) -> list[Row]:
     """Train the models, and measure what every order keeps at the same controlled loss.
 
@@ -181,26 +173,27 @@ def equal_risk(
         removal: What is cut: ``node`` or ``edge``.
         max_losses: The largest losses, each a comparison of its own.
         confidence: Probability that a promise holds for this classifier; None: in expectation.
-        conv: Message-passing layer.
         splits: Numbers of the splits.
         seeds: Of the runs; every split is run with every seed.
-        settings: Changes to the default settings, nested.
-        workers: Processes that train.
-        device: Of the runs, and of the orders.
-        data_root: Folder of the datasets.
-        columns: Which columns of a file hold what.
         done: Called with every run as it ends.
         measured: Called with the name of every method and split as it is measured.
+        **options: Of :func:`~cores_paper.explain.cases.run_cases`: conv, settings, workers, …
     """
     check_promises(max_losses, confidence)
-    series = Series(dataset, out, conv, settings, workers, device, data_root, columns)
     dial = {f"cores-{removal}": {"reward": {"dial": True}}}
-    cases = series.run_cases(models_of(methods, removal), splits, seeds, done, dial)
-    return [
-        row
-        for case in cases
-        for row in _rows(RiskCase(case, removal, max_losses, confidence), methods, measured)
-    ]
+    cases = run_cases(
+        dataset,
+        models_of(methods, removal),
+        out,
+        splits=splits,
+        seeds=seeds,
+        done=done,
+        changes=dial,
+        **options,
+    )
+    ordered = [name for name in ORDERS if name in methods]
+    found = (RiskCase(case, removal, max_losses, confidence) for case in cases)
+    return [row for case in found for row in case.all_rows(ordered, measured)]
 
 
 def models_of(methods: Sequence[str], removal: Removal) -> list[str]:
@@ -216,15 +209,3 @@ def check_promises(max_losses: Sequence[float], confidence: float | None) -> Non
     for name, share in (*(("max_loss", loss) for loss in max_losses), ("confidence", confidence)):
         if share is not None and not 0 < share < 1:
             raise UserError(f"`{name}` must lie between 0 and 1, got {share:g}")
-
-
-def _rows(case: RiskCase, methods: Sequence[str], measured: Callable[[str], None]) -> list[Row]:
-    """The rows of a case, those from the file and new ones, which are written as they come."""
-    rows: list[Row] = []
-    for method in (name for name in ORDERS if name in methods):
-        if case.runs.failed & {*case.models_of(method)}:
-            continue
-        measure = partial(case.rows, method)
-        rows += kept_rows(case.runs.out / ROWS, EQUAL_RISK, case.keys(method), measure)
-        measured(f"{method} (split {case.config.split}, seed {case.config.seed})")
-    return rows

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cores import UserError
-from cores.errors import nearest
-from cores.runs.rows import Row, RowKind, Spread, check_finite, matching, spread
+from cores.runs.rows import Row, check_finite, matching, spread
+from cores_paper.explain.comparison_rows import known_method
+from cores_paper.tables.rows import RowKind
+from cores_paper.tables.style import percent
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,7 @@ EQUAL_RISK = RowKind(COLUMNS, "an order at equal risk", _check, _order)
 
 def order_of(name: str) -> Order:
     """The row of an order."""
-    if name not in ORDERS:
-        raise UserError(f"unknown method {name!r}; {nearest(name, ORDERS)}")
-    return ORDERS[name]
+    return known_method(name, ORDERS)
 
 
 def table_of(rows: Sequence[Row], metric: str) -> tuple[list[str], list[list[str]]]:
@@ -67,15 +66,8 @@ def table_of(rows: Sequence[Row], metric: str) -> tuple[list[str], list[list[str
     losses = sorted({row["max_loss"] for row in rows}, key=float)
     by_order = {name: matching(rows, {"method": name}) for name in ORDERS}
     lines = [
-        [ORDERS[name].title, *(_percent(spread(runs, metric, max_loss=loss)) for loss in losses)]
+        [ORDERS[name].title, *(percent(spread(runs, metric, max_loss=loss)) for loss in losses)]
         for name, runs in by_order.items()
         if runs
     ]
     return ["method", *(f"at {loss}" for loss in losses)], lines
-
-
-def _percent(value: Spread | None) -> str:
-    if value is None:
-        return "–"
-    deviation = "" if value.std is None else f" ± {100 * value.std:.1f}"
-    return f"{100 * value.mean:.1f}{deviation}"

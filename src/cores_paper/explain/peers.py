@@ -2,21 +2,21 @@
 
 import warnings
 from collections.abc import Callable, Sequence
+from copy import copy
 from functools import partial
 from typing import Any, cast
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.explain import Explainer, ExplainerAlgorithm, GNNExplainer, PGExplainer
 
 from cores import GraphModel, GraphStore, UserError
 from cores.evaluation.effects import element_effects
-from cores.evaluation.predictions import predict
+from cores.evaluation.predictions import EVALUATION_BATCH, predict
 from cores.evaluation.scores import Scores
 from cores.models.sparse import SparseClassifier
-from cores_paper.explain.gradients import gradient_input, saliency
 from cores_paper.explain.shapley import shapley_values
 
 RECIPE = 2
@@ -92,6 +92,30 @@ def of_gradients(
 ) -> Explain:
     """Scores of nodes by gradients."""
     return lambda graphs: Scores.of_nodes(graphs, scores(model, graphs))
+
+
+def saliency(model: GraphModel, graphs: GraphStore) -> Float[Tensor, " nodes"]:
+    """Length of the gradient of the predicted logit by each node's features (Simonyan, 2014)."""
+    return _gradients(model, graphs).norm(dim=-1)
+
+
+def gradient_input(model: GraphModel, graphs: GraphStore) -> Float[Tensor, " nodes"]:
+    """That gradient times the features, summed (Shrikumar et al., 2017): what speaks for the class.
+
+    The features are as the user gave them, before the network scales them.
+    """
+    return (_gradients(model, graphs) * graphs.x).sum(dim=-1)
+
+
+def _gradients(model: GraphModel, graphs: GraphStore) -> Float[Tensor, "nodes features"]:
+    model.eval()
+    found = []
+    for batch in graphs.batches(EVALUATION_BATCH):
+        watched = copy(batch)
+        watched.x = batch.x.detach().clone().requires_grad_()
+        predicted = model.full_logits(watched).amax(dim=-1)
+        found.append(torch.autograd.grad(predicted.sum(), watched.x)[0])
+    return torch.cat(found)
 
 
 def shapley(model: GraphModel, training: GraphStore, seed: int) -> Explain:
@@ -197,4 +221,4 @@ PREPARE: dict[str, Prepare] = {
     **dict.fromkeys(("gsat", "gmt", "cores-node", "cores-edge"), own_scores),
     **dict.fromkeys(("effects-node", "effects-edge"), effects),
 }
-"""How each method is made ready; their table is in :mod:`cores_paper.explain.methods`."""
+"""How each method is made ready; their table is in :mod:`cores_paper.explain.comparison_rows`."""

@@ -2,9 +2,19 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from cores.errors import require
+
+
+def check_signs(group: str, settings: Any, positive: str = "", not_negative: str = "") -> None:
+    """Refuse settings that are not finite, not positive or negative; names with spaces."""
+    for name in positive.split():
+        value = getattr(settings, name)
+        require(0 < value < math.inf, f"{group}.{name} must be positive, got {value}")
+    for name in not_negative.split():
+        value = getattr(settings, name)
+        require(0 <= value < math.inf, f"{group}.{name} must not be negative, got {value}")
 
 
 @dataclass(frozen=True)
@@ -40,9 +50,7 @@ class DiffPoolConfig:
             2 <= self.clusters <= 256,
             f"diffpool.clusters must lie in [2, 256], got {self.clusters}",
         )
-        for name in ("link_weight", "entropy_weight"):
-            value = getattr(self, name)
-            require(0 <= value < math.inf, f"diffpool.{name} must not be negative, got {value}")
+        check_signs("diffpool", self, not_negative="link_weight entropy_weight")
 
 
 @dataclass(frozen=True)
@@ -90,10 +98,7 @@ class SugarConfig:
             self.step <= self.first_ratio,
             f"sugar.step must not exceed first_ratio, got {self.step} and {self.first_ratio}",
         )
-        require(
-            0 <= self.information_weight < math.inf,
-            f"sugar.information_weight must not be negative, got {self.information_weight}",
-        )
+        check_signs("sugar", self, not_negative="information_weight")
 
 
 @dataclass(frozen=True)
@@ -124,14 +129,7 @@ class GSATConfig:
             self.last_r <= self.first_r,
             f"{self.group}.last_r must not exceed first_r, got {self.last_r} and {self.first_r}",
         )
-        require(
-            0 <= self.information_weight < math.inf,
-            f"{self.group}.information_weight must not be negative, got {self.information_weight}",
-        )
-        require(
-            0 < self.temperature < math.inf,
-            f"{self.group}.temperature must be positive, got {self.temperature}",
-        )
+        check_signs(self.group, self, "temperature", "information_weight")
         require(
             0 <= self.dropout < 1, f"{self.group}.dropout must lie in [0, 1), got {self.dropout}"
         )

@@ -65,20 +65,16 @@ class SUGAR(GraphModel):
 
     def logits(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
         """Class logits of the sketched graphs."""
-        sampled = sample_subgraphs(batch, self.sugar.subgraphs, self.sugar.size)
-        z = self._encoded(batch, sampled)
-        return self._classified(sampled, z, self._chosen(sampled, z, self.share.ratio))[0]
+        return self._classified(*self._sketched(batch))[0]
 
     def full_logits(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
         """Class logits when every sampled subgraph is kept; nodes in none of them stay unseen."""
-        sampled = sample_subgraphs(batch, self.sugar.subgraphs, self.sugar.size)
-        return self._classified(sampled, self._encoded(batch, sampled), sampled.exists)[0]
+        sampled, z, _ = self._sketched(batch)
+        return self._classified(sampled, z, sampled.exists)[0]
 
     def loss(self, batch: Batch, class_weights: Tensor | None = None) -> Float[Tensor, ""]:
         """Cross-entropy, with the mutual-information loss between subgraphs and their graph."""
-        sampled = sample_subgraphs(batch, self.sugar.subgraphs, self.sugar.size)
-        z = self._encoded(batch, sampled)
-        chosen = self._chosen(sampled, z, self.share.ratio)
+        sampled, z, chosen = self._sketched(batch)
         logits, states = self._classified(sampled, z, chosen)
         self._right += torch.stack(
             [(logits.argmax(-1) == batch.y).sum(), batch.y.new_tensor(len(batch.y))]
@@ -88,9 +84,7 @@ class SUGAR(GraphModel):
 
     def prediction(self, batch: Batch) -> Prediction:
         """Class probabilities; what was seen is the union of the chosen subgraphs."""
-        sampled = sample_subgraphs(batch, self.sugar.subgraphs, self.sugar.size)
-        z = self._encoded(batch, sampled)
-        chosen = self._chosen(sampled, z, self.share.ratio)
+        sampled, z, chosen = self._sketched(batch)
         probs = self._classified(sampled, z, chosen)[0].softmax(dim=-1)
         source, target = batch.edge_index
         seen = sampled.members & chosen[batch.batch]  # [N, n]
@@ -99,6 +93,12 @@ class SUGAR(GraphModel):
         worth = F.softsign(self._worth(z))  # [B, n], in (-1, 1)
         scores = worth[batch.batch].where(sampled.members, -1).amax(dim=-1)  # [N]
         return Prediction(probs, subgraph, scores, scores[batch.edge_index].amin(dim=0))
+
+    def _sketched(self, batch: Batch) -> tuple["Subgraphs", Tensor, Tensor]:
+        """Subgraphs, their embeddings [B, n, H], and which of them are chosen."""
+        sampled = sample_subgraphs(batch, self.sugar.subgraphs, self.sugar.size)
+        z = self._encoded(batch, sampled)
+        return sampled, z, self._chosen(sampled, z)
 
     def _encoded(self, batch: Batch, sampled: "Subgraphs") -> Tensor:
         """[B, n, H]: each subgraph by itself, its nodes weighed by attention within it."""
@@ -118,10 +118,10 @@ class SUGAR(GraphModel):
         level = F.layer_norm(z, z.shape[-1:])
         return torch.matmul(level, self.projection / self.projection.norm())
 
-    def _chosen(self, sampled: "Subgraphs", z: Tensor, ratio: Tensor) -> Tensor:
+    def _chosen(self, sampled: "Subgraphs", z: Tensor) -> Tensor:
         """[B, n]: the share k of the subgraphs that is worth most, at least one."""
         worth = self._worth(z).where(sampled.exists, NOWHERE)
-        wanted = rounded_up(ratio * sampled.exists.sum(dim=-1))  # [B]
+        wanted = rounded_up(self.share.ratio * sampled.exists.sum(dim=-1))  # [B]
         rank = worth.argsort(dim=-1, descending=True, stable=True).argsort(dim=-1)
         return (rank < wanted[:, None]) & sampled.exists
 

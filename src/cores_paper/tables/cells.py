@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cores.runs.rows import Row, Spread, kept_metric, matching, spread
-from cores_paper.tables.reported import published_metric
 from cores_paper.tables.style import TIE, ordered_datasets
-from cores_paper.tables.targets import PLAIN_GNN, paper_policies, policies
+from cores_paper.tables.targets import PLAIN_GNN, paper_policies, policies, published_metric
 
 MAX_JUDGE_GAP = 0.05
 """How far the judge's accuracy may be below the model's."""

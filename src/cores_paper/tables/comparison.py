@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from cores.config import Removal
 from cores.config.models import model_spec
 from cores.data.catalogue import PAPER_DATASETS
-from cores.runs.rows import Row, Spread, matching, rows_of_conv, spread
-from cores.runs.table import Bold, Cell, Table
+from cores.runs.rows import Row, Spread, matching, spread
 from cores_paper.tables.cells import AccuracyCell
-from cores_paper.tables.paired import CONFIDENCE, paired_difference
-from cores_paper.tables.price import price_table
-from cores_paper.tables.reported import published_metric
+from cores_paper.tables.price import CONFIDENCE, paired_difference, price_table
+from cores_paper.tables.rows import rows_of_conv
 from cores_paper.tables.style import TIE, model_title, ordered_datasets, ordered_models, percent
-from cores_paper.tables.targets import PLAIN_GNN, paper_baselines
+from cores_paper.tables.table import Bold, Cell, Table
+from cores_paper.tables.targets import PLAIN_GNN, paper_baselines, published_metric
 
 
 @dataclass(frozen=True)
@@ -230,13 +229,13 @@ def _datasets(rows: Sequence[Row]) -> list[str]:
 
 def _spreads(rows: Sequence[Row], conv: str, metric: str) -> dict[tuple[str, str], Spread]:
     """The spread of a metric by dataset and model, where there are runs."""
-    spreads = {}
-    for dataset in _datasets(rows):
-        for model in _models(rows):
-            value = spread(rows_of_conv(rows, conv), metric, dataset=dataset, model=model)
-            if value is not None:
-                spreads[dataset, model] = value
-    return spreads
+    conv_rows = rows_of_conv(rows, conv)
+    return {
+        (dataset, model): value
+        for dataset in _datasets(rows)
+        for model in _models(rows)
+        if (value := spread(conv_rows, metric, dataset=dataset, model=model)) is not None
+    }
 
 
 def _ranks(

@@ -1,14 +1,76 @@
-"""Tables of measured rows beside the paper: the plain GNN, CORES, ablations, datasets."""
+"""Tables of measured rows beside the paper, by target of `cores reproduce`, and their files."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from cores.config.models import conv_spec
+from cores.files import write_atomically
 from cores.runs.rows import Row, kept_metric, matching, spread
-from cores.runs.table import Bold, Table
-from cores_paper.tables.cells import cores_cells, gnn_cells
-from cores_paper.tables.reported import published_statistics
-from cores_paper.tables.style import mean_percent, percent
-from cores_paper.tables.targets import ABLATIONS, BASE_CONV, PLAIN_GNN
+from cores_paper.tables.cells import cores_cells, cores_claims, gnn_cells
+from cores_paper.tables.comparison import comparison_tables
+from cores_paper.tables.price import price_claims
+from cores_paper.tables.rows import rows_of_conv
+from cores_paper.tables.style import mean_percent, percent, removal_titles
+from cores_paper.tables.table import Bold, Table
+from cores_paper.tables.targets import (
+    ABLATIONS,
+    BASE_CONV,
+    PLAIN_GNN,
+    TARGET_CONVS,
+    policies,
+    published_statistics,
+)
+
+
+def tables_of(rows: Sequence[Row], target: str, preset: str) -> dict[str, Table]:
+    """Every table of a target that there are runs for, by caption."""
+    if target in ABLATIONS:
+        setting = ABLATIONS[target].setting
+        return {f"Kept ratio and accuracy over {setting}, percent": ablation_table(rows, target)}
+    tables: dict[str, Table] = {}
+    for conv in TARGET_CONVS[target]:
+        conv_rows = rows_of_conv(rows, conv)
+        models = {row["model"] for row in conv_rows}
+        found: dict[str, Table] = {}
+        if PLAIN_GNN in models:
+            found["The plain GNN"] = gnn_table(conv_rows, conv, preset)
+        titles = removal_titles([model for model in policies() if model in models])
+        for model, title in titles.items():
+            found[f"CORES {title}"] = cores_table(conv_rows, model, conv)
+        if len(models) > 1 or (models and not found):
+            found |= comparison_tables(conv_rows, conv)
+        tables |= {
+            f"{caption} ({conv_spec(conv).title}), percent": table
+            for caption, table in found.items()
+        }
+    return tables
+
+
+def claims_of(rows: Sequence[Row], target: str) -> list[str]:
+    """How the CORES models of a target compare with the paper, a sentence each, in Markdown."""
+    return [
+        f"{conv_spec(conv).title}: {claim}"
+        for conv in TARGET_CONVS.get(target, ())
+        if any(row["conv"] == conv and row["model"] in policies() for row in rows)
+        for claims in (cores_claims, price_claims)
+        for claim in claims([row for row in rows if row["conv"] == conv], conv)
+    ]
+
+
+def write_tables(tables: Mapping[str, Table], claims: Sequence[str], stem: Path) -> list[Path]:
+    """Write tables as Markdown, with the claims, and as LaTeX; returns the files."""
+    sections = [f"## {caption}\n\n{table.markdown()}\n" for caption, table in tables.items()]
+    latex = [table.latex(f"{caption}.") for caption, table in tables.items()]
+    texts = {
+        ".md": "\n".join([*sections, *(f"{claim}\n" for claim in claims)]),
+        ".tex": "\n\n".join(latex) + "\n",
+    }
+    files = []
+    for suffix, text in texts.items():
+        files.append(stem.with_suffix(suffix))
+        write_atomically(files[-1], text.encode())
+    return files
 
 
 def gnn_table(rows: Sequence[Row], conv: str, preset: str) -> Table:

@@ -1,13 +1,20 @@
-"""The paper's tables and figures as lists of runs."""
+"""The paper's tables and figures: their runs, and the numbers that they report."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from cores.config import RunConfig, merged
 from cores.config.models import MODELS
 from cores.config.presets import preset_config
-from cores_paper.presets import has_authors_settings, has_published_settings
+from cores.runs.rows import Spread
+from cores_paper.presets import (
+    has_authors_settings,
+    has_published_settings,
+    published,
+    published_file,
+)
 
 MEASURED = {"network": {"edge_features": False}}
 """The tables were measured with the defaults of version 0.2, which did not read edge features."""
@@ -161,3 +168,21 @@ def runs_of(
         for seed in seeds
     ]
     return list(dict.fromkeys(runs))
+
+
+def published_metric(dataset: str, conv: str, model: str, metric: str) -> Spread | None:
+    """Mean and deviation of a metric in the paper's tables; None where they lack it."""
+    found = published(model).get(dataset, {}).get(conv, {}).get(f"reported_{metric}")
+    return None if found is None else Spread(found["mean"] / 100, found["std"] / 100, len(SPLITS))
+
+
+@cache
+def published_seconds(action: str, dataset: str) -> dict[str, float]:
+    """Seconds by model, of a training epoch (``train``) or a prediction (``inference``)."""
+    return published_file("reported_times.toml")[action].get(dataset, {})
+
+
+@cache
+def published_statistics() -> dict[str, dict[str, Any]]:
+    """Table 1 by dataset, then by column."""
+    return published_file("reported_datasets.toml")

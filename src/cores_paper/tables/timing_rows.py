@@ -9,10 +9,9 @@ from pathlib import Path
 
 from cores import UserError
 from cores.files import in_turn, read_text, write_atomically
-from cores.runs.table import Table
-from cores_paper.tables.reported import published_seconds
 from cores_paper.tables.style import model_title, ordered_datasets, ordered_models
-from cores_paper.tables.targets import PLAIN_GNN
+from cores_paper.tables.table import Table
+from cores_paper.tables.targets import PLAIN_GNN, published_seconds
 
 REPEATS = {"train": 3, "inference": 5}
 """How often each action is timed; an epoch on single graphs takes minutes."""
@@ -36,30 +35,29 @@ class Timing:
     commit: str
 
 
+NAMES = [field.name for field in fields(Timing)]
+
+
 def read_timings(path: Path) -> list[Timing]:
     """Read a file of timings, empty without a file; an invalid line is an error with its number."""
     if not path.exists():
         return []
-    lines = csv.DictReader(io.StringIO(read_text(path)))
-    names = [field.name for field in fields(Timing)]
+    lines = csv.reader(io.StringIO(read_text(path)))
     timings = []
     try:
-        if lines.fieldnames != names:
-            raise UserError(f"{path}: the first line must name the columns {', '.join(names)}")
-        for line in lines:
-            if None in line or None in line.values():  # too many values, or too few
+        if next(lines, []) != NAMES:
+            raise UserError(f"{path}: the first line must name the columns {', '.join(NAMES)}")
+        for line in filter(None, lines):
+            dataset, model, action, batch_size, seconds, ratio, repeats, machine, commit = line
+            measured = float(seconds), float(ratio)
+            if action not in REPEATS or not all(map(math.isfinite, measured)):
                 raise ValueError
-            timing = Timing(
-                *(line["dataset"], line["model"], line["action"], int(line["batch_size"])),
-                *(float(line["seconds"]), float(line["ratio"]), int(line["repeats"])),
-                *(line["machine"], line["commit"]),
-            )
-            if timing.action not in REPEATS or not math.isfinite(timing.seconds + timing.ratio):
-                raise ValueError
-            timings.append(timing)
+            size = int(batch_size)
+            named = dataset, model, action, size, *measured, int(repeats), machine, commit
+            timings.append(Timing(*named))
     except UserError:
         raise
-    except (KeyError, TypeError, ValueError, csv.Error):
+    except (ValueError, csv.Error):
         raise UserError(f"{path}: line {lines.line_num} is not a measured time") from None
     return timings
 
@@ -70,8 +68,7 @@ def merge_timings(path: Path, new: Iterable[Timing]) -> list[Timing]:
         merged = {_setting(timing): timing for timing in (*read_timings(path), *new)}
         timings = [merged[setting] for setting in sorted(merged)]
         buffer = io.StringIO()
-        names = [field.name for field in fields(Timing)]
-        writer = csv.DictWriter(buffer, names, lineterminator="\n")
+        writer = csv.DictWriter(buffer, NAMES, lineterminator="\n")
         writer.writeheader()
         for timing in timings:
             rounded = {"seconds": f"{timing.seconds:.4g}", "ratio": f"{timing.ratio:.4g}"}

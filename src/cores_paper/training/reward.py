@@ -5,7 +5,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from cores.config import RewardConfig
-from cores.conformal import aps_scores, predicted_and_below, prediction_sets
+from cores.conformal import aps_scores, prediction_sets
 from cores.models.policy import Critic, Policy
 from cores.ppo import RewardedRollout, clipped_objective, policy_loss
 from cores.reward import conformal_reward, performance_reward, sparsity_reward
@@ -21,6 +21,25 @@ def squared_sparsity_reward(
     tensor([1.0000, 0.9025, 0.0000])
     """
     return sparsity_reward(kept_ratio, desired_ratio) ** 2
+
+
+def predicted_and_below(
+    probs: Float[Tensor, "graphs classes"],
+    scores: Float[Tensor, "graphs classes"],
+    q_hat: Float[Tensor, ""],
+) -> Bool[Tensor, "graphs classes"]:
+    """The predicted label and every label with s(x, y) < q-hat: Eq. (3) in the authors' program.
+
+    With two classes and APS scores the other label's score is 1, and no q-hat is above that but
+    infinity: such a set is never unsure.
+
+    >>> probs = Tensor([[0.1, 0.9], [0.5, 0.3]])
+    >>> predicted_and_below(probs, Tensor([[1.0, 0.9], [0.4, 0.5]]), Tensor([0.5])[0])
+    tensor([[False,  True],
+            [ True, False]])
+    """
+    predicted = F.one_hot(probs.argmax(dim=-1), probs.size(-1)).bool()
+    return predicted | (scores < q_hat)
 
 
 def reward_sets(

@@ -11,10 +11,15 @@ import pytest
 
 from cores.cli.display import print_table
 from cores.data.synthetic import ba_motifs
-from cores.runs.table import Table
 from cores_paper.explain import comparison, peers
-from cores_paper.explain.comparison_rows import COLUMNS, METRICS, faithfulness_table, summary_table
-from cores_paper.explain.methods import METHODS
+from cores_paper.explain.comparison_rows import (
+    COLUMNS,
+    METHODS,
+    METRICS,
+    faithfulness_table,
+    summary_table,
+)
+from cores_paper.tables.table import Table
 
 Ask = Callable[..., tuple[int, str, str]]
 

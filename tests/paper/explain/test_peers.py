@@ -18,9 +18,8 @@ from cores.models.classifier import Classifier
 from cores.models.network import GraphModel
 from cores.models.sparse import SparseClassifier
 from cores_paper.explain import peers
-from cores_paper.explain.gradients import gradient_input, saliency
-from cores_paper.explain.methods import METHODS, method_of
-from cores_paper.explain.peers import PREPARE
+from cores_paper.explain.comparison_rows import METHODS, method_of
+from cores_paper.explain.peers import PREPARE, gradient_input, saliency
 
 NETWORK = NetworkConfig(hidden_dim=8, num_layers=2)
 GRAPHS = ba_motifs(num_graphs=6, seed=0)

@@ -3,8 +3,7 @@
 import pytest
 
 from cores.config.models import ModelSpec
-from cores.runs.rows import COLUMNS, Row
-from cores.runs.table import Bold
+from cores.runs.rows import Row
 from cores_paper.tables.comparison import (
     accuracy_table,
     baselines_table,
@@ -13,7 +12,9 @@ from cores_paper.tables.comparison import (
     gnn_difference_table,
     kept_table,
 )
-from cores_paper.tables.paired import paired_difference
+from cores_paper.tables.price import paired_difference
+from cores_paper.tables.rows import COLUMNS
+from cores_paper.tables.table import Bold
 from cores_paper.tables.targets import ABLATIONS, TARGET_CONVS, TIMES, models_of
 
 

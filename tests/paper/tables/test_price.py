@@ -2,9 +2,10 @@
 
 import pytest
 
-from cores.runs.rows import COLUMNS, Row
+from cores.runs.rows import Row
 from cores_paper.tables.comparison import comparison_tables
 from cores_paper.tables.price import price_claims, price_table, prices
+from cores_paper.tables.rows import COLUMNS
 
 
 def row(dataset: str, model: str, split: int, accuracy: float, **metrics: float) -> Row:

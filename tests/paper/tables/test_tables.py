@@ -8,18 +8,21 @@ import pytest
 from matplotlib import rc_context
 
 from cores.config.models import ModelSpec
-from cores.runs.rows import COLUMNS, Row
+from cores.runs.rows import Row
 from cores_paper.tables import figures
 from cores_paper.tables.cells import CoresCell, cores_cells, cores_claims, stuck_runs
 from cores_paper.tables.figures import ablation_figure
-from cores_paper.tables.report import claims_of, tables_of, write_tables
-from cores_paper.tables.reported import published_statistics
+from cores_paper.tables.rows import COLUMNS
 from cores_paper.tables.tables import (
     ablation_table,
+    claims_of,
     cores_table,
     explanations_table,
     statistics_table,
+    tables_of,
+    write_tables,
 )
+from cores_paper.tables.targets import published_statistics
 
 
 def row(model: str, split: int, **measured: float | str) -> Row:

@@ -1,4 +1,4 @@
-"""Which columns of a file hold the molecule, its label, its name and its part.
+"""The columns of a file that hold the molecule, its label, its name and its part.
 
 Properties of an SD file's entries and keys of JSON lines are columns, too; not all rows have all.
 """
@@ -27,7 +27,7 @@ ID = (
 
 @dataclass(frozen=True)
 class ColumnNames:
-    """What a user says of a table's columns; None: found by name where that is obvious."""
+    """Columns of a table that a user names; None: found by name where that is obvious."""
 
     smiles: str | None = None
     label: str | None = None
@@ -35,7 +35,7 @@ class ColumnNames:
     id: str | None = None
     split: str | None = None
     remembered: "ColumnNames | None" = None
-    """Of the file that a model was trained on: they count where they are there again."""
+    """Columns of the file that a model was trained on: they count where they are there again."""
 
     def among(self, known: Container[str]) -> "ColumnNames":
         """With remembered names in place of those that are not said, if they are known.

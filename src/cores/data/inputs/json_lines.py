@@ -21,10 +21,11 @@ from cores.data.raw import (
     BYTES_OF_NODE,
     MOST_NODES,
     Columns,
+    InvalidRowError,
     Layout,
     Parsed,
     RawGraphs,
-    Rejected,
+    Row,
     Rows,
     chunked,
     pointers,
@@ -33,10 +34,6 @@ from cores.errors import told
 from cores.files.limits import MEMORY, told_size
 
 NOTHING = Columns(numbers=0, kinds=0)
-
-
-class InvalidGraphError(ValueError):
-    """A line that is no graph, and why."""
 
 
 @dataclass(frozen=True)
@@ -60,46 +57,32 @@ def json_rows(path: Path, names: ColumnNames, size: int) -> Iterator[Rows]:
 def _parse(
     first: int, rows: Sequence[tuple[int, str]], layout: Layout | None, names: ColumnNames
 ) -> Parsed:
-    """Read every line as a graph; one that is none is rejected with its line and name.
+    """Read every line; without a layout, the first graph decides what features others have."""
+    node, edge = (None, None) if layout is None else (layout.nodes, layout.edges)
 
-    Without a layout, the first graph decides what features the others must have.
-    """
-    graphs: list[_Graph] = []
-    known: list[list[Any]] = [[] for _ in range(5)]
-    rejected = []
-    node_columns = None if layout is None else layout.nodes
-    edge_columns = None if layout is None else layout.edges
-    for position, (line, text) in enumerate(rows, first):
-        name = str(position)
-        try:
-            record = _record(text)
-            filled = {key: value for key, value in record.items() if value is not None}
-            named, label, part = choose_columns(filled, names).values(record.get)
-            name = named or name
-            graph = _graph(record)
-            _same(graph.node_columns, node_columns, "node")
-            _same(graph.edge_columns, edge_columns, "edge")
-        except InvalidGraphError as error:
-            rejected.append(Rejected(position, line, name, str(error)))
-            continue
-        node_columns = graph.node_columns
-        edge_columns = graph.edge_columns or edge_columns
-        graphs.append(graph)
-        for values, value in zip(known, (position, line, name, label, part), strict=True):
-            values.append(value)
-    raw = _flat(graphs, node_columns or NOTHING, edge_columns or NOTHING)
-    positions, lines, ids, labels, parts = known
-    return Parsed(raw, positions, lines, ids, labels, parts, rejected=rejected)
+    def read(record: dict[str, Any]) -> _Graph:
+        nonlocal node, edge
+        graph = _graph(record)
+        _same(graph.node_columns, node, "node")
+        _same(graph.edge_columns, edge, "edge")
+        node, edge = graph.node_columns, graph.edge_columns or edge
+        return graph
+
+    def joined(graphs: list[_Graph]) -> RawGraphs:
+        return _flat(graphs, node or NOTHING, edge or NOTHING)
+
+    return Parsed.of_rows(first, (_row(*line, names) for line in rows), read, joined)[0]
 
 
-def _record(text: str) -> dict[str, Any]:
+def _row(line: int, text: str, names: ColumnNames) -> Row:
     try:
         record = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidGraphError(f"no valid JSON ({told(error)})") from None
+        return Row(line, None, problem=f"no valid JSON ({told(error)})")
     if not isinstance(record, dict):
-        raise InvalidGraphError("not a JSON object")
-    return record
+        return Row(line, None, problem="not a JSON object")
+    filled = {key: value for key, value in record.items() if value is not None}
+    return Row(line, record, *choose_columns(filled, names).values(record.get))
 
 
 def _graph(record: dict[str, Any]) -> _Graph:
@@ -111,32 +94,31 @@ def _graph(record: dict[str, Any]) -> _Graph:
         count = len(nodes)
         items, columns = _items(nodes, "node")
     else:
-        raise InvalidGraphError('"nodes" must be a list, or the number of nodes')
+        raise InvalidRowError('"nodes" must be a list, or the number of nodes')
     if not 1 <= count <= MOST_NODES:
-        raise InvalidGraphError(f"has {count} nodes, not 1 to {MOST_NODES}")
+        raise InvalidRowError(f"has {count} nodes, not 1 to {MOST_NODES}")
     edges = record.get("edges")
     if edges is None:
         edges = []
     if not isinstance(edges, list):
-        raise InvalidGraphError('"edges" must be a list')
+        raise InvalidRowError('"edges" must be a list')
     by_ends: dict[tuple[int, int], Any] = {}
     for edge in edges:
         if type(edge) is not list or len(edge) not in (2, 3):
-            raise InvalidGraphError("an edge must be [a, b] or [a, b, feature]")
+            raise InvalidRowError("an edge must be [a, b] or [a, b, feature]")
         a, b = edge[0], edge[1]
         if type(a) is not int or type(b) is not int:  # by type: true and false are no numbers
-            raise InvalidGraphError(f"an edge's ends must be numbers of nodes, got {edge[:2]}")
+            raise InvalidRowError(f"an edge's ends must be numbers of nodes, got {edge[:2]}")
         if not (0 <= a < count and 0 <= b < count):
-            raise InvalidGraphError(f"edge [{a}, {b}] names a node that is not there (of {count})")
+            raise InvalidRowError(f"edge [{a}, {b}] names a node that is not there (of {count})")
         item = edge[2] if len(edge) == 3 else None
         if by_ends.setdefault((a, b) if a <= b else (b, a), item) != item:
-            raise InvalidGraphError(f"edge [{a}, {b}] has two different features")
+            raise InvalidRowError(f"edge [{a}, {b}] has two different features")
     features = list(by_ends.values())
-    if not features:
-        return _Graph(count, items, columns, [], [], None)
-    if all(item is None for item in features):
-        return _Graph(count, items, columns, list(by_ends), [], NOTHING)
-    edge_items, edge_columns = _items(features, "edge")
+    edge_items: list[Any] = []
+    edge_columns = NOTHING if features else None
+    if any(item is not None for item in features):
+        edge_items, edge_columns = _items(features, "edge")
     return _Graph(count, items, columns, list(by_ends), edge_items, edge_columns)
 
 
@@ -145,15 +127,15 @@ def _items(items: list[Any], kind: str) -> tuple[list[Any], Columns]:
     rows = [item if isinstance(item, list) else [item] for item in items]
     width = len(rows[0]) if rows else 0
     if any(len(row) != width for row in rows):
-        raise InvalidGraphError(f"every {kind} must have as many features")
+        raise InvalidRowError(f"every {kind} must have as many features")
     flat = [value for row in rows for value in row]
     types = set(map(type, flat))
     if types <= {str}:
         return rows, Columns(0, width)
     if not types <= {int, float, bool}:
-        raise InvalidGraphError(f"the features of {kind}s must be all numbers or all text")
+        raise InvalidRowError(f"the features of {kind}s must be all numbers or all text")
     if not all(abs(value) < 3e38 for value in flat):  # NaN is not, either
-        raise InvalidGraphError(f"has NaN, infinite or too large {kind} features")
+        raise InvalidRowError(f"has NaN, infinite or too large {kind} features")
     return rows, Columns(width, 0)
 
 
@@ -164,7 +146,7 @@ def _same(columns: Columns | None, expected: Columns | None, kind: str) -> None:
     def shown(found: Columns) -> str:
         return f"{found.kinds} of text" if found.kinds else f"{found.numbers} numbers"
 
-    raise InvalidGraphError(f"{kind} features are {shown(columns)}, not {shown(expected)}")
+    raise InvalidRowError(f"{kind} features are {shown(columns)}, not {shown(expected)}")
 
 
 def _flat(graphs: list[_Graph], nodes: Columns, edges: Columns) -> RawGraphs:

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from cores.data.inputs.columns import (
     ChosenColumns,
@@ -15,13 +16,12 @@ from cores.data.inputs.columns import (
 )
 from cores.data.inputs.text import Cells, table_cells, text_lines
 from cores.data.molecules import (
-    InvalidMoleculeError,
     molecule_from_block,
     molecule_from_smiles,
     molecule_graphs,
     needs_rdkit,
 )
-from cores.data.raw import Layout, Parsed, Rejected, Rows, chunked
+from cores.data.raw import Layout, Parsed, Row, Rows, chunked
 from cores.errors import UserError
 from cores.files.limits import LINE, MEMORY, told_size
 
@@ -29,56 +29,25 @@ END_OF_ENTRY = "$$$$"
 _PROPERTY = re.compile(r">.*<([^>]+)>")
 
 
-class MoleculeRow(NamedTuple):
-    """One row of a file, not yet read as a molecule."""
-
-    line: int
-    text: str
-    """SMILES, or an entry of an SD file."""
-    id: str
-    """Empty where the file has no name for it; it is called by its position then."""
-    label: Any = None
-    """Of several, their values by name."""
-    part: str = ""
-    problem: str = ""
-    """Why it cannot be read, if that is known already."""
-
-
-def parse_molecules(
-    first: int, rows: Sequence[MoleculeRow], layout: Layout | None = None, blocks: bool = False
+def _parse(
+    first: int, rows: Sequence[Row], layout: Layout | None = None, blocks: bool = False
 ) -> Parsed:
     """Read every row as a molecule, whatever the layout: theirs is always the same.
 
-    One that is none is rejected with its line and name. ``blocks`` are entries of an SD file.
+    ``blocks`` are entries of an SD file.
     """
     read = molecule_from_block if blocks else molecule_from_smiles
-    molecules, used, rejected = [], [], []
-    for position, unnamed in enumerate(rows, first):
-        row = unnamed if unnamed.id else unnamed._replace(id=str(position))
-        try:
-            if row.problem:
-                raise InvalidMoleculeError(row.problem)
-            molecules.append(read(row.text))
-            used.append((position, row))
-        except InvalidMoleculeError as error:
-            rejected.append(Rejected(position, row.line, row.id, str(error)))
-    return Parsed(
-        graphs=molecule_graphs(molecules),
-        positions=[position for position, _ in used],
-        lines=[row.line for _, row in used],
-        ids=[row.id for _, row in used],
-        labels=[row.label for _, row in used],
-        parts=[row.part for _, row in used],
-        molecules=molecules,
-        smiles=[needs_rdkit().MolToSmiles(molecule) for molecule in molecules]
-        if blocks
-        else [row.text for _, row in used],
-        rejected=rejected,
-    )
+    parsed, molecules = Parsed.of_rows(first, rows, read, molecule_graphs)
+    if blocks:
+        smiles = [needs_rdkit().MolToSmiles(molecule) for molecule in molecules]
+    else:
+        refused = {row.position - first for row in parsed.rejected}
+        smiles = [row.content for at, row in enumerate(rows) if at not in refused]
+    return replace(parsed, molecules=molecules, smiles=smiles)
 
 
-def _chunked(rows: Iterable[MoleculeRow], size: int) -> Iterator[Rows]:
-    return chunked(rows, size, parse_molecules, "molecules")
+def _chunked(rows: Iterable[Row], size: int, parser: Any = _parse) -> Iterator[Rows]:
+    return chunked(rows, size, parser, "molecules")
 
 
 def table_rows(path: Path, names: ColumnNames, size: int) -> Iterator[Rows]:
@@ -98,9 +67,7 @@ def table_rows(path: Path, names: ColumnNames, size: int) -> Iterator[Rows]:
         yield from _chunked((_table_row(row, columns, places, width) for row in cells), size)
 
 
-def _table_row(
-    row: Cells, columns: ChosenColumns, places: dict[str, int], width: int
-) -> MoleculeRow:
+def _table_row(row: Cells, columns: ChosenColumns, places: dict[str, int], width: int) -> Row:
     def cell(column: str) -> str | None:
         place = places.get(column, width)
         return (row.values[place].strip() or None) if place < len(row.values) else None
@@ -109,7 +76,7 @@ def _table_row(
     if not problem and len(row.values) != width:
         problem = f"has {len(row.values)} cells, the first line {width}"
     smiles = cell(columns.smiles or "") or ""
-    return MoleculeRow(row.line, smiles, *columns.values(cell), problem)
+    return Row(row.line, smiles, *columns.values(cell), problem)
 
 
 def smi_rows(path: Path, names: ColumnNames, size: int) -> Iterator[Rows]:
@@ -117,7 +84,7 @@ def smi_rows(path: Path, names: ColumnNames, size: int) -> Iterator[Rows]:
     with text_lines(path) as lines:
         cells = ((number, line.split(None, 1)) for number, line in enumerate(lines, 1))
         named = ((line, [*cell, ""]) for line, cell in cells if cell)
-        yield from _chunked((MoleculeRow(at, cell[0], cell[1].strip()) for at, cell in named), size)
+        yield from _chunked((Row(at, cell[0], cell[1].strip()) for at, cell in named), size)
 
 
 def parquet_rows(path: Path, names: ColumnNames, size: int) -> Iterator[Rows]:
@@ -157,12 +124,12 @@ def _parquet_values(
 
 def _parquet_row(
     line: int, values: dict[str, Any], columns: ChosenColumns, written: dict[str, str]
-) -> MoleculeRow:
+) -> Row:
     def get(column: str) -> Any:
         return values.get(written.get(column, ""))
 
     smiles = get(columns.smiles or "")
-    return MoleculeRow(line, "" if smiles is None else str(smiles), *columns.values(get))
+    return Row(line, "" if smiles is None else str(smiles), *columns.values(get))
 
 
 def needs_pyarrow() -> Any:
@@ -178,10 +145,10 @@ def sdf_rows(path: Path, names: ColumnNames, size: int) -> Iterator[Rows]:
     """An SD file in chunks; names and labels are its entries' properties."""
     with text_lines(path) as lines:
         entries = _entries(lines, names, str(path))
-        yield from chunked(entries, size, partial(parse_molecules, blocks=True), "molecules")
+        yield from _chunked(entries, size, partial(_parse, blocks=True))
 
 
-def _entries(file: Iterable[str], names: ColumnNames, source: str) -> Iterator[MoleculeRow]:
+def _entries(file: Iterable[str], names: ColumnNames, source: str) -> Iterator[Row]:
     missing: str | None = f"{source}: the first entry has no property"
     lines: list[str] = []
     longest = LINE.value
@@ -198,7 +165,7 @@ def _entries(file: Iterable[str], names: ColumnNames, source: str) -> Iterator[M
         yield _entry(lines, begin, names, missing)
 
 
-def _entry(lines: list[str], line: int, names: ColumnNames, missing: str | None) -> MoleculeRow:
+def _entry(lines: list[str], line: int, names: ColumnNames, missing: str | None) -> Row:
     """One entry: its title is its name unless a property is."""
     properties: dict[str, str] = {}
     for number, text in enumerate(lines[:-1]):
@@ -206,4 +173,4 @@ def _entry(lines: list[str], line: int, names: ColumnNames, missing: str | None)
             properties[found[1]] = lines[number + 1].strip()
     columns = choose_columns(properties, names, missing)
     name, label, part = columns.values(lambda column: properties.get(column) or None)
-    return MoleculeRow(line, "".join(lines), name or lines[0].strip(), label, part)
+    return Row(line, "".join(lines), name or lines[0].strip(), label, part)

@@ -19,7 +19,7 @@ COUNTS, WHOLE, NUMBERS = "iu", "iub", "iubf"
 
 
 class Expected(NamedTuple):
-    """What an array must be like."""
+    """Kind and shape of an array."""
 
     kinds: str
     shape: tuple[int | str, ...]
@@ -39,7 +39,7 @@ ARRAYS = {
     "gt_ptr": Expected(COUNTS, ("graphs + 1",)),
     "gt_flat": Expected(WHOLE, ("marks",)),
 }
-"""Of a file; others are not read."""
+"""Arrays of a file; others are not read."""
 NEEDED = ("node_ptr", "edge_ptr", "x", "edge_index")
 
 
@@ -64,12 +64,13 @@ def npz_rows(path: Path, names: ColumnNames, size: int) -> Iterator[Rows]:
     truth = {name: arrays[name].astype(bool) for name in ("node_gt", "edge_gt") if name in arrays}
     if "edge_gt" not in truth and "gt_flat" in arrays:
         truth["edge_gt"] = _ring_edges(arrays)
-    graphs = RawGraphs.of_numbers(
+    edge_attr = {"edge_numbers": arrays["edge_attr"]} if "edge_attr" in arrays else {}
+    graphs = RawGraphs(
         arrays["node_ptr"],
         arrays["edge_ptr"],
         arrays["edge_index"],
         arrays["x"],
-        arrays.get("edge_attr"),
+        **edge_attr,
         node_truth=truth.get("node_gt"),
         edge_truth=truth.get("edge_gt"),
     )

@@ -17,7 +17,6 @@ from cores.data.lists import read_graphs
 from cores.data.raw import RawGraphs, Rows, stored_rows
 from cores.errors import UserError
 from cores.files.limits import Allowance, check_regular
-from cores.graphs.store import GraphStore
 
 
 def saved_rows(path: Path, names: ColumnNames, size: int) -> Iterator[Rows]:
@@ -28,8 +27,7 @@ def saved_rows(path: Path, names: ColumnNames, size: int) -> Iterator[Rows]:
 def graph_rows(graphs: Sequence[Data], size: int) -> Iterator[Rows]:
     """PyG's graphs, checked, in chunks; some may have no label."""
     labels = [own_label(graph) for graph in graphs]
-    store = GraphStore.from_graphs(read_graphs(graphs, finite=False), torch.zeros(len(graphs)))
-    return stored_rows(RawGraphs.of_store(store), labels, size)
+    return stored_rows(RawGraphs.of_store(read_graphs(graphs, finite=False)), labels, size)
 
 
 def saved_by_pyg(path: Path) -> Path | None:

@@ -32,11 +32,11 @@ class Kind:
     rows: Reader
     holds: Literal["graphs", "molecules"] = "graphs"
     streamed: bool = True
-    """Whether it is read row by row; .gz may follow the name then, but for Parquet."""
+    """It is read row by row; .gz may follow the name then, but for Parquet."""
     named: bool = True
-    """Whether columns of nodes are attributes and labels; else they are features by number."""
+    """Columns of nodes are attributes and labels; else they are features by number."""
     measured: bool = False
-    """Whether all attributes are measurements, to be put on one scale; else the numbers decide."""
+    """All attributes are measurements, to be put on one scale; else the numbers decide."""
     labels: str = "say which column holds them with `label_column`"
     """The remedy where there are none."""
 
@@ -91,7 +91,7 @@ def partitions(path: Path) -> list[Path]:
 
 
 def holds_rows(path: Path) -> bool:
-    """Whether a file or folder is read row by row."""
+    """Tell whether a file or folder is read row by row."""
     return bool(partitions(path)) and not (path.is_dir() and any(path.glob("*_A.txt")))
 
 

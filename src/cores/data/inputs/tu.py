@@ -26,7 +26,7 @@ AnyPath = Path | zipfile.Path
 
 # What zipfile raises on damaged archives, unknown methods of compression, and passwords.
 MOST_FILES = 1_000
-"""Of an archive; a dataset has about ten."""
+"""Limit for an archive; a dataset has about ten."""
 _BAD_ZIP = (
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError),
     *(EOFError, NotImplementedError, RuntimeError),
@@ -123,32 +123,25 @@ def _read_folder(root: AnyPath, source: Path, truth: Path | None) -> tuple[RawGr
     marked = None if truth is None else marked_edges(truth, len(order))[order]
     ends = ends[:, order]
     node_ptr, graph_of_edge = pointers(np.bincount(graph_of_node)), graph_of_node[ends[0]]
-    no_numbers = np.empty((len(grouped), 0))
+    more: dict[str, NDArray[Any]] = {}
+    if node_labels is not None:
+        more["node_values"] = node_labels[grouped]
+    if edge_labels is not None:
+        more["edge_values"] = edge_labels[order]
+    if marked is not None:
+        more["edge_truth"] = marked
+        more["node_truth"] = np.zeros(len(grouped), dtype=bool)
+        more["node_truth"][ends[:, marked]] = True
     with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused later
-        numbers = (no_numbers if attributes is None else attributes[grouped]).astype(np.float32)
-    raw = RawGraphs(
-        node_ptr=node_ptr,
-        edge_ptr=pointers(np.bincount(graph_of_edge, minlength=len(node_ptr) - 1)),
-        edge_index=ends - node_ptr[graph_of_edge],
-        node_numbers=numbers,
-        edge_numbers=np.empty((len(order), 0), np.float32),
-        node_values=_rows(node_labels, grouped),
-        edge_values=_rows(edge_labels, order),
-        node_truth=None if marked is None else _with_edges(ends[:, marked], len(grouped)),
-        edge_truth=marked,
-    )
+        numbers = np.empty((len(grouped), 0)) if attributes is None else attributes[grouped]
+        raw = RawGraphs(
+            node_ptr,
+            pointers(np.bincount(graph_of_edge, minlength=len(node_ptr) - 1)),
+            ends - node_ptr[graph_of_edge],
+            numbers.astype(np.float32),
+            **more,
+        )
     return raw, labels.tolist()
-
-
-def _rows(values: NDArray[np.int64] | None, order: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.empty((len(order), 0), np.int64) if values is None else values[order]
-
-
-def _with_edges(ends: NDArray[np.int64], nodes: int) -> NDArray[np.bool_]:
-    """The nodes that are ends of some edges."""
-    found = np.zeros(nodes, dtype=bool)
-    found[ends.ravel()] = True
-    return found
 
 
 def _adjacency(root: AnyPath, source: Path) -> tuple[AnyPath, str]:

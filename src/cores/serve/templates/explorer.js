@@ -17,7 +17,7 @@ const percent = (share) => `${Math.round(100 * share)} %`;
 const digits = (value) => (value === null ? "–" : value.toFixed(3));
 
 // Asks the server; an answer that is an error becomes one with its line.
-async function request(path, parameters) {
+async function request(parameters) {
   const query = new URLSearchParams(parameters);
   const alpha = by("alpha");
   if (alpha) query.set("alpha", alpha.value);
@@ -28,11 +28,11 @@ async function request(path, parameters) {
     if (source.file) {
       query.set("name", source.name);
       const headers = { "Content-Type": "application/octet-stream" };
-      answer = await fetch(`/api/${path}?${query}`, { method: "POST", headers, body: source.file });
+      answer = await fetch(`/api/graphs?${query}`, { method: "POST", headers, body: source.file });
     } else {
       query.set("first", source.first);
       query.set("count", perPage());
-      answer = await fetch(`/api/${path === "graphs" ? "test" : "test/records"}?${query}`);
+      answer = await fetch(`/api/test?${query}`);
     }
   } catch {
     throw new Error("The server does not answer; is cores serve still running?");
@@ -203,7 +203,7 @@ async function ask(drawings) {
     const about = source;
     wanted = null;
     try {
-      const answer = await (await request("graphs", { drawings: now.drawings })).json();
+      const answer = await (await request({ drawings: now.drawings })).json();
       if (about === source) {
         tell("");
         show(answer);
@@ -251,7 +251,7 @@ for (const button of by("downloads").children) {
   button.addEventListener("click", async () => {
     const format = button.dataset.format;
     try {
-      const records = await (await request("records", { format })).blob();
+      const records = await (await request({ format })).blob();
       const address = URL.createObjectURL(records);
       element("a", undefined, { href: address, download: `predictions.${format}` }).click();
       setTimeout(() => URL.revokeObjectURL(address), 60_000);

@@ -1,21 +1,24 @@
-"""A trained model that turns rows of a file into records, with what it kept of each graph."""
+"""A finished run, opened: its data, and records of new graphs with what its model kept of each."""
 
 from collections.abc import Collection, Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from cores.config import SetsConfig
+from cores.config import RunConfig, SetsConfig
+from cores.data.dataset import Dataset
+from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ColumnNames
 from cores.data.inputs.sources import CHUNK
 from cores.data.raw import Parsed, Rejected, Rows
+from cores.data.splits import split_dataset
 from cores.errors import UserError
 from cores.evaluation.predictions import TOO_LARGE, Predictions, predict_any, unpredicted
 from cores.graphs.store import GraphStore
-from cores.runs.device import tuned_cpu
+from cores.runs.device import choose_device, tuned_cpu
+from cores.runs.folder import MODEL, Identity
 from cores.runs.inputs import EncodedGraphs, PredictOptions, check_kind, input_rows
 from cores.runs.records import (
     Record,
@@ -25,40 +28,99 @@ from cores.runs.records import (
     prediction_records,
     record_fields,
 )
-from cores.runs.run import Run
+from cores.runs.trained import TrainedModel
 from cores.tasks import TASKS
+from cores.training.judge import Judge, judge_of
+from cores.training.supervised import Report, no_report
 
 _UNPREDICTED = f"the model gives no probabilities: {TOO_LARGE}"
 
 
-class Predictor:
-    """A trained model that turns rows of a file into records."""
+@dataclass(frozen=True)
+class Run:
+    """A finished run, opened: its model, which predicts new graphs, and its data."""
 
-    def __init__(self, run: Path, options: PredictOptions, device: str = "auto") -> None:
-        self.run = Run.open(run, options, device=device)
-        self.trained = self.run.trained
-        self.options = options
+    folder: Path
+    identity: Identity
+    trained: TrainedModel
+    """On the device."""
+    device: torch.device
+    options: PredictOptions
+
+    @classmethod
+    def open(
+        cls, folder: Path, options: PredictOptions | None = None, *, device: str = "auto"
+    ) -> "Run":
+        """Open the folder of a finished run, with the sets and the setting that were asked for."""
+        chosen, options = choose_device(device), options or PredictOptions()
+        trained = TrainedModel.load(folder).at(options.lam)
+        trained = trained.with_sets(options.alpha, options.score, options.per_class)
+        trained.model.to(chosen)
+        return cls(folder, Identity.read(folder), trained, chosen, options)
+
+    @property
+    def config(self) -> RunConfig:
+        """The settings of the run, with the prediction sets that were asked for."""
+        return self.trained.config
 
     @property
     def alpha(self) -> float:
         """Error rate of the prediction sets."""
-        return self.trained.config.alpha
+        return self.config.alpha
 
     @property
     def sets(self) -> SetsConfig:
         """Score and grouping of the prediction sets."""
-        return self.trained.config.sets
+        return self.config.sets
 
-    def at(self, alpha: float, lam: float | None = None) -> "Predictor":
+    def at(self, alpha: float, lam: float | None = None) -> "Run":
         """The same model with another error rate of its sets, or another setting of its dial."""
-        other = copy(self)
-        other.trained = self.trained.at(lam).with_sets(alpha, None, None)
-        return other
+        return replace(self, trained=self.trained.at(lam).with_sets(alpha, None, None))
+
+    def dataset(self, data_root: Path | None = None) -> Dataset:
+        """Read the data of the run again; refuse them where they have changed.
+
+        Args:
+            data_root: Folder of the named datasets.
+        """
+        data = self.read(self.identity.source, data_root)
+        self.identity.check_data(data)
+        self._check_test(data)
+        return data
+
+    def read(self, source: str, data_root: Path | None = None) -> Dataset:
+        """Read the run's data from a place, by the columns that the run has read."""
+        return load_dataset(
+            source,
+            data_root,
+            columns=self.identity.columns,
+            task=self.trained.task,
+            reach=self.config.network.reach,
+        )
+
+    def test_graphs(self, data: Dataset) -> tuple[GraphStore, list[str]]:
+        """The test graphs among those of the run's dataset, on its device, and their names."""
+        self._check_test(data)
+        names = [data.graph_name(at) for at in self.trained.test.tolist()]
+        return data.graphs.subset(self.trained.test).to(self.device), names
+
+    def judge(self, data: Dataset, report: Report = no_report) -> Judge | None:
+        """The judge of the test graphs; None without one, or where it could have learnt them."""
+        test = split_dataset(data, self.config.split, self.config.parts).test
+        if self.config.spec.removes is None or not torch.equal(self.trained.test, test):
+            return None
+        return judge_of(data, self.config, self.device, report)
+
+    def _check_test(self, data: Dataset) -> None:
+        if not bool((self.trained.test < len(data)).all()):
+            raise UserError(
+                f"{self.folder / MODEL} names test graphs that the dataset does not have"
+            )
 
     @property
     def columns(self) -> ColumnNames:
         """The columns that the user names, else those of the training where they are there."""
-        return replace(self.options.columns, remembered=self.run.identity.columns)
+        return replace(self.options.columns, remembered=self.identity.columns)
 
     def rows(self, source: str, data_root: Path | None = None, size: int = CHUNK) -> Iterator[Rows]:
         """Read an input in chunks of ``size`` rows."""
@@ -67,7 +129,7 @@ class Predictor:
 
     @property
     def reads_molecules(self) -> bool:
-        """Whether the model was trained on molecules."""
+        """True for a model that was trained on molecules."""
         return self.trained.schema.encoding.kind == "molecules"
 
     @property
@@ -77,7 +139,7 @@ class Predictor:
 
     @property
     def promise(self) -> str:
-        """What its sets promise, in words."""
+        """The promise of its prediction sets, in words."""
         return self.trained.calibration.promise(self.alpha, self.sets.per_class)
 
     def format_of(self, path: Path) -> RecordFormat:
@@ -141,7 +203,7 @@ class Predictor:
         """
         if not len(graphs):
             return PredictedGraphs(graphs, None, [], [], [], [], [])
-        predictions = predict_any(self.trained.model, graphs.to(self.run.device)).cpu()
+        predictions = predict_any(self.trained.model, graphs.to(self.device)).cpu()
         records = self._records(graphs, predictions, ids, parts or bool(molecules))
         if molecules:
             add_molecules(records, molecules, graphs, predictions)

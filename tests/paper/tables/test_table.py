@@ -2,7 +2,7 @@
 
 import pytest
 
-from cores.runs.table import Bold, Table
+from cores_paper.tables.table import Bold, Table
 
 
 def test_text_from_data_is_escaped_in_latex() -> None:

@@ -1,12 +1,11 @@
-"""Options of every command that reads a user's files, or asks a trained model about them."""
+"""Options that commands share, and what is read from them."""
 
 from argparse import BooleanOptionalAction, Namespace
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from cores.cli import display
-from cores.cli.command import CommandParser, add_data_root, add_import
-from cores.cli.values import named_path
+from cores.cli.command import CommandParser
 from cores.config import Reach, SetsConfig
 from cores.config.presets import own_data_settings
 from cores.config.run import AskedTask
@@ -16,27 +15,28 @@ from cores.errors import UserError
 
 if TYPE_CHECKING:
     from cores.data.dataset import Dataset
+    from cores.runs.cluster import Certificates
     from cores.runs.inputs import PredictOptions
+
+TLS = {
+    "tls_ca": "The authority of the certificates of a scheduler at tls://, in PEM format "
+    "(default: as in dask's configuration).",
+    "tls_cert": "Our own certificate for that scheduler.",
+    "tls_key": "The key of our certificate.",
+}
 
 
 def add_run(parser: CommandParser) -> None:
     """Add the run that a command is about."""
-    parser.add_argument(
-        "run", type=named_path, metavar="RUN", help="Run folder that `cores train` made."
-    )
+    parser.add_path("run", "RUN", "Run folder that `cores train` made.")
 
 
-def add_input(parser: CommandParser, *, default: str | None = None) -> None:
-    """Add the graphs that a command reads; one that can do without says what it reads then."""
-    if default is not None:
-        text = f"Graphs, as for `cores predict` (default: {default})."
-        parser.add_argument("input", metavar="INPUT", nargs="?", help=text)
-        return
-    parser.add_argument(
-        "input",
-        metavar="INPUT",
-        help="csv, tsv, parquet, sdf, smi, jsonl, npz, pt, TU zip or folder, a folder of such "
-        "files, or the name of a dataset; labels are not needed.",
+def add_data_root(parser: CommandParser) -> None:
+    """Add the folder of the datasets."""
+    parser.add_path(
+        "--data-root",
+        "FOLDER",
+        "Folder with tu/NAME.zip and other/NAME.npz, or PyG's layout (default: CORES_DATA).",
     )
 
 
@@ -60,20 +60,15 @@ def add_sets(parser: CommandParser) -> None:
     )
 
 
-def add_lam(parser: CommandParser) -> None:
-    """Add the setting of a model that was trained for all of them."""
+def add_predict_options(parser: CommandParser) -> None:
+    """Add the options of every command that predicts what a user asks for."""
+    add_sets(parser)
     parser.add_argument(
         "--lam",
         type=float,
         metavar="X",
         help="Where a dial stands, 0 to 1 by 0.05 (default: the run's).",
     )
-
-
-def add_predict_options(parser: CommandParser) -> None:
-    """Add the options of every command that predicts what a user asks for."""
-    add_sets(parser)
-    add_lam(parser)
     parser.add_argument(
         "--on-unknown",
         choices=("error", "ignore"),
@@ -82,7 +77,6 @@ def add_predict_options(parser: CommandParser) -> None:
     )
     add_columns(parser)
     add_data_root(parser)
-    add_import(parser)
 
 
 def predict_options(options: Namespace) -> "PredictOptions":
@@ -128,7 +122,7 @@ def add_columns(parser: CommandParser, *, split: bool = False, hidden: bool = Fa
 
 
 def column_names(options: Namespace) -> ColumnNames:
-    """The columns that were named."""
+    """Read the names of columns."""
     return ColumnNames(
         smiles=options.smiles_column,
         label=options.label_column,
@@ -146,12 +140,12 @@ class OwnFile:
 
     @property
     def named(self) -> ColumnNames | None:
-        """Its columns, where one was named."""
+        """Names of its columns; None if all are found by name."""
         return None if self.columns == ColumnNames() else self.columns
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The defaults for it."""
+        """Defaults that suit it."""
         found = own_data_settings(len(self.dataset))
         return found | ({} if self.columns.split is None else {"parts": {"kind": "column"}})
 
@@ -183,3 +177,64 @@ def own_file(
 
     found = load_dataset(name, columns=columns, on_error=options.on_error, task=task, reach=reach)
     return OwnFile(found, columns)
+
+
+def add_scheduler(parser: CommandParser, text: str) -> None:
+    """Add the address of a scheduler, and the files by which it knows us."""
+    parser.add_argument("--scheduler", metavar="ADDRESS", help=text)
+    for name, help_text in TLS.items():
+        parser.add_path(f"--{name.replace('_', '-')}", "FILE.pem", help_text)
+
+
+def certificates(options: Namespace) -> "Certificates | None":
+    """Read the certificates, all three or none."""
+    from cores.runs.cluster import Certificates
+
+    given = {name: path for name in TLS if (path := getattr(options, name)) is not None}
+    if not given:
+        return None
+    if options.scheduler is None:
+        raise UserError("certificates are for a --scheduler; name its address")
+    if missing := [name for name in TLS if name not in given]:
+        needed = ", ".join(f"`{name}`" for name in TLS)
+        raise UserError(f"certificates need {needed}; there is no `{missing[0]}`")
+    return Certificates(**given)
+
+
+def names(text: str, option: str) -> list[str]:
+    """Split a list with commas into names, at least one, each once.
+
+    >>> names("MUTAG, PTC,", "--datasets")
+    ['MUTAG', 'PTC']
+    """
+    found = [name for part in text.split(",") if (name := part.strip())]
+    if not found:
+        raise UserError(f"{option} names nothing; leave it out for all")
+    return list(dict.fromkeys(found))
+
+
+def numbers(text: str, option: str, first: int) -> list[int]:
+    """Read numbers from a list with commas and ranges, each once, none below the first.
+
+    >>> numbers("1-3,2,7", "--splits", first=1)
+    [1, 2, 3, 7]
+    """
+    found: list[int] = []
+    for part in text.split(","):
+        lowest, _, highest = part.partition("-")
+        try:
+            least, most = int(lowest), int(highest or lowest)
+        except ValueError:
+            least, most = 0, -1
+        if not first <= least <= most < least + 1000:
+            raise UserError(f"{option} takes numbers from {first} such as 1-5 or 1,3, got {text!r}")
+        found.extend(range(least, most + 1))
+    return list(dict.fromkeys(found))
+
+
+def check_positive(options: Namespace, *counts: str) -> None:
+    """Refuse options below 1."""
+    for name in counts:
+        count = getattr(options, name)
+        if count is not None and count < 1:
+            raise UserError(f"`{name}` must be positive, got {count}")

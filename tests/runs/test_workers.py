@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from cores.runs import sharing
-from cores.runs.sharing import CONTROL, LOGS, PIPES, shared_gpu
+from cores.runs import workers
+from cores.runs.workers import CONTROL, PIPES, shared_gpu
 
 WORKS = "import sys; sys.exit(0)"
 
@@ -30,9 +30,8 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     told.touch()
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     monkeypatch.delenv(PIPES, raising=False)
-    monkeypatch.delenv(LOGS, raising=False)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(sharing, "PROBE", WORKS)
+    monkeypatch.setattr(workers, "PROBE", WORKS)
     return told
 
 
@@ -41,10 +40,8 @@ def test_the_service_is_there_while_processes_run(calls: Path) -> None:
         pipes = os.environ[PIPES]
         assert Path(pipes).is_dir()
         assert calls.read_text() == f"-d {pipes}\n"
-        assert os.environ[LOGS].startswith(pipes)
     assert calls.read_text() == f"-d {pipes}\n {pipes}\nquit -t 5\n"
     assert PIPES not in os.environ
-    assert LOGS not in os.environ
     assert not Path(pipes).exists()
 
 
@@ -101,7 +98,7 @@ def test_a_service_that_does_not_start_is_told(calls: Path) -> None:
 def test_a_service_that_no_process_can_use_is_ended(
     calls: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sharing, "PROBE", "import sys; sys.exit(1)")
+    monkeypatch.setattr(workers, "PROBE", "import sys; sys.exit(1)")
     with pytest.warns(UserWarning, match="take turns on the GPU"), shared_gpu("cuda", 2):
         pipes = os.environ.get(PIPES)
     assert pipes is None

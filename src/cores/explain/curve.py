@@ -1,4 +1,4 @@
-"""Accuracy over kept share at every setting of a model's dial, as one picture."""
+"""What parts are worth over the share that they keep, at several sufficiencies: one picture."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,13 +21,13 @@ _LEVELS: dict[str, tuple[str, dict[str, Any]]] = {
     "full_": ("model, full graphs", {"color": COLOURS[0], "linestyle": "--"}),
     "plain_": ("plain network", {"color": COLOURS[2], "linestyle": "-."}),
 }
-"""The same of what does not depend on the dial."""
+"""The same of what does not depend on sufficiency."""
 _APART = 6.0
-"""Percentage points of kept share between settings that are named."""
+"""Percentage points of kept share between sufficiencies that are named."""
 
 
-def dial_figure(curve: Curve, title: str, stem: Path) -> list[Path]:
-    """Lines of the model and its judge over the kept share, with the run's own setting marked.
+def curve_figure(curve: Curve, title: str, stem: Path) -> list[Path]:
+    """Draw the model and its judge over the kept share, with the run's own sufficiency marked.
 
     Args:
         curve: What was measured.
@@ -55,9 +55,9 @@ def dial_figure(curve: Curve, title: str, stem: Path) -> list[Path]:
     for name, (label, style) in levels.items():
         if (level := getattr(curve, name)) is not None:
             named.append(axis.axhline(unit * level, label=label, linewidth=1, **style))
-    (own,) = (point for point in curve.points if point["lam"] == curve.lam)
+    (own,) = (point for point in curve.points if point["sufficiency"] == curve.sufficiency)
     named.append(_marked(axis, own, next(iter(lines)), unit))
-    _name_settings(axis, curve.points, own)
+    _name_points(axis, curve.points, own)
     return save_over_kept_share(
         axis,
         stem,
@@ -84,7 +84,7 @@ def _line(
 
 
 def _marked(axis: Any, own: Point, name: str, unit: int) -> Any:
-    """A ring around the run's own setting."""
+    """Draw a ring around the run's own sufficiency."""
     return axis.scatter(
         [_percent(own, "kept_ratio")],
         [unit * (own[name] or 0.0)],
@@ -93,20 +93,20 @@ def _marked(axis: Any, own: Point, name: str, unit: int) -> Any:
         edgecolors="black",
         linewidths=1.4,
         zorder=5,
-        label=f"the run's setting, λ = {own['lam']:g}",
+        label=f"the run's sufficiency, {own['sufficiency']:g}",
     )
 
 
-def _name_settings(axis: Any, points: Sequence[Point], own: Point) -> None:
-    """Write lambda above the first, the last and those between that are far enough apart."""
+def _name_points(axis: Any, points: Sequence[Point], own: Point) -> None:
+    """Write the sufficiency above the first, the last and those that are far enough apart."""
     shown: dict[float, str] = {}
     for point in (own, points[0], points[-1], *points):
         kept = _percent(point, "kept_ratio")
         if all(abs(kept - other) >= _APART for other in shown):
-            shown[kept] = f"{point['lam']:g}"
+            shown[kept] = f"{point['sufficiency']:g}"
     above = axis.secondary_xaxis("top")
     above.set_xticks(list(shown), labels=list(shown.values()), fontsize=8)
-    above.set_xlabel("λ", fontsize=9)
+    above.set_xlabel("sufficiency", fontsize=9)
     above.spines["top"].set_visible(False)
 
 

@@ -82,7 +82,7 @@ def test_a_written_file_takes_the_place_of_a_link(
     class Guessed:
         hex = "0123456789ab"
 
-    monkeypatch.setattr("cores.files.whole.uuid4", Guessed)
+    monkeypatch.setattr("cores.files.uuid4", Guessed)
     (tmp_path / ".metrics.json.0123456789ab.tmp").symlink_to(precious)
     with pytest.raises(UserError, match="cannot write"):
         write_atomically(path, b"newer")

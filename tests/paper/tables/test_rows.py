@@ -6,16 +6,8 @@ from pathlib import Path
 import pytest
 
 from cores.errors import UserError
-from cores.runs.rows import (
-    ACTIONS,
-    COLUMNS,
-    Row,
-    as_measured,
-    merge_rows,
-    read_rows,
-    run_row,
-    spread,
-)
+from cores.runs.rows import ACTIONS, Row, as_measured, run_row, spread
+from cores_paper.tables.rows import COLUMNS, merge_rows, read_rows
 
 
 def row(key: str, **figures: str) -> Row:
