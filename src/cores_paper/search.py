@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
+from cores.evaluation.dial import at_settings
+from cores.training.dial import SELECTION_SETTINGS
+
 from cores import UserError, load_dataset
 from cores.config import RewardConfig, RunConfig, merged
 from cores.config.presets import preset_config, with_dial
 from cores.data.dataset import need_classes
 from cores.data.inputs.columns import ColumnNames
 from cores.errors import failed
-from cores.evaluation.dial import at_settings
 from cores.evaluation.predictions import evaluation_batch, predict
 from cores.files import escape, in_turn, is_held, locked, make_folder, unlinked, write_atomically
 from cores.models.sparse import SparseClassifier
@@ -27,7 +29,6 @@ from cores.runs.runner import has_fault, run_folder, train_in_worker
 from cores.runs.workers import in_workers
 from cores.tasks.metrics import accuracy, balanced_accuracy
 from cores.training.bilevel import chosen, selection_metrics
-from cores.training.dial import SELECTION_SETTINGS
 from cores_paper.presets import search_space
 
 if TYPE_CHECKING:

@@ -38,7 +38,6 @@ def _parser() -> CommandParser:
 
 
 def _curve(options: Namespace) -> dict[str, Any]:
-    from cores.explain.curve import curve_figure
     from cores.files import make_folder
     from cores.runs.curve import LEGEND, curve_lines, dial_curve, full_line
     from cores.tasks import TASKS

@@ -1,7 +1,7 @@
 """A model's predictions for many graphs."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -99,13 +99,13 @@ class Predictions:
 
     def cpu(self) -> "Predictions":
         """The same on the CPU."""
+        part = self.part
+        if part is not None:
+            part = PartFacts(**{name: value.cpu() for name, value in vars(part).items()})
         moved = {
             name: value.cpu() for name, value in vars(self).items() if isinstance(value, Tensor)
         }
-        if self.part is not None:
-            known = {name: value.cpu() for name, value in vars(self.part).items()}
-            return replace(self, part=PartFacts(**known), **moved)
-        return replace(self, **moved)
+        return Predictions(**{**vars(self), **moved, "part": part})
 
     def kept_ratio(self, graphs: GraphStore, removal: Removal) -> Float[Tensor, " graphs"]:
         """rho: share of each graph's nodes, of its edges, or of both together, that is kept."""

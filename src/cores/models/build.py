@@ -41,11 +41,13 @@ def _built(config: RunConfig, dims: Dims) -> GraphModel:
         own = () if spec.settings is None else (config.model_config,)
         shape = network_dims(config, dims), config.network, config.conv
         return cast(GraphModel, spec.network_class()(*shape, *own))
-    classifier: Committee | Classifier = build_classifier(config, dims)
+    first = build_classifier(config, dims)
+    classifier: Committee | Classifier = first
     if preset_spec(config.preset).train is None:  # a preset's own training has one classifier
         others = range(config.committee.members - 1)
-        members = [classifier, *(build_classifier(config, dims, classifier.scaler) for _ in others)]
-        classifier = Committee(members)
+        classifier = Committee(
+            [first, *(build_classifier(config, dims, first.scaler) for _ in others)]
+        )
     policy = Policy(
         dims,
         config.network,

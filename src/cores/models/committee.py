@@ -27,7 +27,7 @@ class Committee(GraphModel):
         first = members[0]
         super().__init__(Dims(first.num_features, first.num_classes, task=first.task))
         self.num_outputs = first.num_outputs
-        self.members = nn.ModuleList(members)
+        self.members: Sequence[Classifier] = nn.ModuleList(members)  # type: ignore[assignment]
         self.scaler = first.scaler
         self.rooted = first.rooted
         self.register_buffer("temperature", torch.ones(()))
@@ -36,8 +36,7 @@ class Committee(GraphModel):
     @property
     def head(self) -> Head:
         """What the members' last layers have in common: how logits become predictions."""
-        head: Head = self.members[0].head
-        return head
+        return self.members[0].head
 
     def member_logits(self, batch: Batch) -> Float[Tensor, "members graphs classes"]:
         """Logits of every member."""
@@ -45,7 +44,7 @@ class Committee(GraphModel):
 
     def logits(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
         """Logarithm of the mean probability, divided by the temperature."""
-        return self.head.mean(self.member_logits(batch), self.temperature)
+        return self.head.combined(self.member_logits(batch), self.temperature)
 
     def outputs(self, logits: Float[Tensor, "graphs classes"]) -> Float[Tensor, "graphs classes"]:
         """Probabilities of classes, or numbers."""

@@ -38,8 +38,8 @@ from cores.training.journal import Journal, SharedState
 from cores.training.judge import Judge
 from cores.training.learner import Learner
 from cores.training.state import RandomState
-from cores.training.temperature import fit_temperature
 from cores.training.supervised import Report, fit_head, fit_scaler, no_report
+from cores.training.temperature import fit_temperature
 
 READ_ROOTS = Classifier, SparseClassifier, RandomSubgraph
 """Models that classify a node from its neighbourhood, and never remove it."""

@@ -44,7 +44,9 @@ class Head(nn.Linear, ABC):
         """Probabilities, or predicted numbers."""
 
     @abstractmethod
-    def mean(self, logits: Float[Tensor, "members graphs outputs"], temperature: Tensor) -> Outputs:
+    def combined(
+        self, logits: Float[Tensor, "members graphs outputs"], temperature: Tensor
+    ) -> Outputs:
         """Logits of several classifiers' mean prediction, at a temperature."""
 
     @abstractmethod
@@ -209,9 +211,9 @@ class Task(ABC):
         """Metrics that also need the predictions from full graphs."""
         return {f"full_{name}": self.quality[name](full, labels) for name in self.of_full}
 
-    log_loss: ClassVar[Callable[[Outputs, Labels, bool], float] | None] = None
-    """Mean negative log-probability of the truth, by class where these are balanced; None for
-    predicted numbers, which have no probability."""
+    def log_loss(self, probs: Outputs, labels: Labels, balanced: bool) -> float | None:
+        """Mean negative log-probability of the truth; None for numbers, which have none."""
+        return None
 
     @staticmethod
     @abstractmethod

@@ -47,7 +47,7 @@ class ClassHead(Head):
         """Probabilities."""
         return logits.softmax(dim=-1)
 
-    def mean(
+    def combined(
         self, logits: Float[Tensor, "members graphs classes"], temperature: Tensor
     ) -> Float[Tensor, "graphs classes"]:
         """Logarithm of the mean probability, divided by the temperature."""
@@ -150,7 +150,9 @@ class Classification(Task):
     calibration = ClassCalibration
     sentences = staticmethod(class_sentences)
 
-    log_loss = staticmethod(measures.log_loss)
+    def log_loss(self, probs: Outputs, labels: Labels, balanced: bool) -> float:
+        """Of the true class; balanced, the mean over the classes."""
+        return measures.log_loss(probs, labels, balanced)
 
     @staticmethod
     def support(probs: Outputs, told: Outputs) -> PerGraph:

@@ -148,7 +148,7 @@ def log_loss(
 
 
 def label_log_loss(
-    probs: Float[Tensor, "graphs labels"], labels: Float[Tensor, "graphs labels"], balanced: bool
+    probs: Float[Tensor, "graphs labels"], labels: Float[Tensor, "graphs labels"]
 ) -> float:
     """Mean negative log-probability of the true values of the labels that are known."""
     of_truth = torch.where(labels > 0.5, probs, 1 - probs)[~labels.isnan()]

@@ -43,7 +43,7 @@ class LabelHead(ClassHead):
         """Probability that each label is 1."""
         return logits.sigmoid()
 
-    def mean(
+    def combined(
         self, logits: Float[Tensor, "members graphs labels"], temperature: Tensor
     ) -> Float[Tensor, "graphs labels"]:
         """Log-odds of the mean probability of each label, divided by the temperature."""
@@ -140,7 +140,9 @@ class Multilabel(Task):
     calibration = LabelCalibration
     sentences = staticmethod(label_sentences)
 
-    log_loss = staticmethod(measures.label_log_loss)
+    def log_loss(self, probs: Outputs, labels: Labels, balanced: bool) -> float:
+        """Of the true values of the labels that are known."""
+        return measures.label_log_loss(probs, labels)
 
     @staticmethod
     def support(probs: Outputs, told: Outputs) -> PerGraph:

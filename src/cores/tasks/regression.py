@@ -95,7 +95,7 @@ class ValueHead(Head):
         """The numbers as they are."""
         return values
 
-    def mean(
+    def combined(
         self, logits: Float[Tensor, "members graphs outputs"], temperature: Tensor
     ) -> Float[Tensor, "graphs outputs"]:
         """The mean number."""

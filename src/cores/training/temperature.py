@@ -27,7 +27,7 @@ def fit_temperature(model: SparseClassifier, graphs: GraphStore, balanced: bool)
     """
     committee, task = model.classifier, TASKS[model.task]
     assert isinstance(committee, Committee)
-    if task.log_loss is None or not len(graphs):
+    if not len(graphs):
         return
     logits, labels = [], []
     with forked_rng(graphs.device):
@@ -41,8 +41,10 @@ def fit_temperature(model: SparseClassifier, graphs: GraphStore, balanced: bool)
     members, y = torch.cat(logits, dim=1), torch.cat(labels)
 
     def loss(temperature: Tensor) -> float:
-        probs = committee.outputs(committee.head.mean(members, temperature))
-        return task.log_loss(probs, y, balanced)
+        probs = committee.outputs(committee.head.combined(members, temperature))
+        found = task.log_loss(probs, y, balanced)
+        return 0.0 if found is None else found
 
-    losses = [loss(temperature) for temperature in TEMPERATURES.to(y.device)]
-    committee.temperature.fill_(TEMPERATURES[losses.index(min(losses))])
+    losses = [loss(temperature) for temperature in (torch.ones(()), *TEMPERATURES)]
+    best = losses.index(min(losses))  # 1 where the temperature makes no difference
+    committee.temperature.fill_(TEMPERATURES[best - 1] if best else 1.0)

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import torch
+from cores.evaluation.dial import predict_settings
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from cores import GraphStore, risk
 from cores.config import Removal
 from cores.config.policy import SETTINGS
-from cores.evaluation.dial import predict_settings
 from cores.evaluation.predictions import EVALUATION_BATCH, predict_full
 from cores.evaluation.scores import Scores
 from cores.graphs.masks import largest, rounded_up, scattered
