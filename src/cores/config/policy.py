@@ -32,13 +32,16 @@ class ExplanationConfig:
     parts: Literal["minimal", "cut", "policy"] = "minimal"
     """minimal: no single unit can go, found by elimination inside the cut; cut: the smallest
     sufficient prefix of the proposed order; policy: what the policy keeps (the paper)."""
-    sufficiency: float = 0.8
+    sufficiency: float = 0.7
     """tau: a part is sufficient if the committee gives the predicted class at least this
     probability from the part alone, and no other class a larger one."""
     class_from: Literal["whole", "part"] = "whole"
     """What the committee predicts from: the whole graph, or the policy's part alone (the paper)."""
     proposer: Literal["policy", "effects"] = "policy"
     """Which order the search cuts: by the policy's probabilities, or by effects."""
+    units: Literal["auto", "elements", "rings"] = "auto"
+    """What goes or stays as a whole: single nodes or edges, or ring systems of molecules; auto:
+    rings for SMILES and SDF, else elements."""
 
     def __post_init__(self) -> None:
         require(

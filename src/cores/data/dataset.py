@@ -34,6 +34,8 @@ class Dims:
     task: TaskName = "classification"
     rooted: bool = False
     """The graphs are neighbourhoods of nodes, which are classified."""
+    molecules: bool = False
+    """The last edge feature says which bonds are in rings."""
     quantile_alpha: float | None = None
     """The share of targets to be outside of two quantiles that are predicted beside a number; None:
     the number alone."""
@@ -145,7 +147,8 @@ class Dataset:
     def dims(self) -> Dims:
         """Sizes and task, as a network needs them."""
         sizes = self.num_features, self.num_classes, self.num_edge_features
-        return Dims(*sizes, self.task, rooted=self.graphs.rooted)
+        molecules = self.encoding is not None and self.encoding.kind == "molecules"
+        return Dims(*sizes, self.task, rooted=self.graphs.rooted, molecules=molecules)
 
     @property
     def strata(self) -> Int[Tensor, " graphs"]:

@@ -9,6 +9,7 @@ from torch import nn
 from cores.config import RunConfig
 from cores.config.models import conv_spec, need_task, preset_spec
 from cores.data.dataset import Dims
+from cores.errors import UserError
 from cores.files.limits import MEMORY, told_size
 from cores.models.classifier import Classifier
 from cores.models.committee import Committee
@@ -57,7 +58,9 @@ def _built(config: RunConfig, dims: Dims) -> GraphModel:
         config.ppo.min_probability,
         config.reward.max_pieces,
     )
-    return SparseClassifier(policy, classifier).showing(config.explanation)
+    if config.explanation.units == "rings" and not dims.molecules:
+        raise UserError("ring systems are units of molecules, read from SMILES or an SD file")
+    return SparseClassifier(policy, classifier, dims.molecules).showing(config.explanation)
 
 
 def build_classifier(config: RunConfig, dims: Dims, scaler: nn.Module | None = None) -> Classifier:

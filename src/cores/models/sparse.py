@@ -12,10 +12,11 @@ from cores.config import ExplanationConfig
 from cores.data.dataset import Dims
 from cores.graphs.batches import marks
 from cores.graphs.components import count_pieces
-from cores.graphs.segments import pointers
+from cores.graphs.segments import gathered, pointers
 from cores.graphs.shares import of_elements
 from cores.graphs.store import GraphStore
 from cores.graphs.subgraphs import Elements, Subgraph
+from cores.graphs.units import unit_mean, unit_of_elements
 from cores.models.classifier import Classifier
 from cores.models.committee import Committee
 from cores.models.elements import EffectNetwork
@@ -43,13 +44,17 @@ class SparseClassifier(GraphModel):
     policy removes reaches the classifier.
     """
 
-    def __init__(self, policy: Policy, classifier: Committee | Classifier) -> None:
+    def __init__(
+        self, policy: Policy, classifier: Committee | Classifier, molecules: bool = False
+    ) -> None:
         super().__init__(
             Dims(classifier.num_features, classifier.num_classes, task=classifier.task)
         )
         self.num_outputs = classifier.num_outputs
         self.policy = policy
         self.classifier = classifier
+        self.molecules = molecules
+        """Whether the last edge feature says which bonds are in rings."""
         self.scaler = policy.scaler = classifier.scaler
         self.register_module("effects", None)
         self.effects: EffectNetwork | None
@@ -72,6 +77,8 @@ class SparseClassifier(GraphModel):
         """
         elements = self._elements(batch)
         logits = of_elements(self.policy, elements)  # [M]
+        if (unit := self.units(elements)) is not None:
+            logits = unit_mean(logits, unit)[unit]
         probability = self.policy.probabilities(logits)  # [M]
         if sample:
             drawn = elements.removable(probability > torch.rand_like(probability))
@@ -81,6 +88,13 @@ class SparseClassifier(GraphModel):
             removed = self.policy.mode(elements, logits)
         keep = elements.of_spared(1 - probability, 1.0)
         return Choice(elements, removed, keep, elements.subgraph(removed))
+
+    def units(self, elements: Elements) -> Int[Tensor, " elements"] | None:
+        """Number the unit of every element; None where each is its own."""
+        rings = self.molecules and self.shown.units in ("auto", "rings")
+        if not rings or not isinstance(self.classifier, Committee):
+            return None
+        return unit_of_elements(elements, elements.batch.edge_attr[:, -1] > 0)
 
     def _elements(self, batch: Batch) -> Elements:
         if self.classifier.rooted and not marks(batch):  # whoever gave tensors did not say so
@@ -143,40 +157,53 @@ class PartQuestions:
     ) -> None:
         self.model, self.told, self.elements = model, told, choice.elements
         self.task = TASKS[model.task]
-        self.store = GraphStore.from_batch(choice.elements.batch)
-        count = choice.elements.count
-        self.ptr = pointers(count).cpu()
-        # Units lie graph by graph; where nodes and edges go, elements do not.
-        self.by_graph = choice.elements.owner.argsort(stable=True)  # [M] element of every unit
-        owner = choice.elements.owner[self.by_graph]
-        score = choice.keep_probability
-        if model.shown.proposer == "effects" and model.effects is not None:
-            score = choice.elements.of_spared(model.effects(choice.elements.batch), torch.inf)
-        if choice.elements.removal == "both":  # without a node there is no graph
-            nodes = score[: choice.elements.batch.x.size(0)]
-            score = torch.cat([nodes + 1 + score.max(), score[len(nodes) :]])
-        rank = torch.arange(len(owner), device=owner.device)
-        order = proposed_order(score[self.by_graph], rank, owner)
+        self.store = GraphStore.from_batch(self.elements.batch)
+        unit = model.units(self.elements)
+        # [M] of every element; where nodes and edges go, those of a graph do not lie together.
+        self.unit = unit_of_elements(self.elements) if unit is None else unit
+        owner = self.elements.owner.new_zeros(int(self.unit.max()) + 1 if len(self.unit) else 0)
+        owner = owner.index_copy(0, self.unit, self.elements.owner)  # [U]
+        count = torch.bincount(owner, minlength=self.elements.batch.num_graphs)  # [B]
+        self.ptr, self.element_ptr = pointers(count), pointers(self.elements.count).cpu()
+        place = self.unit - self.ptr[self.elements.owner]  # [M] of its unit within its graph
+        self.place = place[self.elements.owner.argsort(stable=True)]
+        order = proposed_order(unit_mean(self._scores(choice), self.unit), *_by_input(owner))
         self.start: Tensor | None = None
         if model.shown.class_from == "part" or model.shown.parts == "policy":
-            self.start = count - choice.elements.sum(choice.removed.long())
-            later = order + count[owner] * choice.removed[self.by_graph]
-            order = proposed_order(-later.double(), rank, owner)
-        fixed = torch.full_like(count, int(choice.elements.removal != "edge"))
-        self.units = Units(self.ptr, order, fixed.minimum(count))
+            removed = unit_mean(choice.removed.float(), self.unit) > 0.5  # [U]
+            self.start = count - torch.bincount(owner[removed], minlength=len(count))
+            order = proposed_order(-(order + count[owner] * removed).double(), *_by_input(owner))
+        fixed = torch.full_like(count, int(self.elements.removal != "edge"))
+        self.units = Units(self.ptr.cpu(), order, fixed.minimum(count))
         most = model.policy.max_pieces
         self.pieces = None
         if most:
             nothing = torch.zeros_like(choice.removed)
             self.pieces = count_pieces(choice.elements, nothing).clamp(min=most)
 
+    def _scores(self, choice: Choice) -> Float[Tensor, " elements"]:
+        """Score the elements as the proposer does; those that must stay have the largest."""
+        elements, effects = self.elements, self.model.effects
+        score = choice.keep_probability
+        if self.model.shown.proposer == "effects" and effects is not None:
+            score = elements.of_spared(effects(elements.batch), torch.inf)
+        if elements.removal == "both":  # without a node there is no graph
+            nodes = score[: elements.batch.x.size(0)]
+            score = torch.cat([nodes + 1 + score.max() - score.min(), score[len(nodes) :]])
+        return score
+
     def __call__(
         self, graphs: Int[Tensor, " questions"], kept: Bool[Tensor, " units"]
     ) -> Float[Tensor, " questions"]:
         """Support of parts, by the committee."""
         elements = self.model._elements(self.store.batch(graphs.cpu()))
-        order = elements.owner.argsort(stable=True)
-        removed = torch.empty_like(kept).index_copy(0, order, ~kept)
+        rows, question, _ = gathered(self.element_ptr, graphs.cpu(), graphs.device)
+        first = pointers(self.units.count[graphs])[:-1]
+        removed = ~kept[self.place[rows] + first[question]]  # [M] of the elements graph by graph
+        if elements.removal == "both":
+            removed = torch.empty_like(removed).index_copy(
+                0, elements.owner.argsort(stable=True), removed
+            )
         probs = self.model.outputs(self.model.classifier.logits(elements.subgraph(removed).batch))
         support = self.task.support(probs, self.told[graphs])
         if self.pieces is None:
@@ -197,7 +224,12 @@ class PartQuestions:
 
     def of_elements(self, values: Bool[Tensor, " units"]) -> Bool[Tensor, " elements"]:
         """The values of units as those of elements."""
-        return torch.empty_like(values).index_copy(0, self.by_graph, values)
+        return values[self.unit]
+
+
+def _by_input(owner: Int[Tensor, " units"]) -> tuple[Tensor, Tensor]:
+    """Ranks of units as they were given, and their graphs."""
+    return torch.arange(len(owner), device=owner.device), owner
 
 
 def keep_scores(

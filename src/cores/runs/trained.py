@@ -77,7 +77,9 @@ class DataSchema:
         """Sizes that a network must know of the graphs."""
         classes, edges = len(self.class_names), len(self.edge_feature_names)
         rooted = self.encoding.reach is not None
-        return Dims(len(self.feature_names), classes, edges, self.task, rooted=rooted)
+        molecules = self.encoding.kind == "molecules"
+        sizes = len(self.feature_names), classes, edges
+        return Dims(*sizes, self.task, rooted=rooted, molecules=molecules)
 
 
 @dataclass(frozen=True)
