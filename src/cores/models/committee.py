@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from cores.data.dataset import Dims
+from cores.graphs.sums import with_sums
 from cores.models.classifier import Classifier
 from cores.models.network import GraphModel
 from cores.tasks import Head
@@ -40,17 +41,23 @@ class Committee(GraphModel):
 
     def member_logits(self, batch: Batch) -> Float[Tensor, "members graphs classes"]:
         """Logits of every member."""
+        batch = with_sums(batch)
         return torch.stack([member.logits(batch) for member in self.members])
 
     def logits(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
         """Logarithm of the mean probability, divided by the temperature."""
-        return self.head.combined(self.member_logits(batch), self.temperature)
+        return self.combined(self.member_logits(batch))
+
+    def combined(
+        self, logits: Float[Tensor, "members graphs classes"]
+    ) -> Float[Tensor, "graphs classes"]:
+        """Combine the members' logits to the committee's."""
+        return self.head.combined(logits, self.temperature)
 
     def outputs(self, logits: Float[Tensor, "graphs classes"]) -> Float[Tensor, "graphs classes"]:
         """Probabilities of classes, or numbers."""
         return self.head.outputs(logits)
 
-    def spread(self, batch: Batch) -> Float[Tensor, " graphs"]:
+    def spread(self, logits: Float[Tensor, "members graphs classes"]) -> Float[Tensor, " graphs"]:
         """Standard deviation of the members' predictions; of classes, the largest of a class."""
-        outputs = self.head.outputs(self.member_logits(batch))  # [K, B, C]
-        return outputs.std(dim=0, correction=0).amax(-1)
+        return self.head.outputs(logits).std(dim=0, correction=0).amax(-1)

@@ -113,10 +113,12 @@ class SparseClassifier(GraphModel):
         """Predict, and find the part that is shown for it."""
         choice = self.choose(batch, self.sampling)
         seen = choice.subgraph.batch if self.shown.class_from == "part" else choice.elements.batch
-        told = self.outputs(self.classifier.logits(seen))
         nodes, edges = keep_scores(choice.elements, choice.keep_probability)
         if not isinstance(self.classifier, Committee):  # one classifier is not asked
+            told = self.outputs(self.classifier.logits(seen))
             return Prediction(told, choice.subgraph, nodes, edges)
+        members = self.classifier.member_logits(seen)
+        told = self.outputs(self.classifier.combined(members))
         questions = PartQuestions(self, choice, told)
         parts = questions.search(self.shown)
         facts = PartFacts(
@@ -124,7 +126,7 @@ class SparseClassifier(GraphModel):
             weak=parts.weak,
             minimal=parts.minimal,
             questions=parts.questions,
-            std=self.classifier.spread(seen),
+            std=self.classifier.spread(members),
         )
         subgraph = choice.elements.subgraph(~questions.of_elements(parts.kept))
         return Prediction(told, subgraph, nodes, edges, facts)
@@ -164,8 +166,8 @@ class PartQuestions:
         owner = self.elements.owner.new_zeros(int(self.unit.max()) + 1 if len(self.unit) else 0)
         owner = owner.index_copy(0, self.unit, self.elements.owner)  # [U]
         count = torch.bincount(owner, minlength=self.elements.batch.num_graphs)  # [B]
-        self.ptr, self.element_ptr = pointers(count), pointers(self.elements.count).cpu()
-        place = self.unit - self.ptr[self.elements.owner]  # [M] of its unit within its graph
+        ptr, self.element_ptr = pointers(count), pointers(self.elements.count).cpu()
+        place = self.unit - ptr[self.elements.owner]  # [M] of its unit within its graph
         self.place = place[self.elements.owner.argsort(stable=True)]
         order = proposed_order(unit_mean(self._scores(choice), self.unit), *_by_input(owner))
         self.start: Tensor | None = None
@@ -174,7 +176,7 @@ class PartQuestions:
             self.start = count - torch.bincount(owner[removed], minlength=len(count))
             order = proposed_order(-(order + count[owner] * removed).double(), *_by_input(owner))
         fixed = torch.full_like(count, int(self.elements.removal != "edge"))
-        self.units = Units(self.ptr.cpu(), order, fixed.minimum(count))
+        self.units = Units(ptr.cpu(), order, fixed.minimum(count))
         most = model.policy.max_pieces
         self.pieces = None
         if most:
