@@ -79,7 +79,7 @@ class SparseClassifier(GraphModel):
             removed = self.policy.connected(elements, removed, 1 - probability)
         else:
             removed = self.policy.mode(elements, logits)
-        keep = elements.of_spared(1 - probability, 1.0)
+        keep = elements.fill_protected(1 - probability, 1.0)
         return Choice(elements, removed, keep, elements.subgraph(removed))
 
     def _elements(self, batch: Batch) -> Elements:
@@ -151,7 +151,7 @@ class PartQuestions:
         owner = choice.elements.owner[self.by_graph]
         score = choice.keep_probability
         if model.shown.proposer == "effects" and model.effects is not None:
-            score = choice.elements.of_spared(model.effects(choice.elements.batch), torch.inf)
+            score = choice.elements.fill_protected(model.effects(choice.elements.batch), torch.inf)
         if choice.elements.removal == "both":  # without a node there is no graph
             nodes = score[: choice.elements.batch.x.size(0)]
             score = torch.cat([nodes + 1 + score.max(), score[len(nodes) :]])
