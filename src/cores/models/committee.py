@@ -42,15 +42,22 @@ class Committee(GraphModel):
         """Logits of every member."""
         return torch.stack([member.logits(batch) for member in self.members])
 
+    def combined(
+        self, members: Float[Tensor, "members graphs classes"]
+    ) -> Float[Tensor, "graphs classes"]:
+        """Combine the members' logits at the temperature."""
+        return self.head.combined(members, self.temperature)
+
     def logits(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
-        """Logarithm of the mean probability, divided by the temperature."""
-        return self.head.combined(self.member_logits(batch), self.temperature)
+        """Logarithm of the mean probability, divided by the temperature; or the mean number."""
+        return self.combined(self.member_logits(batch))
 
     def outputs(self, logits: Float[Tensor, "graphs classes"]) -> Float[Tensor, "graphs classes"]:
         """Probabilities of classes, or numbers."""
         return self.head.outputs(logits)
 
-    def spread(self, batch: Batch) -> Float[Tensor, " graphs"]:
-        """Standard deviation of the members' predictions; of classes, the largest of a class."""
-        outputs = self.head.outputs(self.member_logits(batch))  # [K, B, C]
-        return outputs.std(dim=0, correction=0).amax(-1)
+    def spread(
+        self, members: Float[Tensor, "members graphs classes"]
+    ) -> Float[Tensor, " graphs"]:
+        """Standard deviation of the members' predictions; the largest of several outputs."""
+        return self.head.outputs(members).std(dim=0, correction=0).amax(-1)

@@ -99,20 +99,25 @@ class SparseClassifier(GraphModel):
         """Predict, and find the part that is shown for it."""
         choice = self.choose(batch, self.sampling)
         seen = choice.subgraph.batch if self.shown.class_from == "part" else choice.elements.batch
-        told = self.outputs(self.classifier.logits(seen))
         nodes, edges = keep_scores(choice.elements, choice.keep_probability)
         if not isinstance(self.classifier, Committee):  # one classifier is not asked
+            told = self.outputs(self.classifier.logits(seen))
             return Prediction(told, choice.subgraph, nodes, edges)
+        members = self.classifier.member_logits(seen)
+        told = self.outputs(self.classifier.combined(members))
         questions = PartQuestions(self, choice, told)
-        parts = questions.search(self.shown)
+        parts = questions.search()
+        subgraph = choice.elements.subgraph(~questions.of_elements(parts.kept))
+        probability = TASKS[self.task].probability(parts.support)
+        if probability is None:  # support tells how far a number is off, not to which side
+            probability = self.outputs(self.classifier.logits(subgraph.batch))[:, 0]
         facts = PartFacts(
-            probability=TASKS[self.task].probability(parts.support, told),
+            probability=probability,
             weak=parts.weak,
             minimal=parts.minimal,
             questions=parts.questions,
-            std=self.classifier.spread(seen),
+            std=self.classifier.spread(members),
         )
-        subgraph = choice.elements.subgraph(~questions.of_elements(parts.kept))
         return Prediction(told, subgraph, nodes, edges, facts)
 
     def outputs(self, logits: Float[Tensor, "graphs classes"]) -> Float[Tensor, "graphs classes"]:
@@ -141,54 +146,63 @@ class PartQuestions:
     def __init__(
         self, model: SparseClassifier, choice: Choice, told: Float[Tensor, "graphs outputs"]
     ) -> None:
-        self.model, self.told, self.elements = model, told, choice.elements
-        self.task = TASKS[model.task]
-        self.store = GraphStore.from_batch(choice.elements.batch)
-        count = choice.elements.count
-        self.ptr = pointers(count).cpu()
+        self.model, self.told = model, told
+        self.task, self.tolerance = TASKS[model.task], model.classifier.head.known_tolerance
+        self.removal, self.most_pieces = model.policy.removal, model.policy.max_pieces
+        elements = choice.elements
+        self.store = GraphStore.from_batch(elements.batch)
         # Units lie graph by graph; where nodes and edges go, elements do not.
-        self.by_graph = choice.elements.owner.argsort(stable=True)  # [M] element of every unit
-        owner = choice.elements.owner[self.by_graph]
-        score = choice.keep_probability
-        if model.shown.proposer == "effects" and model.effects is not None:
-            score = choice.elements.fill_protected(model.effects(choice.elements.batch), torch.inf)
-        if choice.elements.removal == "both":  # without a node there is no graph
-            nodes = score[: choice.elements.batch.x.size(0)]
-            score = torch.cat([nodes + 1 + score.max(), score[len(nodes) :]])
-        rank = torch.arange(len(owner), device=owner.device)
-        order = proposed_order(score[self.by_graph], rank, owner)
-        self.start: Tensor | None = None
-        if model.shown.class_from == "part" or model.shown.parts == "policy":
-            self.start = count - choice.elements.sum(choice.removed.long())
-            later = order + count[owner] * choice.removed[self.by_graph]
-            order = proposed_order(-later.double(), rank, owner)
-        fixed = torch.full_like(count, int(choice.elements.removal != "edge"))
-        self.units = Units(self.ptr, order, fixed.minimum(count))
-        most = model.policy.max_pieces
-        self.pieces = None
-        if most:
-            nothing = torch.zeros_like(choice.removed)
-            self.pieces = count_pieces(choice.elements, nothing).clamp(min=most)
+        self.by_graph = elements.owner.argsort(stable=True)  # [M] element of every unit
+        # Where the search begins: the other units are the first to go.
+        outside = choice.removed  # [M]
+        if model.shown.class_from == "whole" and model.shown.parts != "policy":
+            nothing = torch.zeros_like(outside)
+            outside = model.policy.connected(elements, nothing, choice.keep_probability)
+        self.start = elements.count - elements.sum(outside.long())  # [B]
+        owner, rank = elements.owner[self.by_graph], torch.arange(len(outside), device=told.device)
+        order = proposed_order(self._scores(choice)[self.by_graph], rank, owner)
+        later = order + elements.count[owner] * outside[self.by_graph]
+        order = proposed_order(-later.double(), rank, owner)
+        roots = elements.fill_protected(torch.zeros(len(outside), device=told.device), 1.0)
+        fixed = elements.sum(roots).long()
+        self.units = Units(
+            pointers(elements.count).cpu(), order, fixed, fewest=int(self.removal != "edge")
+        )
+
+    def _scores(self, choice: Choice) -> Float[Tensor, " elements"]:
+        """Score the elements: those with the largest scores are the last to go."""
+        elements, score = choice.elements, choice.keep_probability
+        if self.model.shown.proposer == "effects" and self.model.effects is not None:
+            score = self.model.effects(elements.batch)
+        score = elements.fill_protected(score, torch.inf)
+        if elements.removal != "both":
+            return score
+        # An edge goes before its ends: between equal scores, the place in the graph decides.
+        nodes = elements.per_node(score, 0.0)
+        pairs = elements.per_pair(score).minimum(nodes[elements.batch.pair_index].amin(dim=0))
+        return torch.cat([nodes, pairs])
 
     def __call__(
         self, graphs: Int[Tensor, " questions"], kept: Bool[Tensor, " units"]
     ) -> Float[Tensor, " questions"]:
         """Support of parts, by the committee."""
-        elements = self.model._elements(self.store.batch(graphs.cpu()))
+        elements = Elements.of(self.store.batch(graphs.cpu()), self.removal)
         order = elements.owner.argsort(stable=True)
         removed = torch.empty_like(kept).index_copy(0, order, ~kept)
         probs = self.model.outputs(self.model.classifier.logits(elements.subgraph(removed).batch))
-        support = self.task.support(probs, self.told[graphs])
-        if self.pieces is None:
-            return support
-        shown = count_pieces(elements, removed) <= self.pieces[graphs]
-        return support.where(shown, -torch.inf)
+        support = self.task.support(probs, self.told[graphs], self.tolerance)
+        if self.removal == "both":  # edges without a node are no part
+            support = support.masked_fill(elements.kept_ratio(removed) == 0, -torch.inf)
+        if self.most_pieces:
+            many = count_pieces(elements, removed) > self.most_pieces
+            support = support.masked_fill(many, -torch.inf)
+        return support
 
-    def search(self, shown: ExplanationConfig) -> Parts:
+    def search(self) -> Parts:
         """Find the part of every graph that is shown."""
-        wanted = self.task.wanted(shown.sufficiency, self.model.classifier.head.known_tolerance)
-        least = self.task.least_support
-        found = prefix_parts(self.units, self, wanted, self.start, least)
+        shown, task = self.model.shown, self.task
+        wanted = task.wanted(shown.sufficiency, self.tolerance)
+        found = prefix_parts(self.units, self, wanted, self.start, task.least_support)
         if shown.parts != "policy":
             found = cut_parts(self.units, self, found)
         if shown.parts == "minimal":

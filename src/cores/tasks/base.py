@@ -217,16 +217,17 @@ class Task(ABC):
 
     @staticmethod
     @abstractmethod
-    def support(probs: Outputs, told: Outputs) -> PerGraph:
+    def support(probs: Outputs, told: Outputs, tolerance: float | None) -> PerGraph:
         """How strongly predictions from parts say what was told of their graphs.
 
         Args:
             probs: Predictions from parts.
             told: The predictions that the graphs were given.
+            tolerance: The error that counts as none, of numbers.
         """
 
-    def probability(self, support: PerGraph, told: Outputs) -> PerGraph:
-        """What a part gives the prediction, by its support: its probability, or a number."""
+    def probability(self, support: PerGraph) -> PerGraph | None:
+        """The probability that a part gives the prediction, by its support; None for numbers."""
         return torch.where(support < 0, support + 1, support)
 
     def wanted(self, sufficiency: float, tolerance: float | None) -> float:

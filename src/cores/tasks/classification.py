@@ -155,7 +155,7 @@ class Classification(Task):
         return measures.log_loss(probs, labels, balanced)
 
     @staticmethod
-    def support(probs: Outputs, told: Outputs) -> PerGraph:
+    def support(probs: Outputs, told: Outputs, tolerance: float | None) -> PerGraph:
         """The probability of the class that was told, if it is the largest."""
         return class_support(probs, told.argmax(dim=-1))
 

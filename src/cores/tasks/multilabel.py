@@ -145,7 +145,7 @@ class Multilabel(Task):
         return measures.label_log_loss(probs, labels)
 
     @staticmethod
-    def support(probs: Outputs, told: Outputs) -> PerGraph:
+    def support(probs: Outputs, told: Outputs, tolerance: float | None) -> PerGraph:
         """The least sure of the predicted sides, if none of them is another one."""
         side = torch.where(told > 0.5, probs, 1 - probs).amin(dim=-1)  # [B]
         return torch.where(side >= 0.5 - TIE, side, side - 1)
