@@ -60,4 +60,5 @@ class Committee(GraphModel):
         self, members: Float[Tensor, "members graphs classes"]
     ) -> Float[Tensor, " graphs"]:
         """Standard deviation of the members' predictions; the largest of several outputs."""
-        return self.head.outputs(members).std(dim=0, correction=0).amax(-1)
+        outputs = torch.stack([self.head.outputs(logits) for logits in members])  # [K, B, C]
+        return outputs.std(dim=0, correction=0).amax(-1)
