@@ -25,8 +25,8 @@ GOOD: dict[str, Any] = {
 POLICYS = RunConfig(explanation=ExplanationConfig(parts="policy", class_from="part"))
 
 
-def said(config: RunConfig = RunConfig(), **changes: Any) -> list[str]:
-    return value_sentences(GOOD | changes, config, [500])
+def said(config: RunConfig | None = None, **changes: Any) -> list[str]:
+    return value_sentences(GOOD | changes, config or RunConfig(), [500])
 
 
 def test_a_good_model_has_a_headline_alone() -> None:

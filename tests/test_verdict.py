@@ -179,7 +179,9 @@ def test_a_judge_without_skill_says_nothing_of_random_parts() -> None:
 def test_a_random_part_as_good_is_no_reason(random: float, told: bool) -> None:
     found = said(judge_random_accuracy=random)
     assert ("random" in found) is told
-    assert not told or found["random"].endswith("; raise `sufficiency`, or train longer (`epochs`).")
+    assert not told or found["random"].endswith(
+        "; raise `sufficiency`, or train longer (`epochs`)."
+    )
     assert said(POLICYS, judge_random_accuracy=0.94)["random"].endswith("as a reason.")
     # Where all is kept, a random part of that size is the same graph.
     assert "random" not in said(judge_random_accuracy=0.97, node_ratio=0.99)

@@ -56,9 +56,7 @@ class Committee(GraphModel):
         """Probabilities of classes, or numbers."""
         return self.head.outputs(logits)
 
-    def spread(
-        self, members: Float[Tensor, "members graphs classes"]
-    ) -> Float[Tensor, " graphs"]:
+    def spread(self, members: Float[Tensor, "members graphs classes"]) -> Float[Tensor, " graphs"]:
         """Standard deviation of the members' predictions; the largest of several outputs."""
         outputs = torch.stack([self.head.outputs(logits) for logits in members])  # [K, B, C]
         return outputs.std(dim=0, correction=0).amax(-1)

@@ -159,8 +159,8 @@ class PartQuestions:
             nothing = torch.zeros_like(outside)
             outside = model.policy.connected(elements, nothing, choice.keep_probability)
         self.start = elements.count - elements.sum(outside.long())  # [B]
-        owner, rank = elements.owner[self.by_graph], torch.arange(len(outside), device=told.device)
-        order = proposed_order(self._scores(choice)[self.by_graph], rank, owner)
+        order = self._order(choice)
+        owner, rank = elements.owner[self.by_graph], torch.arange(len(order), device=told.device)
         later = order + elements.count[owner] * outside[self.by_graph]
         order = proposed_order(-later.double(), rank, owner)
         roots = elements.fill_protected(torch.zeros(len(outside), device=told.device), 1.0)
@@ -169,18 +169,23 @@ class PartQuestions:
             pointers(elements.count).cpu(), order, fixed, fewest=int(self.removal != "edge")
         )
 
-    def _scores(self, choice: Choice) -> Float[Tensor, " elements"]:
-        """Score the elements: those with the largest scores are the last to go."""
+    def _order(self, choice: Choice) -> Int[Tensor, " units"]:
+        """Place of every unit by the proposer's scores, the last to go first."""
         elements, score = choice.elements, choice.keep_probability
         if self.model.shown.proposer == "effects" and self.model.effects is not None:
             score = self.model.effects(elements.batch)
         score = elements.fill_protected(score, torch.inf)
+        owner = elements.owner[self.by_graph]
+        place = torch.arange(len(owner), device=owner.device)
+        order = proposed_order(score[self.by_graph], place, owner)
         if elements.removal != "both":
-            return score
-        # An edge goes before its ends: between equal scores, the place in the graph decides.
-        nodes = elements.per_node(score, 0.0)
-        pairs = elements.per_pair(score).minimum(nodes[elements.batch.pair_index].amin(dim=0))
-        return torch.cat([nodes, pairs])
+            return order
+        # An edge goes before its ends, so that the units that are left are always a subgraph.
+        nodes, pairs = elements.per_node(score, 0.0), elements.per_pair(score)
+        ends = nodes[elements.batch.pair_index].amin(dim=0)
+        score = torch.cat([nodes, pairs.minimum(ends)])[self.by_graph]
+        is_edge = self.by_graph >= len(nodes)
+        return proposed_order(score, order + elements.count[owner] * is_edge, owner)
 
     def __call__(
         self, graphs: Int[Tensor, " questions"], kept: Bool[Tensor, " units"]
