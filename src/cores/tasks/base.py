@@ -62,10 +62,6 @@ class Head(nn.Linear, ABC):
         """Signed effect of what the part lacks, in probability or deviations."""
 
     @abstractmethod
-    def targets(self, labels: Tensor) -> Tensor:
-        """Labels as what the loss may also be taken against, in the shape of the outputs."""
-
-    @abstractmethod
     def loss(self, logits: Tensor, y: Tensor, class_weights: Tensor | None) -> Float[Tensor, ""]:
         """Eq. (6), against labels or targets."""
 

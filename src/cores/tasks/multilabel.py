@@ -71,10 +71,6 @@ class LabelHead(ClassHead):
         before, after = (torch.sigmoid(sign * logits) for logits in (full, part))
         return (before - after).mean(dim=-1)
 
-    def targets(self, labels: Float[Tensor, "graphs labels"]) -> Float[Tensor, "graphs labels"]:
-        """Labels as they are; one that is not known stays so, whatever a teacher predicts."""
-        return labels
-
     def loss(
         self,
         logits: Float[Tensor, "graphs labels"],

@@ -120,10 +120,6 @@ class ValueHead(Head):
         """
         return (full - part)[:, 0] / self.std
 
-    def targets(self, labels: Float[Tensor, " graphs"]) -> Float[Tensor, "graphs 1"]:
-        """Targets in the shape of the outputs."""
-        return labels[:, None]
-
     def loss(
         self, values: Float[Tensor, "graphs 1"], y: Num[Tensor, "..."], class_weights: Tensor | None
     ) -> Float[Tensor, ""]:
@@ -156,10 +152,6 @@ class QuantileHead(ValueHead):
         value = super().forward(h)
         below, above = (F.softplus(self.spread(h)) * self.std).split(1, dim=-1)
         return torch.cat([value, value - below, value + above], dim=-1)
-
-    def targets(self, labels: Float[Tensor, " graphs"]) -> Float[Tensor, "graphs 3"]:
-        """Targets in the shape of the outputs: all three are learnt from the same number."""
-        return labels[:, None].expand(-1, 3)
 
     def loss(
         self, values: Float[Tensor, "graphs 3"], y: Num[Tensor, "..."], class_weights: Tensor | None
