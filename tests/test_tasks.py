@@ -18,7 +18,7 @@ from cores.data.lists import from_graphs
 from cores.models.classifier import Classifier
 from cores.models.stack import stackable
 from cores.reward import interval_reward, value_performance_reward
-from cores.tasks import REGRESSION, selection_score
+from cores.tasks import CLASSIFICATION, MULTILABEL, REGRESSION, selection_score
 from cores.tasks.calibration import ValueCalibration
 from cores.tasks.metrics import mean_absolute_error, r2, root_mean_squared_error
 from cores.tasks.regression import ValueHead
