@@ -219,7 +219,9 @@ def test_the_temperature_is_fitted_to_the_selection_part_alone() -> None:
     one = run(DEFAULT)
     other = run(DEFAULT, "calibration", "test", labels=True)
     assert torch.equal(one.weights[TEMPERATURE], other.weights[TEMPERATURE])
-    heard = run(DEFAULT, "selection", labels=True)
+    dataset, split = toy(), parts_of(DEFAULT, toy())
+    rare = dataset.graphs.y.index_fill(0, split.selection, 1)  # which no member is sure of
+    heard = run_of(DEFAULT, replace(dataset, graphs=replace(dataset.graphs, y=rare)), split)
     assert not torch.equal(one.weights[TEMPERATURE], heard.weights[TEMPERATURE])
     assert same(one.learnt, heard.learnt)
 
