@@ -21,7 +21,7 @@ class PartsConfig:
     """Share the policy is rolled out on (the paper's validation split); with several members in the
     committee it is pooled with the training part."""
     selection: float = 0.1
-    """Share for choice of weights and the committee's temperature; 0: the policy part, as in the paper."""
+    """Share for the choice of weights and the temperature; 0: the policy part, as in the paper."""
     calibration: float = 0.1
     """Share that calibrates the prediction sets shown to users; 0: no such sets."""
     kind: Literal["random", "scaffold", "column"] = "random"
