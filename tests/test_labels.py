@@ -17,7 +17,7 @@ from cores.data.labels import binary_labels, given_values, plain_labels
 from cores.data.lists import from_graphs
 from cores.models.classifier import Classifier
 from cores.models.stack import stackable
-from cores.tasks import CLASSIFICATION, MULTILABEL, TASKS, metrics, selection_score
+from cores.tasks import CLASSIFICATION, MULTILABEL, metrics, selection_score
 from cores.tasks.calibration import ClassCalibration, LabelCalibration
 from cores.tasks.classification import ClassHead
 from cores.tasks.multilabel import LabelHead
@@ -123,16 +123,6 @@ def test_shares_of_a_batch_count_by_their_known_labels() -> None:
     assert float(model.loss(batch).detach()) == pytest.approx(float(whole.detach()))
 
 
-def test_a_teacher_teaches_no_label_that_is_not_known() -> None:
-    from cores.training.learner import Teachers
-
-    model, batch = classifier(), batch_of([[1.0, NAN, 0.0]])
-    found = Teachers([model], 0.8).targets(batch, torch.Generator())
-    probs = model.outputs(model.logits(batch)).detach()
-    assert found[0, 0] == pytest.approx(0.8 * float(probs[0, 0]) + 0.2)
-    assert found.isnan().tolist() == [[False, True, False]]
-
-
 def test_metrics_are_those_of_sklearn_on_the_known_labels() -> None:
     from sklearn import metrics as sklearn
 
@@ -164,7 +154,6 @@ def test_graphs_without_a_known_label_leave_metrics_undefined() -> None:
     found = MULTILABEL.selection(probs, y, False)
     assert found.metrics == {"selection_roc_auc": 0.5, "selection_loss": 0.0}
     assert selection_score({"selection_roc_auc": 0.75, "selection_loss": 9.0}) == 0.75
-    assert TASKS["multilabel"].least_good(0.9, 0.1) == pytest.approx(0.8)
 
 
 def test_sets_of_every_label_are_those_of_two_classes() -> None:

@@ -134,6 +134,8 @@ def test_a_class_that_is_first_nowhere_on_the_path_has_no_part(seed: int) -> Non
         of_graph = {kept for number, kept in world.asked if number == graph}
         if not found.found[graph]:
             assert all(world.support(graph, torch.tensor(kept)) < 0 for kept in of_graph)
+            assert kept.all(), "the part is what the search began with"
+            assert not found.minimal[graph] or len(kept) == 1
 
 
 def sum_world(weights: Tensor, graphs: int = 1) -> tuple[Units, Ask]:
@@ -212,6 +214,25 @@ def test_nothing_may_stay_where_no_unit_is_fixed() -> None:
     found = searched(units, lambda graphs, kept: torch.full((len(graphs),), 0.9))
     assert not found.kept.any()
     assert bool(found.minimal)
+
+
+@SEEDS
+def test_one_unit_stays_at_least_and_it_may_be_any(seed: int) -> None:
+    world = World(seed)
+    free = Units(world.units.ptr, world.units.order, torch.zeros_like(world.count), fewest=1)
+    found = searched(free, world.ask)
+    assert all(any(kept) for _, kept in world.asked)
+    assert found.minimal.all()
+    first = 0
+    for graph, kept in enumerate(world.of(found.kept)):
+        first += int(not kept[world.of(free.order)[graph] == 0])
+        for unit in kept.nonzero().flatten().tolist():
+            without = kept.clone()
+            without[unit] = False
+            assert not without.any() or (
+                world.support(graph, without) < found.threshold[graph] - TIE
+            )
+    assert first, "the first of the order goes where another unit is enough"
 
 
 def test_a_graph_without_units_keeps_what_it_has() -> None:

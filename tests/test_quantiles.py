@@ -16,7 +16,6 @@ from cores.runs.trained import uncalibrated
 from cores.tasks import REGRESSION
 from cores.tasks.calibration import ValueCalibration
 from cores.tasks.regression import QuantileHead, ValueHead, pinball_losses
-from cores.training.learner import Teachers
 
 NUMBERS = Dims(num_features=2, num_classes=0, task="regression")
 DIMS = replace(NUMBERS, quantile_alpha=0.2)
@@ -148,23 +147,13 @@ def test_reward_and_selection_look_at_the_number_alone() -> None:
     assert REGRESSION.conformal_scores(values, targets).tolist() == [0.5, 2.0]
 
 
-def test_teachers_teach_quantiles_too() -> None:
-    model = quantile_classifier()
-    batch = noisy_batch(torch.Generator().manual_seed(0), 4)
-    model.head.fit(batch.y, "squared")  # type: ignore[union-attr]
-    found = Teachers([model], 0.75).targets(batch, torch.Generator())
-    assert torch.allclose(found, 0.75 * outputs_of(model, batch) + 0.25 * batch.y[:, None])
-    batch.y = found
-    assert torch.isfinite(model.loss(batch))
-
-
 def test_without_the_setting_the_head_is_that_of_one_number() -> None:
     usual = RunConfig(dataset="masses.csv", model="cores-node", task="regression")
     assert network_dims(usual, NUMBERS) == NUMBERS
     model = build_model(usual, NUMBERS)
-    head = {name for name in model.state_dict() if name.startswith("classifier.head.")}
-    known = {f"classifier.head.{name}" for name in ("weight", "bias", "mean", "std", "tolerance")}
-    assert head == known
+    start, known = "classifier.members.0.head.", {"weight", "bias", "mean", "std", "tolerance"}
+    names = {name.removeprefix(start) for name in model.state_dict() if name.startswith(start)}
+    assert names == known
 
 
 @pytest.mark.parametrize("name", ["gnn", "mlp", "cores-node"])

@@ -18,7 +18,7 @@ from cores.data.lists import from_graphs
 from cores.models.classifier import Classifier
 from cores.models.stack import stackable
 from cores.reward import interval_reward, value_performance_reward
-from cores.tasks import REGRESSION, TASKS, selection_score
+from cores.tasks import CLASSIFICATION, MULTILABEL, REGRESSION, selection_score
 from cores.tasks.calibration import ValueCalibration
 from cores.tasks.metrics import mean_absolute_error, r2, root_mean_squared_error
 from cores.tasks.regression import ValueHead
@@ -110,15 +110,6 @@ def test_constant_targets_leave_a_scale() -> None:
     assert float(model.loss(batch).detach()) == 0
 
 
-def test_targets_of_a_teacher_are_between_its_predictions_and_the_labels() -> None:
-    from cores.training.learner import Teachers
-
-    model, batch = classifier(), batch_of([0.0, 10.0])
-    model.head.fit(batch.y, "squared")  # type: ignore[union-attr]
-    found = Teachers([model], 0.8).targets(batch, torch.Generator())
-    assert found.squeeze(-1).tolist() == pytest.approx([4.0, 6.0])
-
-
 @pytest.mark.parametrize(
     ("labels", "asked", "found"),
     [
@@ -205,7 +196,30 @@ def test_the_reward_knows_no_harm_before_the_tolerance_is_known() -> None:
     assert float(conformal_quantile(scores[:2], 0.5)) == 1.0
 
 
-def test_a_loss_is_a_share_of_the_error_and_points_of_the_accuracy() -> None:
-    assert REGRESSION.least_good(-0.5, 0.1) == pytest.approx(-0.55)
-    assert TASKS["classification"].least_good(0.5, 0.1) == pytest.approx(0.4)
+def test_epochs_are_compared_by_the_metric_of_the_task() -> None:
     assert selection_score({"selection_mae": 2.0}) == -2.0
+
+
+def test_a_part_supports_a_class_by_its_probability_where_it_is_first() -> None:
+    told, probs = torch.tensor([[0.9, 0.1]] * 2), torch.tensor([[0.7, 0.3], [0.2, 0.8]])
+    support = CLASSIFICATION.support(probs, told, None)
+    assert support.tolist() == pytest.approx([0.7, -0.8])
+    assert CLASSIFICATION.probability(support).tolist() == pytest.approx([0.7, 0.2])
+    assert CLASSIFICATION.wanted(0.8, None) == 0.8
+
+
+def test_a_part_supports_several_labels_by_the_least_sure_side() -> None:
+    told = torch.tensor([[0.9, 0.1]] * 2)
+    probs = torch.tensor([[0.7, 0.4], [0.7, 0.6]])  # the second says another value
+    support = MULTILABEL.support(probs, told, None)
+    assert support.tolist() == pytest.approx([0.6, -0.6])
+    assert MULTILABEL.probability(support).tolist() == pytest.approx([0.6, 0.4])
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_a_part_supports_a_number_within_the_tolerance_in_any_unit(unit: float) -> None:
+    told, values = torch.tensor([[3.0]] * 3) * unit, torch.tensor([[3.0], [3.4], [2.4]]) * unit
+    support = REGRESSION.support(values, told, 0.5 * unit)
+    assert support.tolist() == pytest.approx([0.0, -0.8, -1.2], abs=1e-5)
+    assert REGRESSION.wanted(0.8, 0.5 * unit) == -1.0
+    assert REGRESSION.probability(support) is None

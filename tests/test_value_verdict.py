@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from cores.config import RewardConfig, RunConfig
+from cores.config import ExplanationConfig, RunConfig
 from cores.verdict import value_sentences
 
 GOOD: dict[str, Any] = {
@@ -22,41 +22,42 @@ GOOD: dict[str, Any] = {
     "tolerance": 0.8,
     "test_graphs": 500,
 }
-DIAL = RunConfig(reward=RewardConfig(dial=True))
-NO_DIAL = RunConfig(reward=RewardConfig(dial=False))
+POLICYS = RunConfig(explanation=ExplanationConfig(parts="policy", class_from="part"))
 
 
-def said(config: RunConfig = NO_DIAL, **changes: Any) -> list[str]:
-    return value_sentences(GOOD | changes, config, [500])
+def said(config: RunConfig | None = None, **changes: Any) -> list[str]:
+    return value_sentences(GOOD | changes, config or RunConfig(), [500])
 
 
 def test_a_good_model_has_a_headline_alone() -> None:
     (headline,) = said()
     assert headline == (
-        "Mean error 0.5 from 40 % of the nodes; the best constant has 1.5; an independent network "
-        "has 0.55 on the same subgraphs, 0.9 on random ones."
+        "Mean error 0.5; the parts that are shown keep 40 % of the nodes; the best constant has "
+        "1.5; an independent network has 0.55 on the same subgraphs, 0.9 on random ones."
     )
+    (headline,) = said(POLICYS)
+    assert headline.startswith("Mean error 0.5 from 40 % of the nodes; the best constant has 1.5")
 
 
 @pytest.mark.parametrize(
-    ("config", "remedy"),
+    ("changes", "start"),
     [
-        (NO_DIAL, "raise `tolerance` (it was 0.8), or train longer (`epochs`)."),
-        (DIAL, "a reward.max_loss above 0.02 allows more."),
+        ({"node_ratio": 0.97}, "Keeps 97 % of the nodes: "),
+        ({"weak": 0.3}, "30 % of the graphs are weak, "),
     ],
 )
-def test_a_policy_that_keeps_all_is_told_what_moves_it(config: RunConfig, remedy: str) -> None:
-    assert not any(line.startswith("Keeps") for line in said(config))
-    (line,) = [line for line in said(config, node_ratio=0.97) if line.startswith("Keeps")]
-    assert line.startswith("Keeps 97 % of the nodes: ")
-    assert line.endswith(remedy)
+def test_parts_that_keep_too_much_or_say_too_little_are_told(
+    changes: dict[str, float], start: str
+) -> None:
+    assert not any(line.startswith(start) for line in said())
+    (line,) = [line for line in said(**changes) if line.startswith(start)]
+    assert line.endswith("raise `tolerance` (it was 0.8), or train longer (`epochs`).")
 
 
-@pytest.mark.parametrize(("config", "lower"), [(NO_DIAL, "`tolerance`"), (DIAL, "reward.max_loss")])
-def test_what_sparsity_costs_is_told_with_what_lowers_it(config: RunConfig, lower: str) -> None:
-    (line,) = [line for line in said(config, full_mae=0.25) if line.startswith("Sparsity")]
+def test_what_sparsity_costs_is_told_with_what_lowers_it() -> None:
+    (line,) = [line for line in said(POLICYS, full_mae=0.25) if line.startswith("Sparsity")]
     assert line.startswith("Sparsity costs 100 % of the mean error: 0.25 on full graphs, 0.5 on ")
-    assert line.endswith(f"lower {lower} to keep more.")
+    assert line.endswith("lower `tolerance` to keep more.")
 
 
 def test_what_shows_no_skill_or_no_reason_is_told() -> None:

@@ -5,13 +5,15 @@ from typing import Any
 
 import pytest
 
-from cores.config import RewardConfig, RunConfig, SetsConfig
+from cores.config import ExplanationConfig, RunConfig, SetsConfig, TrainingConfig
 from cores.verdict import (
     DENSE,
     ENOUGH_POLICY_EPOCHS,
     JUDGE_GAP,
+    MANY_WEAK,
     SMALL_TEST,
     class_findings,
+    measured_before,
     promise_sentence,
 )
 
@@ -33,8 +35,15 @@ GOOD: dict[str, Any] = {
     "set_size": 1.0,
     "alpha": 0.1,
     "test_graphs": 200,
-    "epochs": 240,
+    "epochs": 270,
+    "sufficiency": 0.8,
+    "weak": 0.04,
 }
+POLICYS = RunConfig(
+    training=TrainingConfig(epochs=270),
+    explanation=ExplanationConfig(parts="policy", class_from="part"),
+)
+"""The part that the policy keeps is all that the classifier sees."""
 CALIBRATION = (50, 50)
 
 
@@ -47,9 +56,12 @@ def said(
 
 def test_a_good_run_gets_one_good_sentence() -> None:
     assert said() == {
-        "fine": "Accuracy 0.98 from 31 % of the nodes; an independent classifier agrees on the "
-        "same subgraphs (0.97), and does much worse on random ones (0.62)."
+        "fine": "Accuracy 0.98; the parts that are shown keep 31 % of the nodes, and 4 % of the "
+        "graphs are weak; an independent classifier agrees on the same subgraphs (0.97), and does "
+        "much worse on random ones (0.62)."
     }
+    assert "keep 31 % of the nodes; an independent" in said(weak=0.0)["fine"]
+    assert said(POLICYS)["fine"].startswith("Accuracy 0.98 from 31 % of the nodes; an independent")
     assert "does worse on random ones (0.85)" in said(judge_random_accuracy=0.85)["fine"]
 
 
@@ -142,8 +154,9 @@ def test_with_unequal_classes_a_judge_that_always_says_the_same_cannot_tell() ->
 def test_with_unequal_classes_the_judges_balanced_accuracies_are_compared() -> None:
     found = said(**RARE | judged_by_class(0.84, 0.86, 0.6))
     assert found == {
-        "fine": "Balanced accuracy 0.85 from 31 % of the nodes; an independent classifier agrees "
-        "on the same subgraphs (0.84), and does much worse on random ones (0.60)."
+        "fine": "Balanced accuracy 0.85; the parts that are shown keep 31 % of the nodes, and 4 % "
+        "of the graphs are weak; an independent classifier agrees on the same subgraphs (0.84), "
+        "and does much worse on random ones (0.60)."
     }
     found = said(**RARE | judged_by_class(0.84, 0.86, 0.83))
     assert "as good, within noise (balanced accuracy 0.83, the chosen one 0.84)" in found["random"]
@@ -166,25 +179,49 @@ def test_a_judge_without_skill_says_nothing_of_random_parts() -> None:
 def test_a_random_part_as_good_is_no_reason(random: float, told: bool) -> None:
     found = said(judge_random_accuracy=random)
     assert ("random" in found) is told
+    assert not told or found["random"].endswith(
+        "; raise `sufficiency`, or train longer (`epochs`)."
+    )
+    assert said(POLICYS, judge_random_accuracy=0.94)["random"].endswith("as a reason.")
     # Where all is kept, a random part of that size is the same graph.
     assert "random" not in said(judge_random_accuracy=0.97, node_ratio=0.99)
 
 
-def test_a_policy_that_keeps_all_is_told_why() -> None:
+def test_parts_that_are_nearly_everything_are_told_with_a_remedy() -> None:
     assert "dense" not in said(node_ratio=DENSE)
-    warm_up = RunConfig().warm_up_epochs
-    few = said(node_ratio=0.97, epochs=warm_up + 10)["dense"]
-    assert few == "Keeps 97 % of the nodes: the policy had 10 epochs; train longer (`epochs`)."
-    enough = said(node_ratio=0.97, epochs=warm_up + ENOUGH_POLICY_EPOCHS)["dense"]
-    assert "`cores curve` tells what sparser settings of the dial cost" in enough
-    assert "a `max_loss` above 0.02 allows more" in enough
-    one_lambda = RunConfig(reward=RewardConfig(dial=False))
-    enough = said(one_lambda, node_ratio=0.97, epochs=warm_up + ENOUGH_POLICY_EPOCHS)["dense"]
-    assert "after 30 epochs of the policy: lower `lam` or `desired_ratio`." in enough
+    assert said(node_ratio=0.97)["dense"] == (
+        "Keeps 97 % of the nodes: lower `sufficiency` (it is 0.8), or train longer (`epochs`)."
+    )
+    least = RunConfig(explanation=ExplanationConfig(parts="cut", sufficiency=0.5))
+    assert said(least, node_ratio=0.97)["dense"] == (
+        'Keeps 97 % of the nodes: ask for `parts` "minimal", or train longer (`epochs`).'
+    )
     assert "dense" not in said(RunConfig(model="sagpool"), node_ratio=0.97), "its ratio is set"
+
+
+def test_a_policy_that_keeps_all_is_told_why() -> None:
+    warm_up = POLICYS.warm_up_epochs
+    few = said(POLICYS, node_ratio=0.97, epochs=warm_up + 10)["dense"]
+    assert few == (
+        "Keeps 97 % of the nodes after 10 epochs of the policy: train longer (`epochs`)."
+    )
+    enough = said(POLICYS, node_ratio=0.97, epochs=warm_up + ENOUGH_POLICY_EPOCHS)["dense"]
+    assert "after 30 epochs of the policy: lower `lam` or `desired_ratio`." in enough
     measured_again = {name: value for name, value in GOOD.items() if name != "epochs"}
-    found = class_findings(measured_again | {"node_ratio": 0.97}, one_lambda, CALIBRATION)
-    assert f"after {240 - warm_up} epochs" in found["dense"]
+    found = class_findings(measured_again | {"node_ratio": 0.97}, POLICYS, CALIBRATION)
+    assert f"after {270 - warm_up} epochs" in found["dense"]
+
+
+def test_many_weak_graphs_are_told_with_a_remedy() -> None:
+    assert "weak" not in said(weak=MANY_WEAK)
+    assert said(weak=0.4)["weak"] == (
+        "40 % of the graphs are weak, what the search begins with is not sure enough: lower "
+        "`sufficiency` (it is 0.8), or train longer (`epochs`)."
+    )
+    least = RunConfig(explanation=ExplanationConfig(sufficiency=0.5))
+    assert said(least, weak=0.4)["weak"].endswith("enough: train longer (`epochs`).")
+    one = {name: value for name, value in GOOD.items() if name not in ("weak", "sufficiency")}
+    assert "weak" not in class_findings(one, POLICYS, CALIBRATION)
 
 
 @pytest.mark.parametrize(
@@ -208,6 +245,7 @@ def test_the_price_of_sparsity_is_told(full: float, told: bool) -> None:
     found = said(accuracy=0.9, judge_accuracy=0.9, full_accuracy=full)
     assert ("sparsity-cost" in found) is told
     assert not told or found["sparsity-cost"].startswith("Sparsity costs 9 points: ")
+    assert not told or "`class_from`" in found["sparsity-cost"]
 
 
 def test_too_few_calibration_graphs_are_told_and_how_many_it_needs() -> None:
@@ -260,17 +298,20 @@ def test_a_small_test_part_is_told_after_the_headline() -> None:
 
 
 def test_a_promise_says_how_much_of_whom_and_by_whom() -> None:
-    found = {"lam": 0.35, "max_loss": 0.025, "loss": "excess", "per_class": True, "graphs": 1200}
-    found |= {"confidence": None}
+    found = {"sufficiency": 0.83, "max_wrong": 0.025, "per_class": True, "graphs": 1200}
+    found |= {"confidence": None, "answered": 0.74, "observed_wrong": 0.02}
     assert promise_sentence(found) == (
-        "Of every class, at most 2.5 % are right on the full graph and wrong on the kept part, on "
-        "average over calibration parts: promised at lambda 0.35 by 1,200 calibration graphs, for "
-        "new graphs that are like them."
+        "Of every class, at most 2.5 % get a wrong class without being weak, on average over "
+        "calibration parts: promised at a sufficiency of 0.83 by 1,200 calibration graphs, for new "
+        "graphs that are like them. 74 % of the calibration graphs are not weak."
     )
-    sure = promise_sentence(found | {"confidence": 0.9, "per_class": False, "loss": "accuracy"})
-    assert sure.startswith("Of all graphs, at most 2.5 % less are right than on the full graphs, ")
+    sure = promise_sentence(found | {"confidence": 0.9, "per_class": False})
+    assert sure.startswith("Of all graphs, at most 2.5 % get a wrong class without being weak, ")
     assert "with a confidence of 90 %" in sure
-    assert said(no_promise="it has no dial")["promise"] == "No promise: it has no dial."
-    few = said(no_promise="too few graphs", lam=0.3)["promise"]
-    assert few.startswith("No promise: too few graphs. The dial stands where the training set it")
-    assert "promise" not in said()
+
+
+def test_metrics_that_are_older_than_the_sufficiency_say_so() -> None:
+    assert measured_before(GOOD, 0.83) == (
+        "Measured at a sufficiency of 0.8, before it was set to 0.83: `cores evaluate` measures "
+        "the model there."
+    )

@@ -51,8 +51,9 @@ class Units:
     order: Int[Tensor, " units"]
     """Place of every unit in the order that is proposed for its graph, from 0, the last to go."""
     fixed: Int[Tensor, " graphs"]
-    """The first of them never go: at least one where a graph must not lose everything, none where
-    edges go and all nodes stay."""
+    """So many, the first of the order, never go."""
+    fewest: int = 0
+    """Least units of a part: 1 where a graph must not lose everything."""
 
     @property
     def owner(self) -> Int[Tensor, " units"]:
@@ -63,6 +64,11 @@ class Units:
     def count(self) -> Int[Tensor, " graphs"]:
         """Units of each graph."""
         return self.ptr.diff().to(self.order.device)
+
+    @property
+    def least(self) -> Int[Tensor, " graphs"]:
+        """Units that a part of each graph has at least."""
+        return self.fixed.clamp(min=self.fewest).minimum(self.count)
 
     def sum(self, values: Bool[Tensor, " units"]) -> Int[Tensor, " graphs"]:
         """Count the units of each graph that are marked."""
@@ -149,7 +155,7 @@ def prefix_parts(
         wanted=goal,
         threshold=support.minimum(goal).where(support >= least, torch.inf),
         weak=support < goal - TIE,
-        minimal=start <= units.fixed,
+        minimal=start <= units.least,
         questions=asked.number,
         left=count[units.owner] - 1 - units.order,
     )
@@ -165,7 +171,7 @@ def cut_parts(units: Units, ask: Ask, begun: Parts) -> Parts:
     """
     asked = _Questions(units, ask, begun.questions)
     support, high = begun.support, units.sum(begun.kept)
-    low = torch.minimum(units.fixed, high) - 1
+    low = torch.minimum(units.least, high) - 1
     for points in CUT_POINTS:
         chosen = ((high - low > 1) & begun.found).nonzero().squeeze(1)  # [G]
         if not len(chosen):
@@ -190,7 +196,7 @@ def cut_parts(units: Units, ask: Ask, begun: Parts) -> Parts:
         begun,
         kept=units.order < high[units.owner],
         support=support,
-        minimal=high <= units.fixed,
+        minimal=high <= units.least,
         questions=asked.number,
     )
 
@@ -201,8 +207,9 @@ def minimal_parts(units: Units, ask: Ask, begun: Parts) -> Parts:
 
     Every round asks a graph's part without each of its units, or without each of
     :data:`CANDIDATES` groups of neighbours in the proposed order where there are more, and removes
-    as many as it may of those without which support stays highest. Where a part is not sufficient
-    yet, the round removes them all the same, until it is or nothing is left.
+    as many as it may of those without which support stays highest. Where a part does not support
+    what is asked yet, the round removes them all the same, until one does; where none does, the
+    part is what the search began with.
     """
     search = _Elimination(units, ask, begun)
     while search.round():  # until no graph has a unit to spare
@@ -244,7 +251,7 @@ class _Elimination:
     """The state of an elimination in many graphs."""
 
     def __init__(self, units: Units, ask: Ask, begun: Parts) -> None:
-        self.units, self.owner, self.found = units, units.owner, begun
+        self.units, self.owner, self.begun, self.found = units, units.owner, begun, begun
         self.asked = _Questions(units, ask, begun.questions)
         count, kept = units.count, units.sum(begun.kept)
         self.most = -(-kept // ROUNDS)  # [B] units that may go in one round
@@ -259,7 +266,7 @@ class _Elimination:
         found, units = self.found, self.units
         free = found.kept & (units.order >= units.fixed[self.owner])  # [U]
         number = units.sum(free)
-        self._finish(number == 0)
+        self._finish(units.sum(found.kept) <= units.least)
         groups = -(-number // self.width) * self.active  # [B]
         self.active &= self.work + groups * units.count <= MOST_WORK
         groups = groups * self.active
@@ -352,7 +359,15 @@ class _Elimination:
         rows = self.backwards[self.found.kept[self.backwards]]
         left = self.gone[self.owner[rows]] + place_within(self.owner[rows], len(self.gone))
         left = self.found.left.index_copy(0, rows, left)
-        return replace(self.found, left=left, questions=self.asked.number)
+        found, begun, any_found = self.found, self.begun, self.found.found
+        units = any_found[self.owner]
+        return replace(
+            found,
+            kept=found.kept.where(units, begun.kept),
+            support=found.support.where(any_found, begun.support),
+            left=left.where(units, begun.left),
+            questions=self.asked.number,
+        )
 
 
 def _descending(

@@ -147,7 +147,7 @@ def collect(policy: Policy, batch: Batch, samples: int) -> Rollout:
     logits = of_elements(policy, elements)  # [M]
     uniform = torch.rand(samples, len(logits), device=logits.device)
     removed = elements.removable(uniform < policy.probabilities(logits))  # [S, M]
-    return Rollout(elements, removed, elements.of_spared(policy.log_probs(logits), 0.0))
+    return Rollout(elements, removed, elements.fill_protected(policy.log_probs(logits), 0.0))
 
 
 def ppo_loss(
@@ -167,8 +167,8 @@ def policy_loss(
     """The objective and the entropy bonus, to be minimised, and the KL divergence."""
     elements = experience.elements
     logits = policy(elements.batch)  # [M]
-    log_probs = elements.of_spared(policy.log_probs(logits), 0.0)  # [2, M]
-    entropy = elements.of_spared(policy.entropy(logits), 0.0)
+    log_probs = elements.fill_protected(policy.log_probs(logits), 0.0)  # [2, M]
+    entropy = elements.fill_protected(policy.entropy(logits), 0.0)
     bonus = entropy_coef * elements.mean_over_graphs(entropy)
     with torch.no_grad():
         change = log_probs - experience.log_probs

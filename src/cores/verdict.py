@@ -18,12 +18,12 @@ Kind = Literal[
     "code",
     "random",
     "dense",
+    "weak",
     "sparsity-cost",
     "fine",
     "sets",
     "coverage",
     "small-test",
-    "promise",
 ]
 
 STANDARD_ERRORS = 2.0
@@ -36,10 +36,14 @@ SPARSITY_COST = 0.02
 MUCH = 0.2
 """A gap of this size between chosen and random subgraphs is called large."""
 DENSE = 0.9
-"""A policy that keeps more than this share has not chosen anything."""
+"""A part that keeps more than this share was not chosen."""
+MANY_WEAK = 0.25
+"""Where more of the graphs are weak, the sufficiency is too high for the model."""
 ENOUGH_POLICY_EPOCHS = 30
-"""A third of what the policy has by default; with fewer, a dense policy has hardly begun, and
-nothing is wrong with its reward."""
+"""What the policy has by default; with fewer, a dense policy has hardly begun, and nothing is wrong
+with its reward."""
+LEAST_SUFFICIENCY = 0.5
+"""No sufficiency is lower."""
 IMBALANCED = 0.1
 """Where the largest class is this far above its equal share, accuracy hides what happens to the
 others, and skill is read off the balanced accuracy."""
@@ -82,42 +86,32 @@ def class_findings(
         said["small-test"] = (
             f"Measured on {_count(graphs, 'test graph')}: read differences below {chance} as noise."
         )
-    if (reason := metrics.get("no_promise")) is not None:
-        said["promise"] = f"No promise: {reason}."
-        if "lam" in metrics:
-            said["promise"] += (
-                " The dial stands where the training set it; `cores tune` can promise another loss."
-            )
     return said
 
 
 def promise_sentence(found: Metrics) -> str:
-    """Describe the guarantee of a model at the setting of its dial.
+    """Describe the guarantee of a model at its sufficiency.
 
     Args:
         found: As :func:`cores.runs.promise.tuned_model` gives it.
     """
     whom = "Of every class" if found["per_class"] else "Of all graphs"
-    what = {
-        "excess": "are right on the full graph and wrong on the kept part",
-        "disagreement": "get another class than on the full graph",
-        "accuracy": "less are right than on the full graphs",
-    }[found["loss"]]
     how = "on average over calibration parts"
     if found["confidence"] is not None:
         how = f"with a confidence of {100 * found['confidence']:g} %"
     return (
-        f"{whom}, at most {100 * found['max_loss']:g} % {what}, {how}: promised at lambda "
-        f"{found['lam']:g} by {found['graphs']:,} calibration graphs, for new graphs that are like "
-        "them."
+        f"{whom}, at most {100 * found['max_wrong']:g} % get a wrong class without being weak, "
+        f"{how}: promised at a sufficiency of {found['sufficiency']:g} by {found['graphs']:,} "
+        f"calibration graphs, for new graphs that are like them. {_percent(found['answered'])} of "
+        "the calibration graphs are not weak."
     )
 
 
-def measured_before(metrics: Metrics, lam: float) -> str:
-    """Say that metrics belong to an earlier setting of the dial."""
+def measured_before(metrics: Metrics, sufficiency: float) -> str:
+    """Say that metrics belong to an earlier sufficiency."""
     return (
-        f"Measured at lambda {metrics.get('lam', '?')}, before the dial was set to {lam:g}: "
-        "`cores evaluate` measures the model there."
+        f"Measured at a sufficiency of {metrics.get('sufficiency', '?')}, before it was set to "
+        f"{sufficiency:g}: `cores evaluate` measures the model there."
     )
 
 
@@ -238,35 +232,23 @@ def _honesty(metrics: Metrics, config: RunConfig, measure: _Measure) -> dict[Kin
     by = f"{measure.words} " if balanced else ""
     return {
         "random": f"A random part of the same size is as good, within noise ({by}{random:.2f}, the "
-        f"chosen one {judged:.2f}): do not read the subgraph as a reason."
+        f"chosen one {judged:.2f}): do not read the subgraph as a reason{_for_more(config)}."
     }
 
 
 def _sparsity(metrics: Metrics, config: RunConfig) -> dict[Kind, str]:
-    """Warn of a policy that removes nothing, and of accuracy lost by removal."""
+    """Warn of parts that are nearly everything, of weak ones, and of accuracy lost by removal."""
     said: dict[Kind, str] = {}
-    part, what = kept_share(metrics, config)
     if _is_dense(metrics, config):
-        epochs = max(0, metrics.get("epochs", config.training.epochs) - config.warm_up_epochs)
-        if epochs < ENOUGH_POLICY_EPOCHS:
-            reason = f": the policy had {_count(epochs, 'epoch')}; train longer (`epochs`)"
-        elif config.reward.dial:
-            reason = (
-                ": `cores curve` tells what sparser settings of the dial cost, and a `max_loss` "
-                f"above {config.reward.max_loss:g} allows more"
-            )
-        else:
-            reason = f" after {epochs} epochs of the policy: lower `lam` or `desired_ratio`"
-        said["dense"] = f"Keeps {_percent(part)} of the {what}{reason}."
+        said["dense"] = _too_dense(metrics, config, _for_less(config))
+    if metrics.get("weak", 0) > MANY_WEAK:
+        said["weak"] = _too_weak(metrics, _less_sure(config))
     kept, full = metrics["accuracy"], metrics["full_accuracy"]
     worth_it = max(SPARSITY_COST, noise(full, kept, metrics["test_graphs"]))
     if config.spec.removes is not None and full - kept > worth_it:
-        remedy = "; raise `lam` or `desired_ratio` to keep more" if config.spec.has_policy else ""
-        if config.reward.dial:
-            remedy = "; `cores curve` tells which settings of the dial keep more"
         said["sparsity-cost"] = (
             f"Sparsity costs {_points(full - kept)}: the classifier has {full:.2f} on full graphs, "
-            f"{kept:.2f} on what is kept{remedy}."
+            f"{kept:.2f} on what is kept{_for_full(metrics, config)}."
         )
     return said
 
@@ -276,8 +258,7 @@ def _fine(metrics: Metrics, config: RunConfig, measure: _Measure) -> dict[Kind, 
     reached = f"{measure.words.capitalize()} {metrics[measure.name]:.2f}"
     if config.spec.removes is None:
         return {"fine": f"{reached}; {measure.guess} has {measure.guessed:.2f}."}
-    kept, what = kept_share(metrics, config)
-    headline = f"{reached} from {_percent(kept)} of the {what}"
+    headline = f"{reached}{_by_part(metrics, config)}"
     if metrics["judge_accuracy"] is None:
         return {"fine": f"{headline}; no judge has checked the subgraphs."}
     judged, _, random = measure.judged(metrics)
@@ -322,11 +303,10 @@ def value_sentences(metrics: Metrics, config: RunConfig, calibration: Sequence[i
     """Sentences on a regression; ``calibration`` is the number of calibration graphs."""
     error, constant, full = metrics["mae"], metrics["constant_mae"], metrics["full_mae"]
     judged, random = metrics["judge_mae"], metrics["judge_random_mae"]
-    kept, what = kept_share(metrics, config)
     coverage, promised = metrics["coverage"], 1 - metrics["alpha"]
     graphs, (known,) = metrics["test_graphs"], calibration
 
-    part = "" if config.spec.removes is None else f" from {_percent(kept)} of the {what}"
+    part = _by_part(metrics, config)
     headline = f"Mean error {error:.3g}{part}; the best constant has {constant:.3g}"
     said = [f"{headline}{_by_judge(config, judged, random, '.3g')}."]
     if error > HARDLY_BETTER * constant:
@@ -342,14 +322,15 @@ def value_sentences(metrics: Metrics, config: RunConfig, calibration: Sequence[i
                 f"A random part of the same size is about as good (mean error {random:.3g}, the "
                 f"chosen one {judged:.3g}): do not read the subgraph as a reason."
             )
+    remedy = f"raise `tolerance` (it was {metrics.get('tolerance', 0):.3g})"
     if _is_dense(metrics, config):
-        remedy = f"raise `tolerance` (it was {metrics.get('tolerance', 0):.3g})"
         said.append(_too_dense(metrics, config, f"{remedy}, or train longer (`epochs`)"))
+    if metrics.get("weak", 0) > MANY_WEAK:
+        said.append(_too_weak(metrics, f"{remedy}, or train longer (`epochs`)"))
     if error > ERROR_COST * full:
-        lower = "reward.max_loss" if config.reward.dial else "`tolerance`"
         said.append(
             f"Sparsity costs {100 * (error / full - 1):.0f} % of the mean error: {full:.3g} on "
-            f"full graphs, {error:.3g} on what is kept; lower {lower} to keep more."
+            f"full graphs, {error:.3g} on what is kept; lower `tolerance` to keep more."
         )
     if coverage is not None and metrics["interval_width"] is None:
         said.append(
@@ -377,13 +358,11 @@ def label_sentences(metrics: Metrics, config: RunConfig, calibration: Sequence[i
     """
     ranked, full, of_label = metrics["roc_auc"], metrics["full_roc_auc"], metrics["label_roc_auc"]
     judged, random = metrics["judge_roc_auc"], metrics["judge_random_roc_auc"]
-    kept, what = kept_share(metrics, config)
     graphs, needed = metrics["test_graphs"], _needed(metrics["alpha"])
 
     reached = "undefined" if ranked is None else f"{ranked:.3f}"
-    part = "" if config.spec.removes is None else f" from {_percent(kept)} of the {what}"
     headline = (
-        f"Mean ROC-AUC of {_count(len(of_label), 'label')} {reached}{part}; "
+        f"Mean ROC-AUC of {_count(len(of_label), 'label')} {reached}{_by_part(metrics, config)}; "
         f"{_percent(metrics['accuracy'])} of the known values are right, "
         f"{_percent(metrics['majority_rate'])} if the more frequent value of each label is guessed"
     )
@@ -401,18 +380,20 @@ def label_sentences(metrics: Metrics, config: RunConfig, calibration: Sequence[i
                 "The subgraph may be a code, not a reason: an independent network has a mean "
                 f"ROC-AUC of {judged:.3f} on it, the model {ranked:.3f}."
             )
-        elif judged - random < CHOSEN and kept <= DENSE:
+        elif judged - random < CHOSEN and kept_share(metrics, config)[0] <= DENSE:
             said.append(
                 f"A random part of the same size is about as good (mean ROC-AUC {random:.3f}, the "
-                f"chosen one {judged:.3f}): do not read the subgraph as a reason."
+                f"chosen one {judged:.3f}): do not read the subgraph as a reason"
+                f"{_for_more(config)}."
             )
     if _is_dense(metrics, config):
-        said.append(_too_dense(metrics, config, "lower `lam`, or train longer (`epochs`)"))
+        said.append(_too_dense(metrics, config, _for_less(config)))
+    if metrics.get("weak", 0) > MANY_WEAK:
+        said.append(_too_weak(metrics, _less_sure(config)))
     if ranked is not None and full - ranked > SPARSITY_COST:
-        remedy = "lower reward.max_loss" if config.reward.dial else "raise `lam`"
         said.append(
-            f"Sparsity costs {full - ranked:.3f} of the mean ROC-AUC ({full:.3f} on full graphs): "
-            f"{remedy} to keep more."
+            f"Sparsity costs {full - ranked:.3f} of the mean ROC-AUC ({full:.3f} on full graphs)"
+            f"{_for_full(metrics, config)}."
         )
     few = sum(count < needed for count in calibration)
     if metrics["coverage"] is not None and few:
@@ -437,20 +418,72 @@ def _by_judge(config: RunConfig, judged: float | None, random: float | None, dig
     )
 
 
+def _by_part(metrics: Metrics, config: RunConfig) -> str:
+    """The share that is kept, for a headline: what the model predicts from, or shows."""
+    if config.spec.removes is None:
+        return ""
+    kept, what = kept_share(metrics, config)
+    if not config.spec.has_policy or config.explanation.class_from == "part":
+        return f" from {_percent(kept)} of the {what}"
+    weak = metrics.get("weak", 0)
+    told = f", and {_percent(weak)} of the graphs are weak" if weak else ""
+    return f"; the parts that are shown keep {_percent(kept)} of the {what}{told}"
+
+
 def _is_dense(metrics: Metrics, config: RunConfig) -> bool:
-    """Return whether a policy keeps nearly everything."""
+    """Return whether nearly everything is kept, though a policy chooses."""
     return config.spec.has_policy and kept_share(metrics, config)[0] > DENSE
 
 
 def _too_dense(metrics: Metrics, config: RunConfig, remedy: str) -> str:
-    """Share that is kept, and the remedy: of the dial if there is one."""
+    """The share that is kept, and what to do."""
     kept, what = kept_share(metrics, config)
-    if config.reward.dial:
-        remedy = (
-            "`cores curve` tells what sparser settings of the dial cost, and a reward.max_loss "
-            f"above {config.reward.max_loss:g} allows more"
-        )
-    return f"Keeps {_percent(kept)} of the {what}: {remedy}."
+    epochs = max(0, metrics.get("epochs", config.training.epochs) - config.warm_up_epochs)
+    why = ""
+    if config.explanation.parts == "policy":
+        why = f" after {_count(epochs, 'epoch')} of the policy"
+        if epochs < ENOUGH_POLICY_EPOCHS:
+            remedy = "train longer (`epochs`)"
+    return f"Keeps {_percent(kept)} of the {what}{why}: {remedy}."
+
+
+def _too_weak(metrics: Metrics, remedy: str) -> str:
+    """The share of weak graphs, and what to do."""
+    return (
+        f"{_percent(metrics['weak'])} of the graphs are weak, what the search begins with is not "
+        f"sure enough: {remedy}."
+    )
+
+
+def _for_less(config: RunConfig) -> str:
+    """What to do for smaller parts."""
+    if config.explanation.parts == "policy":
+        return "lower `lam` or `desired_ratio`"
+    if config.explanation.parts == "cut":
+        return f'ask for `parts` "minimal", or {_less_sure(config)}'
+    return _less_sure(config)
+
+
+def _less_sure(config: RunConfig) -> str:
+    """What to do where parts are not sure enough."""
+    asked = config.explanation.sufficiency
+    lower = f"lower `sufficiency` (it is {asked:g}), or " if asked > LEAST_SUFFICIENCY else ""
+    return f"{lower}train longer (`epochs`)"
+
+
+def _for_more(config: RunConfig) -> str:
+    """What to do for surer parts."""
+    if not config.spec.has_policy or config.explanation.parts == "policy":
+        return ""
+    return "; raise `sufficiency`, or train longer (`epochs`)"
+
+
+def _for_full(metrics: Metrics, config: RunConfig) -> str:
+    """What to do where the part tells less than the full graph."""
+    if not config.spec.has_policy:
+        return ""
+    whole = ', or take the class from the whole graph (`class_from` "whole")'
+    return f"; raise `lam` or `desired_ratio` to keep more{whole if 'weak' in metrics else ''}"
 
 
 def kept_share(metrics: Metrics, config: RunConfig) -> tuple[float, str]:

@@ -12,6 +12,7 @@ from cores.config import RunConfig
 from cores.config.presets import preset_config
 from cores.data.dataset import Dims
 from cores.data.synthetic import ba_motifs
+from cores.errors import UserError
 from cores.evaluation.effects import effect_metrics, element_effects
 from cores.models.build import build_effects, build_model
 from cores.models.sparse import SparseClassifier
@@ -110,7 +111,14 @@ def test_records_of_explained_graphs_have_effects(ask: Ask, tmp_path: Path) -> N
 def test_settings_say_how_long_effects_are_learnt() -> None:
     config = RunConfig()
     policy_epochs = config.training.epochs - config.warm_up_epochs
-    assert config.effect_steps == 10 * policy_epochs
+    assert config.effect_steps == config.effects.steps * policy_epochs == 30 * policy_epochs
     assert RunConfig(model="gnn").effect_steps == 0
     paper = preset_config("MUTAG", "cores-node", "gin", "paper", {})
-    assert paper.effect_steps == 0, "there are no referees to learn them from"
+    assert paper.effect_steps == 0, "there are no members to learn them from"
+
+
+def test_a_proposer_by_effects_needs_their_network() -> None:
+    asked = {"explanation": {"proposer": "effects"}}
+    assert RunConfig.from_settings(asked).explanation.proposer == "effects"
+    with pytest.raises(UserError, match=r'the proposer "effects" needs .*: raise effects\.steps'):
+        RunConfig.from_settings({**asked, "effects": {"steps": 0}})

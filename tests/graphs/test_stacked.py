@@ -26,7 +26,6 @@ def chunk_of(first: int, number: int, row: int = 0, edge_features: int = 2) -> C
     batch = ba_motifs(num_graphs=40, base_size=9, seed=0).batch(torch.arange(first, first + number))
     batch.x = torch.randn(batch.x.size(0), 3)
     batch.y = torch.rand(number, 2).softmax(dim=-1)
-    batch.lam = torch.rand(number)
     if edge_features:
         batch.edge_attr = torch.randn(batch.edge_index.size(1), edge_features)
     return Chunk(batch, SIZE, [0] * row + [number])
@@ -61,7 +60,6 @@ def check_row(whole: Batch, capacity: Capacity, model: int, batch: Batch) -> Non
     assert torch.equal(ends[0, edges:], ends[1, edges:])
     graphs = batch.num_graphs
     assert torch.equal(whole.y[own_graphs][:graphs], batch.y)
-    assert torch.equal(whole.lam[own_graphs][:graphs], batch.lam)
     assert (whole.y[own_graphs][graphs:] == 0).all()
     real = whole.unpadded_graphs[own_graphs].tolist()
     assert real == [1.0] * graphs + [0.0] * (capacity.graphs - graphs)
@@ -74,7 +72,7 @@ def check_row(whole: Batch, capacity: Capacity, model: int, batch: Batch) -> Non
 def check(batches: StackedBatches, chunks: list[Chunk]) -> None:
     """At every place, the row of every model."""
     nothing = copy(chunks[0].batch)
-    for name in ("x", "batch", "y", "lam", "edge_attr"):
+    for name in ("x", "batch", "y", "edge_attr"):
         if name in nothing:
             nothing[name] = nothing[name][:0]
     nothing.edge_index, nothing.ptr = nothing.edge_index[:, :0], torch.zeros(1, dtype=torch.long)

@@ -12,7 +12,7 @@ from cores.config.models import MODELS
 from cores.data.dataset import Dataset, Dims, numbered
 from cores.errors import UserError
 from cores.graphs.store import GraphStore
-from cores.models.build import build_classifier, build_model
+from cores.models.build import build_model
 from cores.models.network import GraphModel
 from cores.models.scaler import FeatureScaler
 from cores.training.supervised import fit_scaler
@@ -181,8 +181,7 @@ def test_the_scaler_is_saved_with_the_weights(name: str) -> None:
 def test_networks_that_are_trained_together_share_their_scaler(name: str) -> None:
     config = RunConfig.from_settings({"model": name})
     model = build_model(config, DIMS)
-    referee = build_classifier(config, DIMS, model.scaler)
-    parts = (model.policy, model.classifier, referee)
+    parts = (model.policy, model.classifier, *model.classifier.members)
     assert all(part.scaler is model.scaler for part in parts)
 
 

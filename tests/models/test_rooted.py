@@ -142,10 +142,10 @@ def test_what_is_made_of_a_batch_still_knows_its_roots(dataset: Dataset) -> None
     made = [copies(batch, 2), *cut(batch, 7), Elements.of(batch, "edge").batch]
     made += [network(dataset, "node").choose(batch).subgraph.batch]
     for each in made:
-        spared = Elements.of(each, "node").spared
-        assert spared is not None
-        assert int(spared.sum()) == each.num_graphs
-    assert Elements.of(without_roots(), "node").spared is None
+        protected = Elements.of(each, "node").protected
+        assert protected is not None
+        assert int(protected.sum()) == each.num_graphs
+    assert Elements.of(without_roots(), "node").protected is None
 
 
 def without_roots() -> Batch:

@@ -21,16 +21,19 @@ from cores.data.dataset import Dataset, numbered
 from cores.data.splits import Split, split_dataset
 from cores.graphs.segments import owners, pointers
 from cores.graphs.store import GraphStore
-from cores.runs.fit import PreparedData, fit_model, measure
+from cores.models.build import build_model
+from cores.runs.fit import PreparedData, bilevel_state, fit_model, measure
 from cores.runs.run import train_run
 from cores.tasks.calibration import ClassCalibration
 from cores.training import bilevel
 from cores.training.judge import Judge, judge_of, train_judge
+from cores.training.state import RandomState
 from cores_paper.search import selection_score
 from cores_paper.training.algorithm import State
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 CPU = torch.device("cpu")
+TEMPERATURE = "classifier.temperature"
 PARTS = ("train", "policy", "selection", "calibration", "test")
 PAPER_PARTS = {"policy": 0.4, "selection": 0.0, "calibration": 0.0}
 
@@ -44,6 +47,8 @@ def settings(model: str = "cores-node", **changes: Any) -> RunConfig:
         "training": {"epochs": epochs, "batch_size": 64, "class_weights": True},
         "ppo": {"samples": 2, "ppo_epochs": 1, "batch_size": 64},
     }
+    if model != "gnn" and "preset" not in changes:
+        small["committee"] = {"members": 3}
     return RunConfig.from_settings({**small, **changes})
 
 
@@ -106,6 +111,11 @@ class Run:
     def told(self, name: str) -> list[float | None]:
         return [epoch.get(name) for epoch in self.history]
 
+    @property
+    def learnt(self) -> dict[str, Tensor]:
+        """All weights but the temperature, which is no weight of a network."""
+        return {name: value for name, value in self.weights.items() if name != TEMPERATURE}
+
     def weights_of(self, part: str) -> dict[str, Tensor]:
         return {name: value for name, value in self.weights.items() if part in name}
 
@@ -149,7 +159,7 @@ def test_nobody_learns_from_selection_calibration_or_test_graphs(config: RunConf
     """Neither classifier, policy, scaler nor the weights of classes; labels count as much."""
     one = run(config)
     other = run(config, "selection", "calibration", "test", labels=True)
-    assert same(one.weights, other.weights)
+    assert same(one.learnt, other.learnt)
     for name in ("loss", "reward", "sampled_ratio", "q_hat"):
         assert one.told(name) == other.told(name)
 
@@ -205,6 +215,36 @@ def test_weights_are_selected_by_the_selection_part_alone(model: str) -> None:
     assert one.told("reward") == heard.told("reward")
 
 
+def test_the_temperature_is_fitted_to_the_selection_part_alone() -> None:
+    one = run(DEFAULT)
+    other = run(DEFAULT, "calibration", "test", labels=True)
+    assert torch.equal(one.weights[TEMPERATURE], other.weights[TEMPERATURE])
+    dataset, split = toy(), parts_of(DEFAULT, toy())
+    rare = dataset.graphs.y.index_fill(0, split.selection, 1)  # which no member is sure of
+    heard = run_of(DEFAULT, replace(dataset, graphs=replace(dataset.graphs, y=rare)), split)
+    assert not torch.equal(one.weights[TEMPERATURE], heard.weights[TEMPERATURE])
+    assert same(one.learnt, heard.learnt)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_member_is_trained_on_all_graphs_but_its_own_fold(number: int) -> None:
+    """Its features and its labels; a single one rewards on the policy part."""
+    config, dataset = settings(committee={"members": number}), toy()
+    split = parts_of(config, dataset)
+    data = PreparedData(dataset, dataset.graphs, split)
+    model = build_model(config, dataset.dims)
+    members = bilevel_state(model, config, data, RandomState(0, CPU)).members
+    pool = set(split.train.tolist()) | set(split.policy.tolist())
+    folds = [set(member.policy_graphs.index.tolist()) for member in members]
+    for member, fold in zip(members, folds, strict=True):
+        assert set(member.train_graphs.index.tolist()) == pool - fold
+        assert len(member.train_graphs) == len(pool - fold)
+    if number == 1:
+        assert folds == [set(split.policy.tolist())]
+    else:
+        assert sorted(graph for fold in folds for graph in fold) == sorted(pool)
+
+
 def test_sets_are_calibrated_by_the_calibration_part_alone() -> None:
     """A graph of it gives its own score and no other; a test graph gives none."""
     one = run(DEFAULT)
@@ -230,8 +270,8 @@ def test_the_numbers_reported_are_those_of_the_test_part() -> None:
     assert run(DEFAULT, "test", labels=True).metrics["majority_rate"] == 1
 
 
-class Referees:
-    """What the referees say of every graph in the first epoch of the policy."""
+class Rewards:
+    """What the members say of every graph in the first epoch of the policy."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.said: dict[int, Tensor] = {}
@@ -247,7 +287,7 @@ class Referees:
                 batch = outcome.rollout.elements.batch
                 for place, number in enumerate(batch.x[batch.ptr[:-1], -1]):
                     graph = round(float(number) * 100)
-                    assert graph not in self.said, "two referees reward on one graph"
+                    assert graph not in self.said, "two members reward on one graph"
                     self.said[graph] = outcome.probs[:, place]
             return outcomes
 
@@ -274,7 +314,7 @@ def retouched(dataset: Dataset, graph: int) -> Dataset:
     return replace(other, graphs=replace(other.graphs, x=x))
 
 
-def test_no_referee_rewards_on_a_graph_that_it_has_learnt_from(
+def test_no_member_rewards_on_a_graph_that_it_has_learnt_from(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What is said of a graph depends on all graphs of the other folds, and on none of its own.
@@ -284,8 +324,8 @@ def test_no_referee_rewards_on_a_graph_that_it_has_learnt_from(
     dataset = numbered_graphs(18)
     split = Split(*(torch.arange(first, last) for first, last in pairwise((0, 6, 9, 12, 15, 18))))
     pool = set(range(9))
-    listening = Referees(monkeypatch)
-    # All folds would decide where the policy starts, and so what it shows to a referee.
+    listening = Rewards(monkeypatch)
+    # All folds would decide where the policy starts, and so what it shows to a member.
     config = replace(DEFAULT, ppo=replace(DEFAULT.ppo, effect_steps=0))
     before = listening.of(config, dataset, split)
     assert set(before) == pool
@@ -314,7 +354,7 @@ def test_the_papers_classifier_learns_from_the_training_part_and_rewards_on_the_
     dataset = numbered_graphs(40)
     split = parts_of(PAPER, dataset)
     once = replace(PAPER, training=replace(PAPER.training, epochs=1))
-    assert set(Referees(monkeypatch).of(once, dataset, split)) == set(split.policy.tolist())
+    assert set(Rewards(monkeypatch).of(once, dataset, split)) == set(split.policy.tolist())
 
 
 @pytest.mark.usefixtures("short_judge")
@@ -377,9 +417,9 @@ def test_a_search_scores_its_trials_on_the_selection_part(
 def test_an_estimator_shows_its_test_and_validation_graphs_to_nobody(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Given graphs for validation, these select, and the others are divided without them.
+    """Given graphs for validation, these select and fit the temperature.
 
-    They also set the dial; at any one setting nothing depends on them.
+    The others are divided without them.
     """
     kept: list[Judge] = []
 
@@ -399,10 +439,9 @@ def test_an_estimator_shows_its_test_and_validation_graphs_to_nobody(
         return model.fit(given[first], validation=given[last])
 
     one, other = fitted(dataset), fitted(changed(dataset, torch.cat([test, last])))
-    for lam in (0.0, 0.5, 1.0):
-        found = [model.predict_proba(unseen, lam=lam) for model in (one, other)]
-        assert (found[0] == found[1]).all()
-        sets = [model.predict_set(unseen, alpha=0.4, lam=lam) for model in (one, other)]
-        assert sets[0] == sets[1]
+    for model in (one, other):
+        model.classifier_.temperature.fill_(1)
+    found = [model.predict_proba(unseen) for model in (one, other)]
+    assert (found[0] == found[1]).all()
     assert same(*(judge.classifier.state_dict() for judge in kept))
     assert one.metrics_["test_graphs"] == len(test)

@@ -15,7 +15,7 @@ from cores.evaluation.predictions import predict
 from cores.models.build import build_model
 from cores.runs.fit import (
     PreparedData,
-    _learners,
+    _members,
     bilevel_state,
     fit_model,
     training_settings,
@@ -140,11 +140,11 @@ def rolled_out(balance: str) -> torch.Tensor:
     config = replace(config, training=training_settings(config, data))
     random = RandomState(0, CPU)
     model = build_model(config, data.dataset.dims)
-    student, referees = _learners(model, config, data, random)
-    seen = masked_batches(student, 32, "node", random)
+    members = _members(model, config, data, random)
+    seen = masked_batches(members[0], 32, "node", random)
     trained_on = torch.cat([batch.y for batch in seen]).double().mean()
     assert trained_on == pytest.approx(0.05, abs=0.01)  # as they come
-    outcomes = roll_out(model, referees, config.ppo, random, config.training.balanced)
+    outcomes = roll_out(model, members, config.ppo, random, config.training.balanced)
     return torch.cat([outcome.rollout.elements.batch.y for outcome in outcomes])
 
 
@@ -192,21 +192,21 @@ def test_a_rare_class_is_found_that_a_mean_over_graphs_forgets(seed: int) -> Non
 
 
 def adjusted(**changes: dict[str, object]) -> list[torch.Tensor]:
-    """How far the biases of student and referees have moved when the policy's training begins."""
+    """How far the biases of the members have moved when the policy's training begins."""
     settings = {"training": {"epochs": 2, "balance": "always"}}
     config = preset_config("motifs", "cores-node", "gin", "default", merged(settings, changes))
     data = PreparedData.of(thinned(20, 380), config, CPU)
     config = replace(config, training=training_settings(config, data))
     state = bilevel_state(build_model(config, data.dataset.dims), config, data, RandomState(0, CPU))
-    before = [learner.classifier.head.bias.clone() for learner in state.learners]
+    before = [member.classifier.head.bias.clone() for member in state.members]
     state.balance_classes()
-    after = [learner.classifier.head.bias for learner in state.learners]
+    after = [member.classifier.head.bias for member in state.members]
     return [(two - one).detach() for one, two in zip(before, after, strict=True)]
 
 
 def test_classifiers_are_adjusted_so_that_all_classes_count_alike() -> None:
     found = adjusted(training={"logit_adjustment": 1.0})
-    assert len(found) == 4, "the student and its referees"
+    assert len(found) == 5
     for shift in found:
         assert torch.allclose(shift, -torch.tensor([0.95, 0.05]).log(), atol=0.1)
     half = adjusted(training={"logit_adjustment": 0.5})
@@ -251,8 +251,7 @@ def test_a_run_adjusts_its_classifiers_once(monkeypatch: pytest.MonkeyPatch) -> 
         "default",
         {
             "training": {"epochs": 4, "balance": "always"},
-            "classifier_data": {"warm_up": 0.5},
-            "reward": {"referees": 2},
+            "committee": {"members": 3, "warm_up": 0.5},
             "ppo": {"env_steps": 8, "samples": 2, "effect_steps": 1},
         },
     )
@@ -260,4 +259,4 @@ def test_a_run_adjusts_its_classifiers_once(monkeypatch: pytest.MonkeyPatch) -> 
     model = build_model(config, data.dataset.dims)
     state = bilevel_state(model, config, data, RandomState(0, CPU))
     bilevel.train(state, Journal(None, state.parts), report)
-    assert adjusted_in == [2, 2, 2], "student and two referees, after the second epoch"
+    assert adjusted_in == [2, 2, 2], "three members, after the second epoch"

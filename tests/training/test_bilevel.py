@@ -14,13 +14,14 @@ from cores.data.synthetic import ba_motifs
 from cores.errors import UserError
 from cores.graphs.store import GraphStore
 from cores.models.classifier import Classifier
+from cores.models.committee import Committee
 from cores.models.policy import Policy
 from cores.models.sparse import Choice, SparseClassifier
 from cores.ppo import Updates, collect
 from cores.training import bilevel
 from cores.training.bilevel import BilevelState
 from cores.training.journal import Journal
-from cores.training.learner import Learner, Teachers, masked_batches
+from cores.training.learner import Learner, masked_batches
 from cores.training.rollouts import reward_quantile, roll_out, selection_reward
 from cores.training.state import RandomState
 from cores.training.supervised import Report, no_report
@@ -29,9 +30,9 @@ CPU = torch.device("cpu")
 DIMS = Dims(num_features=10, num_classes=2)
 
 
-ONE_LAMBDA = {
-    "classifier_data": {"warm_up": 0.5, "distillation": 0.8},
-    "reward": {"dial": False, "desired_ratio": 0.3},
+SHORT = {
+    "committee": {"members": 2, "warm_up": 0.5},
+    "reward": {"desired_ratio": 0.3},
     "ppo": {"effect_steps": 0},
 }
 
@@ -43,35 +44,37 @@ def config(**changes: Any) -> RunConfig:
         "training": {"epochs": 8, "batch_size": 16, "learning_rate": 0.01},
         "ppo": {"batch_size": 16, "samples": 4},
     } | changes
-    return RunConfig.from_settings(merged(ONE_LAMBDA, settings))
+    return RunConfig.from_settings(merged(SHORT, settings))
 
 
 def model_of(settings: RunConfig) -> SparseClassifier:
     least = settings.ppo.min_probability
     policy = Policy(DIMS, settings.network, "gin", settings.removal, 0.27, least)
-    return SparseClassifier(policy, Classifier(DIMS, settings.network, "gin")).eval()
+    members = [Classifier(DIMS, settings.network, "gin") for _ in range(settings.committee.members)]
+    return SparseClassifier(policy, Committee(members)).eval()
 
 
-def learner_of(model: SparseClassifier, settings: RunConfig, count: int = 24) -> Learner:
+def members_of(model: SparseClassifier, settings: RunConfig, count: int = 24) -> list[Learner]:
     graphs = ba_motifs(num_graphs=count, seed=0)
     others = ba_motifs(num_graphs=count, seed=1)
-    return Learner(model.classifier, graphs.view(), others.view(), settings)
+    return [
+        Learner(member, graphs.view(), others.view(), settings)
+        for member in model.classifier.members
+    ]
 
 
 def train(
     model: SparseClassifier,
     settings: RunConfig,
     *,
-    student: Learner | None = None,
-    referee: Learner | None = None,
+    members: list[Learner] | None = None,
     selection: GraphStore | None = None,
     report: Report = no_report,
 ) -> BilevelState:
     """Algorithm 1 without a folder; twelve graphs select, unless others are given."""
-    student = student or learner_of(model, settings)
-    referee = referee or learner_of(model_of(settings), settings)
+    members = members or members_of(model, settings)
     graphs = ba_motifs(num_graphs=12, seed=2) if selection is None else selection
-    state = BilevelState(model, student, [referee], graphs, settings, RandomState(0, CPU))
+    state = BilevelState(model, members, graphs, settings, RandomState(0, CPU))
     bilevel.train(state, Journal(None, state.parts), report)
     return state
 
@@ -89,11 +92,11 @@ def test_the_selection_part_may_be_measured_by_a_sample() -> None:
     assert by_sample["selection_ratio"] == pytest.approx(0.73, abs=0.05)
 
 
-def test_the_quantile_comes_from_the_graphs_that_referees_reward() -> None:
+def test_the_quantile_comes_from_the_graphs_that_members_reward() -> None:
     settings = config()
     torch.manual_seed(0)
-    model, referee = model_of(settings), learner_of(model_of(settings), settings)
-    outcomes = roll_out(model, [referee], settings.ppo, RandomState(0, CPU))
+    model = model_of(settings)
+    outcomes = roll_out(model, members_of(model, settings), settings.ppo, RandomState(0, CPU))
     q_hat = reward_quantile(outcomes, settings.reward.alpha)
     scores = torch.cat(
         [
@@ -102,82 +105,31 @@ def test_the_quantile_comes_from_the_graphs_that_referees_reward() -> None:
             for probs in each.probs
         ]
     )
-    assert len(scores) == 24 * settings.ppo.samples
+    assert len(scores) == 2 * 24 * settings.ppo.samples
     assert torch.equal(q_hat, conformal_quantile(scores, settings.reward.alpha))
 
 
 def test_an_epoch_of_a_classifier_has_every_graph_once() -> None:
     settings = config()
-    learner = learner_of(model_of(settings), settings)
+    learner, _ = members_of(model_of(settings), settings)
     batches = list(masked_batches(learner, 16, "node", RandomState(0, CPU)))
     assert [batch.num_graphs for batch in batches] == [16, 8]
     labels = torch.cat([batch.y for batch in batches])
     assert torch.equal(torch.bincount(labels), torch.bincount(learner.train_graphs.y))
 
 
-def test_the_student_learns_from_labels_and_from_what_its_teachers_say_of_the_same_graphs() -> None:
-    settings = config()
-    torch.manual_seed(0)
-    teachers = [model_of(settings).classifier for _ in range(2)]
-    (batch,) = ba_motifs(num_graphs=6, seed=0).batches(6)
-    labels = torch.nn.functional.one_hot(batch.y, 2)
-    said = [each(batch).softmax(dim=-1) for each in teachers]
-    generator = torch.Generator().manual_seed(0)
-    asked = []
-    for _ in range(40):
-        learnt = Teachers(teachers, 0.8).targets(batch, generator)
-        assert not learnt.requires_grad
-        asked.append([torch.allclose(learnt, 0.8 * each + 0.2 * labels) for each in said])
-    assert all(sum(who) == 1 for who in asked)  # one of them per batch
-    assert 10 < sum(first for first, _ in asked) < 30  # both as often
-
-
-def test_every_graph_gets_a_target_that_a_teacher_made_in_few_calls(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Five batches and three teachers: two batches at a time."""
-    settings = config()
-    graphs = ba_motifs(num_graphs=18, seed=0)
-    learner = Learner(model_of(settings).classifier, graphs.view(), graphs.view(), settings)
-    asked = []
-    teachers = [model_of(settings).classifier for _ in range(3)]
-    for teacher in teachers:
-        forward = teacher.forward
-        monkeypatch.setattr(
-            teacher, "forward", lambda batch, told=forward: asked.append(1) or told(batch)
-        )
-    taught = Teachers(teachers, 0.8)
-    batches = list(masked_batches(learner, 4, "node", RandomState(0, CPU), taught))
-    assert [batch.num_graphs for batch in batches] == [4, 4, 4, 4, 2]
-    assert all(batch.y.shape == (batch.num_graphs, 2) for batch in batches)
-    assert torch.allclose(torch.cat([batch.y for batch in batches]).sum(dim=-1), torch.ones(18))
-    assert len(asked) == 3
-
-
-def test_the_runs_own_random_numbers_choose_the_teachers() -> None:
-    torch.manual_seed(0)
-    teachers = [model_of(config()).classifier for _ in range(2)]
-    (batch,) = ba_motifs(num_graphs=6, seed=0).batches(6)
-    learnt = []
-    for seed in (0, 1):
-        torch.manual_seed(seed)
-        generator = torch.Generator().manual_seed(5)
-        taught = Teachers(teachers, 0.8)
-        learnt.append(torch.stack([taught.targets(batch, generator) for _ in range(20)]))
-    assert torch.equal(learnt[0], learnt[1])
-
-
-def test_the_returned_classifier_rests_after_the_warm_up() -> None:
+def test_all_members_learn_in_the_warm_up_and_rest_after_it() -> None:
     settings = config()
     torch.manual_seed(0)
     model = model_of(settings)
     weights: list[torch.Tensor] = []
 
     def remember(epoch: int, metrics: dict[str, float]) -> None:
-        weights.append(model.classifier.head.weight.detach().clone())
+        heads = [member.head.weight.detach().clone() for member in model.classifier.members]
+        weights.append(torch.stack(heads))
 
     train(model, settings, report=remember)
-    assert not torch.equal(weights[2], weights[3])
+    assert bool((weights[2] != weights[3]).flatten(1).any(dim=1).all())
     assert all(torch.equal(weights[3], later) for later in weights[4:])
 
 
@@ -253,14 +205,14 @@ def test_features_that_are_too_large_are_not_blamed_on_a_rate(where: str, said: 
     large = ba_motifs(num_graphs=24, seed=1)
     large = replace(large, x=large.x.clone())
     large.x[: large.node_ptr[4]] = 3e38
-    student, referee = learner_of(model, settings), learner_of(model_of(settings), settings)
+    members = members_of(model, settings)
     if where == "train":
-        student.train_graphs = large.view()
+        members[0].train_graphs = large.view()
     elif where == "policy":
-        referee.policy_graphs = large.view()
+        members[1].policy_graphs = large.view()
     selection = large if where == "selection" else None
     with pytest.raises(UserError, match="features") as told:
-        train(model, settings, student=student, referee=referee, selection=selection)
+        train(model, settings, members=members, selection=selection)
     assert "learning_rate" not in str(told.value)
     assert str(told.value).startswith(said)
 
@@ -268,7 +220,7 @@ def test_features_that_are_too_large_are_not_blamed_on_a_rate(where: str, said: 
 def test_a_classifier_that_is_no_longer_a_number_is_told() -> None:
     settings = config()
     model = model_of(settings)
-    torch.nn.init.constant_(model.classifier.head.bias, float("nan"))
+    torch.nn.init.constant_(model.classifier.members[1].head.bias, float("nan"))
     with pytest.raises(UserError, match=r"the loss is nan in epoch 1; lower training.learning_r"):
         train(model, settings)
 
@@ -280,31 +232,29 @@ def test_all_rates_fall_along_their_cosines() -> None:
         ppo={"learning_rate": 0.02, "batch_size": 16, "samples": 2},
     )
     model = model_of(settings)
-    student = learner_of(model, settings)
-    assert [group["lr"] for group in student.optimizer.param_groups] == [0.01]
-    assert student.optimizer.param_groups[0]["weight_decay"] == settings.training.weight_decay
-    state = train(model, settings, student=student)
-    assert [group["lr"] for group in student.optimizer.param_groups] == pytest.approx([0.0005])
+    members = members_of(model, settings)
+    for member in members:
+        assert [group["lr"] for group in member.optimizer.param_groups] == [0.01]
+        assert member.optimizer.param_groups[0]["weight_decay"] == settings.training.weight_decay
+    state = train(model, settings, members=members)
+    for member in members:
+        assert [group["lr"] for group in member.optimizer.param_groups] == pytest.approx([0.0005])
     assert [group["lr"] for group in state.optimizer.param_groups] == pytest.approx([0.002])
 
 
-@pytest.mark.parametrize("weights", [False, True])
-def test_classifiers_are_stacked_unless_classes_are_weighed(
-    weights: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On a GPU. Weights of classes and a teacher's targets are more than a stack's loss knows."""
-    settings = config(training={"epochs": 8, "batch_size": 16, "class_weights": weights})
-    learners = [learner_of(model_of(settings), settings) for _ in range(3)]
+def test_all_members_are_stacked_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = config()
+    model = model_of(settings)
+    members = members_of(model, settings)
     monkeypatch.setattr(bilevel, "stacked_fit", list)
-    state = state_of(settings, *learners)
-    assert state.stacked == (None if weights else [learner.step for learner in learners])
+    assert state_of(settings, members).stacked == [member.step for member in members]
 
 
 def test_the_entropy_bonus_of_an_update_follows_the_policys_progress(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     settings = config(
-        classifier_data={"warm_up": 0.2},
+        committee={"warm_up": 0.2},
         training={"epochs": 5, "batch_size": 32},
         ppo={"entropy_coef": 0.16, "final_entropy_coef": 0.01, "batch_size": 32, "samples": 2},
     )
@@ -341,7 +291,8 @@ def test_the_selection_part_is_measured_by_the_mode_without_dropout() -> None:
     metrics = bilevel.selection_metrics(model, bilevel.chosen(model, batches), rough.reward)
     model.eval()
     choices = [model.choose(batch) for batch in batches]
-    probs = torch.cat([model.classifier(each.subgraph.batch) for each in choices]).softmax(-1)
+    logits = torch.cat([model.classifier(each.subgraph.batch) for each in choices])
+    probs = model.outputs(logits)
     kept = torch.cat([each.elements.kept_ratio(each.removed) for each in choices])
     labels = torch.cat([batch.y for batch in batches])
     rewards = selection_reward(probs, labels, kept, rough.reward)
@@ -367,8 +318,7 @@ def test_the_entropy_bonus_fades_to_its_last_value(
 def test_rollouts_use_as_many_graphs_as_asked() -> None:
     settings = config(ppo={"env_steps": 10, "batch_size": 4})
     model = model_of(settings)
-    referees = [learner_of(model, settings), learner_of(model, settings)]
-    outcomes = roll_out(model, referees, settings.ppo, RandomState(0, CPU))
+    outcomes = roll_out(model, members_of(model, settings), settings.ppo, RandomState(0, CPU))
     assert [each.kept_ratio.size(1) for each in outcomes] == [4, 4, 2] * 2
     first = collect(model.policy, outcomes[0].rollout.elements.batch, 3)
     assert first.removed.shape == (3, len(first.elements.owner))
@@ -380,14 +330,14 @@ def test_the_runs_own_random_numbers_choose_the_graphs_of_a_rollout(balanced: bo
     for steps, expected in ((10, 10), (100, 24)):
         settings = config(ppo={"env_steps": steps, "batch_size": 100})
         model = model_of(settings)
-        referee = learner_of(model, settings)
-        features = referee.policy_graphs.store.x
+        member, _ = members_of(model, settings)
+        features = member.policy_graphs.store.x
         features[:] = torch.arange(len(features))[:, None]
         seen = []
         for seed in (0, 1):
             random = RandomState(5, CPU)
             torch.manual_seed(seed)
-            (outcome,) = roll_out(model, [referee], settings.ppo, random, balanced)
+            (outcome,) = roll_out(model, [member], settings.ppo, random, balanced)
             seen.append(outcome.rollout.elements.batch)
         assert seen[0].num_graphs == expected
         assert torch.equal(seen[0].x, seen[1].x)
@@ -396,29 +346,30 @@ def test_the_runs_own_random_numbers_choose_the_graphs_of_a_rollout(balanced: bo
 def test_classes_are_weighed_where_that_is_asked_for() -> None:
     plain, weighing = config(), config(training={"class_weights": True})
     model = model_of(plain)
-    assert learner_of(model, plain).step.class_weights is None
+    assert all(member.step.class_weights is None for member in members_of(model, plain))
     graphs = ba_motifs(num_graphs=8, seed=0).subset(torch.tensor([0, 2, 4, 1]))
-    weights = Learner(model.classifier, graphs.view(), graphs.view(), weighing).step.class_weights
+    first = model.classifier.members[0]
+    weights = Learner(first, graphs.view(), graphs.view(), weighing).step.class_weights
     assert weights.tolist() == pytest.approx([4 / 6, 2.0])
 
 
 @pytest.mark.parametrize("removal", ["node", "edge", "both"])
-def test_an_outcome_holds_what_the_referee_makes_of_every_sample(removal: str) -> None:
+def test_an_outcome_holds_what_the_member_makes_of_every_sample(removal: str) -> None:
     settings = config(model=f"cores-{removal}", ppo={"env_steps": 6, "batch_size": 6})
     model = model_of(settings)
-    referee = learner_of(model, settings)
-    (outcome,) = roll_out(model, [referee], settings.ppo, RandomState(0, CPU))
+    member, _ = members_of(model, settings)
+    (outcome,) = roll_out(model, [member], settings.ppo, RandomState(0, CPU))
     elements = outcome.rollout.elements
     removed, _ = elements.restored(outcome.rollout.removed)
     for probs, each in zip(outcome.probs, removed, strict=True):
-        alone = referee.classifier(elements.subgraph(each).batch).softmax(dim=-1)
+        alone = member.classifier(elements.subgraph(each).batch).softmax(dim=-1)
         assert torch.allclose(probs, alone, atol=1e-6)
 
 
 def test_weights_from_the_first_half_of_the_policys_epochs_are_not_returned(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    settings = config(training={"epochs": 12, "batch_size": 16}, classifier_data={"warm_up": 0.34})
+    settings = config(training={"epochs": 12, "batch_size": 16}, committee={"warm_up": 0.34})
     rewards = iter([0.0] * 4 + [0.9, 0.9, 0.9, 0.9, 0.1, 0.2, 0.1, 0.1])
 
     def told(*_: object) -> dict[str, float]:
@@ -434,7 +385,7 @@ def test_the_weights_of_the_selected_epoch_are_returned(monkeypatch: pytest.Monk
     settings = config(
         training={"epochs": 8, "batch_size": 32},
         ppo={"batch_size": 32, "samples": 2, "ema_decay": 0.0},
-        classifier_data={"warm_up": 0.25},
+        committee={"warm_up": 0.25},
     )
     rewards = iter([0.0, 0.0, 0.0, 0.0, 0.1, 0.3, 0.2, 0.1])
 
@@ -458,22 +409,21 @@ def test_the_weights_of_the_selected_epoch_are_returned(monkeypatch: pytest.Monk
     assert same == [6]
 
 
-def state_of(settings: RunConfig, student: Learner, *referees: Learner) -> BilevelState:
+def state_of(settings: RunConfig, members: list[Learner] | None = None) -> BilevelState:
     model = model_of(settings)
     selection, random = ba_motifs(num_graphs=4, seed=2), RandomState(0, CPU)
-    return BilevelState(model, student, referees, selection, settings, random)
+    return BilevelState(model, members or members_of(model, settings), selection, settings, random)
 
 
 def test_a_checkpoint_holds_all_that_training_changes() -> None:
-    settings = config()
-    state = state_of(settings, *(learner_of(model_of(settings), settings) for _ in range(2)))
+    state = state_of(config())
     others = {"averaged", "optimizer", "schedule", "stopping", "random"}
-    assert state.parts.keys() == {"policy", "learner_0", "learner_1"} | others
+    assert state.parts.keys() == {"policy", "member_0", "member_1"} | others
 
 
 def test_a_learner_goes_on_where_another_one_was() -> None:
     settings = config()
-    first, second = (learner_of(model_of(settings), settings) for _ in range(2))
+    first, second = members_of(model_of(settings), settings)
     (batch,) = first.train_graphs.batches(24)
     first.fit([batch])
     first.schedule.step(0.5)
@@ -487,31 +437,23 @@ def test_a_learner_goes_on_where_another_one_was() -> None:
     assert first.optimizer.param_groups[0]["lr"] == second.optimizer.param_groups[0]["lr"]
 
 
-def test_a_referee_predicts_without_dropout_before_and_after_it_is_trained() -> None:
+def test_a_member_predicts_without_dropout_before_and_after_it_is_trained() -> None:
     settings = config()
     model = model_of(settings).train()
-    learner = learner_of(model, settings)
+    learner, _ = members_of(model, settings)
     assert not learner.classifier.training
     learner.fit(learner.train_graphs.batches(24))
     assert not learner.classifier.training
 
 
-def test_the_loss_of_an_epoch_is_the_students_who_alone_has_teachers(
+def test_the_loss_of_an_epoch_is_the_mean_over_the_members(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     settings = config()
-    student, referee = (learner_of(model_of(settings), settings) for _ in range(2))
-    losses, asked = {student: 1.0, referee: 2.0}, []
+    first, second = members_of(model_of(settings), settings)
+    losses = {first: 1.0, second: 2.0}
     monkeypatch.setattr(Learner, "fit", lambda learner, batches: losses[learner])
-
-    def note(learner: Learner, *others: object) -> list:
-        asked.append(learner)
-        assert (others[-1] is not None) == (learner is student)
-        return []
-
-    monkeypatch.setattr(bilevel, "masked_batches", note)
-    assert bilevel.fit_classifiers(state_of(settings, student, referee), 1) == {"loss": 1.0}
-    assert asked == [student, referee]
+    assert bilevel.fit_classifiers(state_of(settings, [first, second]), 1) == {"loss": 1.5}
 
 
 def test_training_ends_when_patience_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -535,11 +477,10 @@ def test_classifiers_slow_down_by_the_balanced_accuracy_where_there_is_one(
     told = {"selection_accuracy": 0.9, "selection_reward": 0.2}
     monkeypatch.setattr(bilevel, "selection_metrics", lambda *_: dict(told))
     settings = config()
-    student, referee = (learner_of(model_of(settings), settings) for _ in range(2))
-    state = state_of(settings, student, referee)
+    state = state_of(settings)
     heard: list[float] = []
-    for learner in (student, referee):
-        monkeypatch.setattr(learner.schedule, "step", heard.append)
+    for member in state.members:
+        monkeypatch.setattr(member.schedule, "step", heard.append)
     state.finish_epoch(1)
     told["selection_balanced_accuracy"] = 0.6
     state.finish_epoch(2)
@@ -547,9 +488,8 @@ def test_classifiers_slow_down_by_the_balanced_accuracy_where_there_is_one(
 
 
 def test_a_new_policy_chooses_once_for_all_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = config(classifier_data={"warm_up": 0.5})
-    student, referee = (learner_of(model_of(settings), settings) for _ in range(2))
-    state = state_of(settings, student, referee)
+    settings = config(committee={"warm_up": 0.5})
+    state = state_of(settings)
     asked: list[SparseClassifier] = []
     choose = SparseClassifier.choose
 

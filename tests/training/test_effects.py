@@ -39,7 +39,7 @@ SMALL = {"network": {"hidden_dim": 8, "num_layers": 2}}
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
 
-def policy_and_referee(
+def policy_and_member(
     name: str = "cores-node", **changes: dict[str, object]
 ) -> tuple[SparseClassifier, Learner]:
     torch.manual_seed(0)
@@ -79,14 +79,14 @@ class MarkedNodes(torch.nn.Module):
 @pytest.mark.parametrize("name", ["cpu", pytest.param("cuda", marks=needs_gpu)])
 def test_elements_whose_removal_costs_most_are_kept_before_ppo(name: str) -> None:
     device = torch.device(name)
-    model, referee = policy_and_referee()
+    model, member = policy_and_member()
     model.to(device)
-    store = referee.policy_graphs.store.to(device)
+    store = member.policy_graphs.store.to(device)
     x = torch.zeros_like(store.x)
     x[::3, 0] = 1.0
-    referee.policy_graphs = replace(store, x=x).view()
-    referee.classifier = MarkedNodes()  # type: ignore[assignment]
-    fit_effects(model.policy, [referee], 300, RandomState(0, device))
+    member.policy_graphs = replace(store, x=x).view()
+    member.classifier = MarkedNodes()  # type: ignore[assignment]
+    fit_effects(model.policy, [member], 300, RandomState(0, device))
     batch = replace(store, x=x).batch(torch.arange(len(store)))
     with torch.no_grad():
         logits = model.policy(batch)
@@ -99,9 +99,9 @@ def test_elements_whose_removal_costs_most_are_kept_before_ppo(name: str) -> Non
 @pytest.mark.parametrize("name", ["cores-node", "cores-edge"])
 def test_recorded_steps_are_plain_steps(name: str) -> None:
     """Twelve graphs, five at a time: the last batch has padding graphs too."""
-    model, referee = policy_and_referee(name)
+    model, member = policy_and_member(name)
     policy, other = model.policy, deepcopy(model.policy)
-    costs = mask_costs(policy, referee, torch.arange(12), nats_lost)
+    costs = mask_costs(policy, member, torch.arange(12), nats_lost)
     pieces = [Elements.of(piece, policy.removal) for piece in cut(costs.elements.batch, 5)]
     removed = [each[0] for each in costs.elements.split(costs.removed[None], pieces)]
     parts = [MaskCosts(*each) for each in zip(pieces, removed, costs.cost.split(5), strict=True)]
@@ -110,7 +110,7 @@ def test_recorded_steps_are_plain_steps(name: str) -> None:
         for part in parts:
             plain.run(part, 5)
         recorded.run(costs, 5)
-    start = policy_and_referee(name)[0].policy
+    start = policy_and_member(name)[0].policy
     for one, two, first in zip(
         policy.parameters(), other.parameters(), start.parameters(), strict=True
     ):
@@ -120,7 +120,7 @@ def test_recorded_steps_are_plain_steps(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["cores-node", "cores-edge", "cores-both"])
 def test_logits_are_stretched_around_the_start(name: str) -> None:
-    model, _ = policy_and_referee(name)
+    model, _ = policy_and_member(name)
     batch = GRAPHS.batch(torch.arange(len(GRAPHS)))
     with torch.no_grad():
         for head_name, head in model.policy.named_children():
@@ -133,7 +133,7 @@ def test_logits_are_stretched_around_the_start(name: str) -> None:
 
 
 def test_a_single_logit_has_no_spread() -> None:
-    model, _ = policy_and_referee()
+    model, _ = policy_and_member()
     model.policy.stretch(torch.ones(1), SPREAD)
     assert model.policy.node_head.bias.item() == pytest.approx(model.policy.start)
 
@@ -151,15 +151,15 @@ def test_masks_keep_something_of_every_graph_and_one_half_of_them_is_smooth() ->
 
 
 def test_a_cost_is_what_the_prediction_from_the_full_graph_loses() -> None:
-    _, referee = policy_and_referee()
+    _, member = policy_and_member()
     full, part = torch.tensor([[[0.0, 2.0], [5.0, 0.0]], [[0.0, 1.0], [-90.0, 0.0]]])
     elements = Elements.of(GRAPHS.batch(torch.arange(2)), "node")
     nothing = torch.zeros(len(elements.owner), dtype=torch.bool)
     nats, probability = [], []
     for cost, found in ((nats_lost, nats), (probability_lost, probability)):
         logits = iter([full, part])
-        referee.classifier.forward = lambda batch, given=logits: next(given)  # type: ignore[method-assign,misc]
-        found += cost(referee, elements, nothing).tolist()
+        member.classifier.forward = lambda batch, given=logits: next(given)  # type: ignore[method-assign,misc]
+        found += cost(member, elements, nothing).tolist()
     before, after = full.log_softmax(-1), part.log_softmax(-1)
     lost = [float(before[0, 1] - after[0, 1]), float(before[1, 0]) - LEAST_LOG_PROB]
     assert nats == pytest.approx(lost)
@@ -173,16 +173,16 @@ def test_a_cost_is_what_the_prediction_from_the_full_graph_loses() -> None:
 def test_effects_are_what_each_element_contributes(name: str) -> None:
     """Of a prediction that is a sum over nodes, the summands; nodes that do nothing have none."""
     device = torch.device(name)
-    model, referee = policy_and_referee()
-    store = referee.policy_graphs.store.to(device)
+    model, member = policy_and_member()
+    store = member.policy_graphs.store.to(device)
     x = torch.zeros_like(store.x)
     x[::3, 0] = 1.0
-    referee.policy_graphs = replace(store, x=x).view()
-    referee.classifier = SummedNodes()  # type: ignore[assignment]
+    member.policy_graphs = replace(store, x=x).view()
+    member.classifier = SummedNodes()  # type: ignore[assignment]
     config = preset_config("motifs", "cores-node", "gin", "default", SMALL)
     network = build_effects(config, Dims(GRAPHS.num_features, 2), model.scaler).to(device)
     told: list[int] = []
-    learn_effects(network, [referee], 450, RandomState(0, device), done=told.append)
+    learn_effects(network, [member], 450, RandomState(0, device), done=told.append)
     batch = replace(store, x=x).batch(torch.arange(len(store)))
     with torch.no_grad():
         effects = network(batch)
@@ -194,10 +194,9 @@ def test_effects_are_what_each_element_contributes(name: str) -> None:
 
 def test_a_policy_is_new_until_ppo_has_changed_it() -> None:
     changes = {"training": {"epochs": 6}, "ppo": {"effect_steps": 3}}
-    model, referee = policy_and_referee(**changes)
+    model, member = policy_and_member(**changes)
     config = preset_config("motifs", "cores-node", "gin", "default", changes)
-    student = Learner(model.classifier, GRAPHS.view(), GRAPHS.view(), config)
-    state = BilevelState(model, student, [referee, referee], GRAPHS, config, RandomState(0, CPU))
+    state = BilevelState(model, [member, member], GRAPHS, config, RandomState(0, CPU))
     assert state.policy_is_new
     start_policy(state)
     state.averaged.update_parameters(model.policy)

@@ -1,4 +1,4 @@
-"""Rollouts on the graphs of several referees at once, as on a GPU."""
+"""Rollouts on the graphs of several members at once, as on a GPU."""
 
 from dataclasses import replace
 
@@ -17,8 +17,8 @@ from cores.training.learner import Learner
 from cores.training.rollouts import _outcome, rollout_reward
 
 
-def model_and_referee(**reward: int) -> tuple[SparseClassifier, Learner, RunConfig]:
-    """That removes nodes, and a referee who rewards it on nine graphs."""
+def model_and_member(**reward: int) -> tuple[SparseClassifier, Learner, RunConfig]:
+    """That removes nodes, and a member who rewards it on nine graphs."""
     torch.manual_seed(0)
     changes = {"network": {"hidden_dim": 8, "num_layers": 2}, "reward": reward}
     config = preset_config("MUTAG", "cores-node", "gin", "default", changes)
@@ -26,13 +26,13 @@ def model_and_referee(**reward: int) -> tuple[SparseClassifier, Learner, RunConf
     dims = Dims(graphs.num_features, 2)
     model = build_model(config, dims)
     assert isinstance(model, SparseClassifier)
-    referee = Learner(build_classifier(config, dims), graphs.view(), graphs.view(), config)
-    return model, referee, config
+    member = Learner(build_classifier(config, dims), graphs.view(), graphs.view(), config)
+    return model, member, config
 
 
 @pytest.mark.parametrize("max_pieces", [0, 1])
 @pytest.mark.parametrize("model_name", ["cores-node", "cores-edge", "cores-both"])
-def test_each_referee_predicts_from_the_samples_of_its_own_graphs(
+def test_each_member_predicts_from_the_samples_of_its_own_graphs(
     model_name: str, max_pieces: int
 ) -> None:
     torch.manual_seed(0)
@@ -62,27 +62,27 @@ def test_each_referee_predicts_from_the_samples_of_its_own_graphs(
     assert torch.equal(elements.batch.y, graphs.y[torch.cat(own)])
     for number, sample in enumerate(removed):
         subgraphs = Elements.of(elements.batch, model.policy.removal).subgraph(sample).batch
-        for (referee, _), columns in zip(parts, (slice(0, 5), slice(5, 7)), strict=True):
+        for (member, _), columns in zip(parts, (slice(0, 5), slice(5, 7)), strict=True):
             with torch.no_grad():
-                expected = referee.classifier(subgraphs).softmax(dim=-1)
+                expected = member.classifier(subgraphs).softmax(dim=-1)
             assert torch.allclose(outcome.probs[number, columns], expected[columns], atol=1e-5)
 
 
 def test_a_subgraph_is_right_where_it_is_predicted_like_the_full_graph() -> None:
-    model, referee, _ = model_and_referee()
+    model, member, _ = model_and_member()
     with torch.no_grad():
-        referee.classifier.head.bias[:] = torch.tensor([0.0, 50.0])
-    outcome = _outcome(model, [(referee, torch.arange(9))], samples=2)
+        member.classifier.head.bias[:] = torch.tensor([0.0, 50.0])
+    outcome = _outcome(model, [(member, torch.arange(9))], samples=2)
     assert outcome.labels.tolist() == [1] * 9, "whatever the label"
-    settings = RewardConfig(dial=False, lam=1.0)
+    settings = RewardConfig(lam=1.0)
     reward = rollout_reward(outcome, torch.tensor(0.5), settings)
     assert (reward[~outcome.restored] > 0).all()
 
 
 @pytest.mark.parametrize("max_pieces", [0, 2])
 def test_pieces_of_the_sampled_part_cost_as_much_as_nodes(max_pieces: int) -> None:
-    model, referee, config = model_and_referee(max_pieces=max_pieces)
-    outcome = _outcome(model, [(referee, torch.arange(9))], samples=4)
+    model, member, config = model_and_member(max_pieces=max_pieces)
+    outcome = _outcome(model, [(member, torch.arange(9))], samples=4)
     free, costly = (
         rollout_reward(outcome, torch.tensor(0.5), replace(config.reward, pieces_penalty=weight))
         for weight in (0.0, 0.7)

@@ -14,11 +14,12 @@ from cores.graphs.batches import cut
 from cores.graphs.stacked import Chunk
 from cores.graphs.store import GraphStore
 from cores.models.build import build_classifier
+from cores.models.committee import Committee
 from cores.models.policy import Policy
 from cores.models.sparse import SparseClassifier
 from cores.models.stack import Stack
 from cores.training.bilevel import BilevelState
-from cores.training.learner import Learner, Teachers, masked_chunks
+from cores.training.learner import Learner, masked_chunks
 from cores.training.stacked import StackedFit, stacked_fit
 from cores.training.state import RandomState
 from cores.training.step import Step
@@ -59,9 +60,8 @@ def stack_of(given: list[Learner]) -> StackedFit:
 
 
 def epoch_of(given: list[Learner], random: RandomState) -> list[Chunk]:
-    """Masked chunks of all learners; the first learns from the others, too."""
-    teachers = Teachers([learner.classifier for learner in given[1:]], 0.5)
-    return list(masked_chunks(given, BATCH, "node", random, teachers))
+    """Masked chunks of all learners."""
+    return list(masked_chunks(given, BATCH, "node", random))
 
 
 def full_epoch(graphs: GraphStore, rows: int) -> Iterator[Chunk]:
@@ -189,12 +189,10 @@ def test_on_a_gpu_they_are_stacked_where_that_is_the_same() -> None:
 
 @needs_gpu
 def test_a_run_on_a_gpu_stacks_its_classifiers_where_that_is_the_same() -> None:
-    for stacked in (True, False):
-        settings = run_config(class_weights=not stacked)
-        (student, *referees) = learners(settings, GPU)
-        policy = Policy(Dims(10, 2), settings.network, "gin", "node", 0.3, 0.02).to(GPU)
-        model = SparseClassifier(policy, student.classifier)
-        random = RandomState(0, GPU)
-        graphs = student.train_graphs.store
-        state = BilevelState(model, student, referees, graphs, settings, random)
-        assert (state.stacked is not None) == stacked
+    settings = run_config()
+    members = learners(settings, GPU)
+    policy = Policy(Dims(10, 2), settings.network, "gin", "node", 0.3, 0.02).to(GPU)
+    model = SparseClassifier(policy, Committee([each.classifier for each in members]))
+    graphs = members[0].train_graphs.store
+    state = BilevelState(model, members, graphs, settings, RandomState(0, GPU))
+    assert state.stacked is not None

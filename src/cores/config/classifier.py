@@ -18,10 +18,10 @@ class PartsConfig:
     """Who may look at which graphs: shares of the whole dataset; train gets what is left."""
 
     policy: float = 0.2
-    """Share the policy is rolled out on (the paper's validation split); with referees it is pooled
-    with the training part."""
+    """Share the policy is rolled out on (the paper's validation split); with several members in the
+    committee it is pooled with the training part."""
     selection: float = 0.1
-    """Share for early stopping and choice of weights; 0: the policy part, as in the paper."""
+    """Share for the choice of weights and the temperature; 0: the policy part, as in the paper."""
     calibration: float = 0.1
     """Share that calibrates the prediction sets shown to users; 0: no such sets."""
     kind: Literal["random", "scaffold", "column"] = "random"

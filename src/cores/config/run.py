@@ -90,6 +90,10 @@ class RunConfig:
             "the classifiers learn in the warm-up only: raise committee.warm_up or `epochs`, "
             f"got {self.committee.warm_up} of {self.training.epochs}",
         )
+        require(
+            self.explanation.proposer == "policy" or self.effects.steps > 0,
+            'the proposer "effects" needs their network: raise effects.steps',
+        )
         samples = self.ppo.samples
         require(samples > 1, f"ppo.samples must be at least 2, got {samples}")
 

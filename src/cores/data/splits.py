@@ -45,9 +45,9 @@ class Split:
     train: Int[Tensor, " train"]
     """Read by the classifier's gradient, scalers and, in the paper's way, the reward's quantile."""
     policy: Int[Tensor, " policy"]
-    """Read by the policy's rollouts; with referees, pooled with train and dealt into folds."""
+    """Read by the policy's rollouts; for several members, pooled with train, dealt into folds."""
     selection: Int[Tensor, " selection"]
-    """Read by early stopping; where its share is 0 it *is* the policy part, as in the paper."""
+    """Read by early stopping and the temperature; without a share it *is* the policy part."""
     calibration: Int[Tensor, " calibration"]
     """Read by the quantile of the sets shown to users; may be empty."""
     test: Int[Tensor, " test"]

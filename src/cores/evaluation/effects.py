@@ -54,7 +54,9 @@ def element_effects(model: GraphModel, graphs: GraphStore) -> ElementEffects | N
     for batch in graphs.batches(evaluation_batch(graphs.device)):
         elements = Elements.of(batch, removal)
         effects = head.unit * model.effects(elements.batch)  # [M]
-        effects = elements.of_spared(effects, 0.0)  # no mask has ever told what they contribute
+        effects = elements.fill_protected(
+            effects, 0.0
+        )  # no mask has ever told what they contribute
         nodes.append(elements.per_node(effects, 0.0))
         edges.append(elements.per_edge(effects, 0.0))
     return ElementEffects(

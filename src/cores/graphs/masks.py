@@ -68,7 +68,7 @@ def smooth_masks(
     values = _smooth_values(batch)  # [N]
     wanted = rounded_up(kept_ratio * elements.count)  # [B]
     if elements.removal == "node":
-        return ~largest(elements.of_spared(values, torch.inf), elements.owner, wanted)
+        return ~largest(elements.fill_protected(values, torch.inf), elements.owner, wanted)
     ends = values[batch.pair_index]  # [2, P]
     owner = batch.batch[batch.pair_index[0]]  # [P]
     noise = _deviation(values, batch)[owner] * torch.rand_like(ends[0])
@@ -79,7 +79,7 @@ def smooth_masks(
     total = torch.bincount(batch.batch, minlength=batch.num_graphs)
     share = (1 + torch.rand_like(kept_ratio)) / 2
     nodes_wanted = rounded_up(share * wanted).clamp(max=total)
-    first = Elements.of(batch, "node").of_spared(values, torch.inf)
+    first = Elements.of(batch, "node").fill_protected(values, torch.inf)
     nodes = largest(first, batch.batch, nodes_wanted)
     joined = nodes[batch.pair_index].all(dim=0)  # [P]
     pairs = largest(pair_values.where(joined, -torch.inf), owner, wanted - nodes_wanted)

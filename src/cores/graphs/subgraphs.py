@@ -105,7 +105,7 @@ class Elements:
         return means.mean() if real is None else (means * real).sum() / real.sum()
 
     @cached_property
-    def spared(self) -> Bool[Tensor, " elements"] | None:
+    def protected(self) -> Bool[Tensor, " elements"] | None:
         """Elements that are never removed: a node whose neighbourhood a graph is; None: none.
 
         Deviation D22: the paper removes from graphs that are classified as a whole.
@@ -121,13 +121,13 @@ class Elements:
         self, removed: Bool[Tensor, "*samples elements"]
     ) -> Bool[Tensor, "*samples elements"]:
         """Clear the removal of elements that are never removed."""
-        return removed if self.spared is None else removed & ~self.spared
+        return removed if self.protected is None else removed & ~self.protected
 
-    def of_spared(
+    def fill_protected(
         self, values: Float[Tensor, "*some elements"], value: float
     ) -> Float[Tensor, "*some elements"]:
         """The values of elements, with another one for those that are never removed."""
-        return values if self.spared is None else values.masked_fill(self.spared, value)
+        return values if self.protected is None else values.masked_fill(self.protected, value)
 
     @cached_property
     def count(self) -> Int[Tensor, " graphs"]:
@@ -164,7 +164,7 @@ class Elements:
         The node of a graph with the smallest logit is kept whatever its probability, or its edge
         where only edges are removed; elements with the same logit share their fate.
         """
-        logits = self.of_spared(logits, -torch.inf)
+        logits = self.fill_protected(logits, -torch.inf)
         count = logits.size(0) if self.removal == "edge" else self.batch.x.size(0)
         none = logits.new_full((self.batch.num_graphs,), torch.inf)
         least = none.scatter_reduce(0, self.owner[:count], logits[:count], "amin")

@@ -44,20 +44,21 @@ class Committee(GraphModel):
         batch = with_sums(batch)
         return torch.stack([member.logits(batch) for member in self.members])
 
-    def logits(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
-        """Logarithm of the mean probability, divided by the temperature."""
-        return self.combined(self.member_logits(batch))
-
     def combined(
-        self, logits: Float[Tensor, "members graphs classes"]
+        self, members: Float[Tensor, "members graphs classes"]
     ) -> Float[Tensor, "graphs classes"]:
-        """Combine the members' logits to the committee's."""
-        return self.head.combined(logits, self.temperature)
+        """Combine the members' logits at the temperature."""
+        return self.head.combined(members, self.temperature)
+
+    def logits(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
+        """Logarithm of the mean probability, divided by the temperature; or the mean number."""
+        return self.combined(self.member_logits(batch))
 
     def outputs(self, logits: Float[Tensor, "graphs classes"]) -> Float[Tensor, "graphs classes"]:
         """Probabilities of classes, or numbers."""
         return self.head.outputs(logits)
 
-    def spread(self, logits: Float[Tensor, "members graphs classes"]) -> Float[Tensor, " graphs"]:
-        """Standard deviation of the members' predictions; of classes, the largest of a class."""
-        return self.head.outputs(logits).std(dim=0, correction=0).amax(-1)
+    def spread(self, members: Float[Tensor, "members graphs classes"]) -> Float[Tensor, " graphs"]:
+        """Standard deviation of the members' predictions; the largest of several outputs."""
+        outputs = torch.stack([self.head.outputs(logits) for logits in members])  # [K, B, C]
+        return outputs.std(dim=0, correction=0).amax(-1)

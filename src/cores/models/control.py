@@ -41,7 +41,7 @@ class RandomSubgraph(GraphModel):
         if self.training:
             return elements.subgraph(smooth_masks(elements, ratio))
         values = smoothed(batch, *drawn_once(batch))  # [N]
-        values = elements.of_spared(values, torch.inf)
+        values = elements.fill_protected(values, torch.inf)
         wanted = rounded_up(ratio * elements.count)
         ties = scattered(place_within(batch.batch, batch.num_graphs))
         return elements.subgraph(~largest(values, elements.owner, wanted, ties))

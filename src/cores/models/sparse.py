@@ -86,7 +86,7 @@ class SparseClassifier(GraphModel):
             removed = self.policy.connected(elements, removed, 1 - probability)
         else:
             removed = self.policy.mode(elements, logits)
-        keep = elements.of_spared(1 - probability, 1.0)
+        keep = elements.fill_protected(1 - probability, 1.0)
         return Choice(elements, removed, keep, elements.subgraph(removed))
 
     def units(self, elements: Elements) -> Int[Tensor, " elements"] | None:
@@ -120,15 +120,18 @@ class SparseClassifier(GraphModel):
         members = self.classifier.member_logits(seen)
         told = self.outputs(self.classifier.combined(members))
         questions = PartQuestions(self, choice, told)
-        parts = questions.search(self.shown)
+        parts = questions.search()
+        subgraph = choice.elements.subgraph(~questions.of_elements(parts.kept))
+        probability = TASKS[self.task].probability(parts.support)
+        if probability is None:  # support tells how far a number is off, not to which side
+            probability = self.outputs(self.classifier.logits(subgraph.batch))[:, 0]
         facts = PartFacts(
-            probability=TASKS[self.task].probability(parts.support, told),
+            probability=probability,
             weak=parts.weak,
             minimal=parts.minimal,
             questions=parts.questions,
             std=self.classifier.spread(members),
         )
-        subgraph = choice.elements.subgraph(~questions.of_elements(parts.kept))
         return Prediction(told, subgraph, nodes, edges, facts)
 
     def outputs(self, logits: Float[Tensor, "graphs classes"]) -> Float[Tensor, "graphs classes"]:
@@ -157,67 +160,81 @@ class PartQuestions:
     def __init__(
         self, model: SparseClassifier, choice: Choice, told: Float[Tensor, "graphs outputs"]
     ) -> None:
-        self.model, self.told, self.elements = model, told, choice.elements
-        self.task = TASKS[model.task]
-        self.store = GraphStore.from_batch(self.elements.batch)
-        unit = model.units(self.elements)
-        # [M] of every element; where nodes and edges go, those of a graph do not lie together.
-        self.unit = unit_of_elements(self.elements) if unit is None else unit
-        owner = self.elements.owner.new_zeros(int(self.unit.max()) + 1 if len(self.unit) else 0)
-        owner = owner.index_copy(0, self.unit, self.elements.owner)  # [U]
-        count = torch.bincount(owner, minlength=self.elements.batch.num_graphs)  # [B]
-        ptr, self.element_ptr = pointers(count), pointers(self.elements.count).cpu()
-        place = self.unit - ptr[self.elements.owner]  # [M] of its unit within its graph
-        self.place = place[self.elements.owner.argsort(stable=True)]
-        order = proposed_order(unit_mean(self._scores(choice), self.unit), *_by_input(owner))
-        self.start: Tensor | None = None
-        if model.shown.class_from == "part" or model.shown.parts == "policy":
-            removed = unit_mean(choice.removed.float(), self.unit) > 0.5  # [U]
-            self.start = count - torch.bincount(owner[removed], minlength=len(count))
-            order = proposed_order(-(order + count[owner] * removed).double(), *_by_input(owner))
-        fixed = torch.full_like(count, int(self.elements.removal != "edge"))
-        self.units = Units(ptr.cpu(), order, fixed.minimum(count))
-        most = model.policy.max_pieces
-        self.pieces = None
-        if most:
-            nothing = torch.zeros_like(choice.removed)
-            self.pieces = count_pieces(choice.elements, nothing).clamp(min=most)
+        self.model, self.told = model, told
+        self.task, self.tolerance = TASKS[model.task], model.classifier.head.known_tolerance
+        self.removal, self.most_pieces = model.policy.removal, model.policy.max_pieces
+        elements = choice.elements
+        self.store = GraphStore.from_batch(elements.batch)
+        unit = model.units(elements)
+        self.unit = unit_of_elements(elements) if unit is None else unit  # [M] of every element
+        owner = elements.owner.new_zeros(int(self.unit.max()) + 1 if len(self.unit) else 0)
+        owner = owner.index_copy(0, self.unit, elements.owner)  # [U]
+        count = torch.bincount(owner, minlength=elements.batch.num_graphs)  # [B]
+        ptr, self.element_ptr = pointers(count), pointers(elements.count).cpu()
+        # [M] place of every element's unit within its graph, graph by graph: where nodes and edges
+        # go, the elements of a graph do not lie together.
+        place = self.unit - ptr[elements.owner]
+        self.place = place[elements.owner.argsort(stable=True)]
+        # Where the search begins: the other units are the first to go.
+        outside = choice.removed  # [M]
+        if model.shown.class_from == "whole" and model.shown.parts != "policy":
+            nothing = torch.zeros_like(outside)
+            outside = model.policy.connected(elements, nothing, choice.keep_probability)
+        gone = unit_mean(outside.float(), self.unit) > 0.5  # [U]
+        self.start = count - torch.bincount(owner[gone], minlength=len(count))  # [B]
+        later = self._order(choice, owner, count) + count[owner] * gone
+        rank = torch.arange(len(owner), device=owner.device)
+        order = proposed_order(-later.double(), rank, owner)
+        roots = elements.fill_protected(torch.zeros_like(choice.keep_probability), 1.0)
+        fixed = torch.bincount(owner[unit_mean(roots, self.unit) > 0], minlength=len(count))
+        self.units = Units(ptr.cpu(), order, fixed, fewest=int(self.removal != "edge"))
 
-    def _scores(self, choice: Choice) -> Float[Tensor, " elements"]:
-        """Score the elements as the proposer does; those that must stay have the largest."""
-        elements, effects = self.elements, self.model.effects
-        score = choice.keep_probability
-        if self.model.shown.proposer == "effects" and effects is not None:
-            score = elements.of_spared(effects(elements.batch), torch.inf)
-        if elements.removal == "both":  # without a node there is no graph
-            nodes = score[: elements.batch.x.size(0)]
-            score = torch.cat([nodes + 1 + score.max() - score.min(), score[len(nodes) :]])
-        return score
+    def _order(
+        self, choice: Choice, owner: Int[Tensor, " units"], count: Int[Tensor, " graphs"]
+    ) -> Int[Tensor, " units"]:
+        """Place of every unit by the proposer's scores, the last to go first."""
+        elements, score = choice.elements, choice.keep_probability
+        if self.model.shown.proposer == "effects" and self.model.effects is not None:
+            score = self.model.effects(elements.batch)
+        score = elements.fill_protected(score, torch.inf)
+        place = torch.arange(len(owner), device=owner.device)
+        order = proposed_order(unit_mean(score, self.unit), place, owner)
+        if elements.removal != "both":
+            return order
+        # An edge goes before its ends, so that the units that are left are always a subgraph.
+        score = unit_mean(score, self.unit)[self.unit]
+        nodes, pairs = elements.per_node(score, 0.0), elements.per_pair(score)
+        ends = nodes[elements.batch.pair_index].amin(dim=0)
+        score = unit_mean(torch.cat([nodes, pairs.minimum(ends)]), self.unit)
+        is_edge = torch.zeros_like(owner)
+        is_edge[self.unit[len(nodes) :]] = 1
+        return proposed_order(score, order + count[owner] * is_edge, owner)
 
     def __call__(
         self, graphs: Int[Tensor, " questions"], kept: Bool[Tensor, " units"]
     ) -> Float[Tensor, " questions"]:
         """Support of parts, by the committee."""
-        elements = self.model._elements(self.store.batch(graphs.cpu()))
+        elements = Elements.of(self.store.batch(graphs.cpu()), self.removal)
         rows, question, _ = gathered(self.element_ptr, graphs.cpu(), graphs.device)
         first = pointers(self.units.count[graphs])[:-1]
-        removed = ~kept[self.place[rows] + first[question]]  # [M] of the elements graph by graph
-        if elements.removal == "both":
-            removed = torch.empty_like(removed).index_copy(
-                0, elements.owner.argsort(stable=True), removed
-            )
+        removed = ~kept[self.place[rows] + first[question]]  # [M] graph by graph
+        if self.removal == "both":
+            order = elements.owner.argsort(stable=True)
+            removed = torch.empty_like(removed).index_copy(0, order, removed)
         probs = self.model.outputs(self.model.classifier.logits(elements.subgraph(removed).batch))
-        support = self.task.support(probs, self.told[graphs])
-        if self.pieces is None:
-            return support
-        shown = count_pieces(elements, removed) <= self.pieces[graphs]
-        return support.where(shown, -torch.inf)
+        support = self.task.support(probs, self.told[graphs], self.tolerance)
+        if self.removal == "both":  # edges without a node are no part
+            support = support.masked_fill(elements.kept_ratio(removed) == 0, -torch.inf)
+        if self.most_pieces:
+            many = count_pieces(elements, removed) > self.most_pieces
+            support = support.masked_fill(many, -torch.inf)
+        return support
 
-    def search(self, shown: ExplanationConfig) -> Parts:
+    def search(self) -> Parts:
         """Find the part of every graph that is shown."""
-        wanted = self.task.wanted(shown.sufficiency, self.model.classifier.head.known_tolerance)
-        least = self.task.least_support
-        found = prefix_parts(self.units, self, wanted, self.start, least)
+        shown, task = self.model.shown, self.task
+        wanted = task.wanted(shown.sufficiency, self.tolerance)
+        found = prefix_parts(self.units, self, wanted, self.start, task.least_support)
         if shown.parts != "policy":
             found = cut_parts(self.units, self, found)
         if shown.parts == "minimal":
@@ -227,11 +244,6 @@ class PartQuestions:
     def of_elements(self, values: Bool[Tensor, " units"]) -> Bool[Tensor, " elements"]:
         """The values of units as those of elements."""
         return values[self.unit]
-
-
-def _by_input(owner: Int[Tensor, " units"]) -> tuple[Tensor, Tensor]:
-    """Ranks of units as they were given, and their graphs."""
-    return torch.arange(len(owner), device=owner.device), owner
 
 
 def keep_scores(

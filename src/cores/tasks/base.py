@@ -62,10 +62,6 @@ class Head(nn.Linear, ABC):
         """Signed effect of what the part lacks, in probability or deviations."""
 
     @abstractmethod
-    def targets(self, labels: Tensor) -> Tensor:
-        """Labels as what the loss may also be taken against, in the shape of the outputs."""
-
-    @abstractmethod
     def loss(self, logits: Tensor, y: Tensor, class_weights: Tensor | None) -> Float[Tensor, ""]:
         """Eq. (6), against labels or targets."""
 
@@ -217,16 +213,17 @@ class Task(ABC):
 
     @staticmethod
     @abstractmethod
-    def support(probs: Outputs, told: Outputs) -> PerGraph:
+    def support(probs: Outputs, told: Outputs, tolerance: float | None) -> PerGraph:
         """How strongly predictions from parts say what was told of their graphs.
 
         Args:
             probs: Predictions from parts.
             told: The predictions that the graphs were given.
+            tolerance: The error that counts as none, of numbers.
         """
 
-    def probability(self, support: PerGraph, told: Outputs) -> PerGraph:
-        """What a part gives the prediction, by its support: its probability, or a number."""
+    def probability(self, support: PerGraph) -> PerGraph | None:
+        """The probability that a part gives the prediction, by its support; None for numbers."""
         return torch.where(support < 0, support + 1, support)
 
     def wanted(self, sufficiency: float, tolerance: float | None) -> float:

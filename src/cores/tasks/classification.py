@@ -75,10 +75,6 @@ class ClassHead(Head):
         before, after = (logits.softmax(dim=-1).gather(-1, predicted) for logits in (full, part))
         return (before - after).squeeze(-1)
 
-    def targets(self, labels: Int[Tensor, " graphs"]) -> Float[Tensor, "graphs classes"]:
-        """Labels as what the loss may also be taken against: distributions."""
-        return F.one_hot(labels, self.out_features).float()
-
     def loss(
         self, logits: Float[Tensor, "graphs classes"], y: Tensor, class_weights: Tensor | None
     ) -> Float[Tensor, ""]:
@@ -155,7 +151,7 @@ class Classification(Task):
         return measures.log_loss(probs, labels, balanced)
 
     @staticmethod
-    def support(probs: Outputs, told: Outputs) -> PerGraph:
+    def support(probs: Outputs, told: Outputs, tolerance: float | None) -> PerGraph:
         """The probability of the class that was told, if it is the largest."""
         return class_support(probs, told.argmax(dim=-1))
 

@@ -71,10 +71,6 @@ class LabelHead(ClassHead):
         before, after = (torch.sigmoid(sign * logits) for logits in (full, part))
         return (before - after).mean(dim=-1)
 
-    def targets(self, labels: Float[Tensor, "graphs labels"]) -> Float[Tensor, "graphs labels"]:
-        """Labels as they are; one that is not known stays so, whatever a teacher predicts."""
-        return labels
-
     def loss(
         self,
         logits: Float[Tensor, "graphs labels"],
@@ -145,7 +141,7 @@ class Multilabel(Task):
         return measures.label_log_loss(probs, labels)
 
     @staticmethod
-    def support(probs: Outputs, told: Outputs) -> PerGraph:
+    def support(probs: Outputs, told: Outputs, tolerance: float | None) -> PerGraph:
         """The least sure of the predicted sides, if none of them is another one."""
         side = torch.where(told > 0.5, probs, 1 - probs).amin(dim=-1)  # [B]
         return torch.where(side >= 0.5 - TIE, side, side - 1)

@@ -75,7 +75,7 @@ class ValueHead(Head):
         found = config.tolerance or usual()
         if not 0 < found < math.inf:
             raise UserError(
-                f"cannot derive a tolerance from the referees' errors ({found:g}); set "
+                f"cannot derive a tolerance from the members' errors ({found:g}); set "
                 "reward.tolerance"
             )
         self.tolerance.fill_(found)
@@ -120,10 +120,6 @@ class ValueHead(Head):
         """
         return (full - part)[:, 0] / self.std
 
-    def targets(self, labels: Float[Tensor, " graphs"]) -> Float[Tensor, "graphs 1"]:
-        """Targets in the shape of the outputs."""
-        return labels[:, None]
-
     def loss(
         self, values: Float[Tensor, "graphs 1"], y: Num[Tensor, "..."], class_weights: Tensor | None
     ) -> Float[Tensor, ""]:
@@ -156,10 +152,6 @@ class QuantileHead(ValueHead):
         value = super().forward(h)
         below, above = (F.softplus(self.spread(h)) * self.std).split(1, dim=-1)
         return torch.cat([value, value - below, value + above], dim=-1)
-
-    def targets(self, labels: Float[Tensor, " graphs"]) -> Float[Tensor, "graphs 3"]:
-        """Targets in the shape of the outputs: all three are learnt from the same number."""
-        return labels[:, None].expand(-1, 3)
 
     def loss(
         self, values: Float[Tensor, "graphs 3"], y: Num[Tensor, "..."], class_weights: Tensor | None
@@ -235,17 +227,20 @@ class Regression(Task):
     least_support = -math.inf
 
     @staticmethod
-    def support(probs: Outputs, told: Outputs) -> PerGraph:
-        """How close the number from a part is to the one that was told, 0 at best."""
-        return -(probs[:, 0] - told[:, 0]).abs()
+    def support(probs: Outputs, told: Outputs, tolerance: float | None) -> PerGraph:
+        """Minus the distance to the number that was told, in tolerances: 0 at best.
 
-    def probability(self, support: PerGraph, told: Outputs) -> PerGraph:
-        """How far the number from the part is from the one that was told."""
-        return -support
+        In their unit: supports are compared at a fixed precision, whatever the targets' unit is.
+        """
+        return -(probs[:, 0] - told[:, 0]).abs() / (tolerance or 1.0)
+
+    def probability(self, support: PerGraph) -> PerGraph | None:
+        """None: a number has no probability."""
+        return None
 
     def wanted(self, sufficiency: float, tolerance: float | None) -> float:
-        """The tolerance, which is the least support of a sufficient part."""
-        return -(tolerance or 0.0)
+        """The least support of a sufficient part: a distance of the tolerance."""
+        return -1.0 if tolerance else 0.0
 
     def num_outputs(self, num_classes: int, quantile_alpha: float | None) -> int:
         """The number, and its two quantiles where these are predicted."""

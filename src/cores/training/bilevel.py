@@ -327,9 +327,10 @@ def rollout_metrics(
 
 def _check_finite(state: BilevelState, name: str, value: float, epoch: int, group: str) -> None:
     if not math.isfinite(value):
-        stores = [member.policy_graphs.store for member in state.members]
+        views = [(member.train_graphs, member.policy_graphs) for member in state.members]
+        stores = {id(view.store): view.store for both in views for view in both}
         said = f"the {name} is {value}"
-        raise diverged(said, epoch, state.model, stores, f"{group}.learning_rate")
+        raise diverged(said, epoch, state.model, stores.values(), f"{group}.learning_rate")
 
 
 def annealed_entropy(config: PPOConfig, progress: float) -> float:

@@ -34,9 +34,8 @@ class Learner:
         config: RunConfig,
     ) -> None:
         settings = config.training
-        self.classifier = (
-            classifier.eval()
-        )  # except while it is trained: who rewards has no dropout
+        # Except while it is trained: who rewards has no dropout.
+        self.classifier = classifier.eval()
         self.train_graphs = train_graphs
         self.policy_graphs = policy_graphs
         class_weights = (

@@ -27,7 +27,7 @@ def fit_temperature(model: SparseClassifier, graphs: GraphStore, balanced: bool)
     """
     committee, task = model.classifier, TASKS[model.task]
     assert isinstance(committee, Committee)
-    if not len(graphs):
+    if not len(graphs) or not task.has_sets:
         return
     logits, labels = [], []
     with forked_rng(graphs.device):
@@ -43,7 +43,8 @@ def fit_temperature(model: SparseClassifier, graphs: GraphStore, balanced: bool)
     def loss(temperature: Tensor) -> float:
         probs = committee.outputs(committee.head.combined(members, temperature))
         found = task.log_loss(probs, y, balanced)
-        return 0.0 if found is None else found
+        assert found is not None
+        return found
 
     losses = [loss(temperature) for temperature in (torch.ones(()), *TEMPERATURES)]
     best = losses.index(min(losses))  # 1 where the temperature makes no difference

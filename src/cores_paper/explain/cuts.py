@@ -126,7 +126,7 @@ def ordered_cuts(
     predicted, ratios = [], []
     for index in torch.arange(len(graphs)).split(EVALUATION_BATCH):
         elements = Elements.of(graphs.batch(index), removal)
-        values = elements.of_spared(element_values(scores, graphs, index, elements), torch.inf)
+        values = elements.fill_protected(element_values(scores, graphs, index, elements), torch.inf)
         removed = ~rule(elements, values)
         ratios.append(elements.kept_ratio(removed).T)
         parts = (elements.subgraph(setting).batch for setting in removed)

@@ -72,7 +72,7 @@ class EqualShare:
         """
         ratio = self.ratio[index.to(self.ratio.device)]
         ties = scattered(place_within(elements.owner, len(index)))
-        values = elements.of_spared(values, torch.inf)
+        values = elements.fill_protected(values, torch.inf)
         return ~largest(values, elements.owner, rounded_up(ratio * elements.count), ties)
 
 
