@@ -289,7 +289,7 @@ def test_an_edge_is_proposed_after_its_ends() -> None:
         whole = model.showing(ExplanationConfig())
         questions = PartQuestions(whole, choice, whole.outputs(whole.logits(batch)))
     order = questions.units.order
-    place = torch.empty_like(order).index_copy(0, questions.by_graph, order)
+    place = order[questions.unit]
     nodes, pairs = place[: len(batch.x)], place[len(batch.x) :]
     assert bool((pairs > nodes[choice.elements.batch.pair_index].amax(dim=0)).all())
 
