@@ -5,15 +5,15 @@
     python benchmarks/growth.py files --molecules benzene.csv --out FOLDER [--sizes 10000,1000000]
 
 ``graphs``: random graphs of NCI1's sizes, from a GPU's memory and streamed from the host's.
-Training is an epoch of a committee on randomly masked graphs, and graphs per second count those that
-each member learns from; predicting is a policy's part and what the committee says of it.
+Training is an epoch of a committee on randomly masked graphs, and graphs per second count those
+that each member learns from; predicting is a policy's part and what the committee says of it.
 
 ``nodes``: a graph like one of citations. A node cites four earlier ones, those that are cited much
 more often than others, and three of four from its own subject, which is its class; of its 32
 features some hint at it. Measured are, each size in a process of its own: building the
 neighbourhoods of all nodes, an epoch of the classifier on randomly masked neighbourhoods, and
-predicting every node from the policy's part, a chunk at a time. Seconds are of a CPU core, in brackets per thousand nodes;
-memory is the most that the process held up to then.
+predicting every node from the policy's part, a chunk at a time. Seconds are of a CPU core, in
+brackets per thousand nodes; memory is the most that the process held up to then.
 
 ``files``: `cores predict` on molecules as JSON lines (elements as nodes, bond orders as edges),
 over and over, by a CORES model and a plain GNN that were trained on some of them; one thread.
