@@ -83,9 +83,7 @@ def test_a_critic_is_searched_for_where_there_is_one() -> None:
 
 
 @pytest.mark.usefixtures("inline")
-@pytest.mark.parametrize(
-    "changes", [{}, {"explanation": {"parts": "policy", "class_from": "part"}}]
-)
+@pytest.mark.parametrize("shown", [{}, {"parts": "policy", "class_from": "part"}])
 def test_a_trial_is_worth_the_mean_reward_of_the_parts_that_it_shows(
     tmp_path: Path, shown: dict[str, str]
 ) -> None:
