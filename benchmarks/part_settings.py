@@ -2,9 +2,9 @@
 
 Trains runs of the default preset, and measures every one on its calibration part at several
 sufficiencies, ways of cutting, proposers and sources of the class. The defaults of
-``ExplanationConfig`` and the reward were chosen from its rows, on splits 101 to 110::
+``ExplanationConfig`` were chosen from its rows, on splits 101 and 102::
 
-    python benchmarks/part_settings.py --datasets MUTAG,PTC --splits 101-105 --out rows.csv
+    python benchmarks/part_settings.py --splits 101-102 --data-root DATA --out rows.csv
 
 A row is added as soon as it is known; rows that are there already are left out.
 """

@@ -118,7 +118,7 @@ def parts(folder: Path) -> dict[str, str]:
         "motifs-now": motifs_table(_motifs(rows)).markdown(),
         **_all_models(rows),
         **_seconds(folder),
-        "parts": _parts(folder / "part_settings.csv"),
+        "parts": parts_table(folder / "part_settings.csv"),
         "methods": _methods(read_rows(folder / "explanations.csv", EXPLANATIONS)),
         "machines": _machines(rows),
     }
@@ -158,7 +158,7 @@ def _times_as_long(rows: list[Row], method: str) -> float:
     return seconds[0] / seconds[1]
 
 
-def _parts(path: Path) -> str:
+def parts_table(path: Path) -> str:
     """What each choice behind a part is worth, in words and as a table."""
     with path.open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["split"] in PART_SPLITS]
