@@ -20,7 +20,7 @@ from torch import Tensor
 
 from cores.config import SetsConfig
 from cores.data.splits import split_dataset
-from cores.evaluation.predictions import predict
+from cores.evaluation.predictions import predict_told
 from cores.runs.device import tuned_cpu
 from cores.runs.opened import Run
 from cores.tasks.calibration import ClassCalibration
@@ -75,7 +75,7 @@ def main() -> None:
             trained, data = run.trained, run.dataset(given.data_root)
             parts = split_dataset(data, trained.config.split, trained.config.parts)
             graphs = data.graphs.subset(torch.cat([parts.calibration, parts.test]))
-            lines += coverage(predict(trained.model, graphs).probs, graphs.y, given.draws)
+            lines += coverage(predict_told(trained.model, graphs), graphs.y, given.draws)
     head = ("alpha", "group", "coverage", "expected", "difference in points")
     print(Table(head, lines).markdown())
 

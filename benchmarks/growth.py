@@ -5,16 +5,15 @@
     python benchmarks/growth.py files --molecules benzene.csv --out FOLDER [--sizes 10000,1000000]
 
 ``graphs``: random graphs of NCI1's sizes, from a GPU's memory and streamed from the host's.
-Training is an epoch of a student and three referees on randomly masked graphs, and graphs per
-second count those that each of them learns from; predicting is a policy's choice and what its
-classifier says of it.
+Training is an epoch of a committee on randomly masked graphs, and graphs per second count those
+that each member learns from; predicting is a policy's part and what the committee says of it.
 
 ``nodes``: a graph like one of citations. A node cites four earlier ones, those that are cited much
 more often than others, and three of four from its own subject, which is its class; of its 32
 features some hint at it. Measured are, each size in a process of its own: building the
 neighbourhoods of all nodes, an epoch of the classifier on randomly masked neighbourhoods, and
-predicting every node, a chunk at a time. Seconds are of a CPU core, in brackets per thousand nodes;
-memory is the most that the process held up to then.
+predicting every node from the policy's part, a chunk at a time. Seconds are of a CPU core, in
+brackets per thousand nodes; memory is the most that the process held up to then.
 
 ``files``: `cores predict` on molecules as JSON lines (elements as nodes, bond orders as edges),
 over and over, by a CORES model and a plain GNN that were trained on some of them; one thread.
@@ -36,6 +35,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from cores import GraphModel
 from cores.config import Removal, RunConfig
 from cores.config.presets import preset_config
 from cores.data.inputs.columns import ColumnNames
@@ -45,7 +45,8 @@ from cores.evaluation.predictions import predict
 from cores.graphs.batches import cut
 from cores.graphs.neighbourhoods import CHUNK
 from cores.graphs.store import GraphStore
-from cores.models.build import build_classifier, build_model
+from cores.models.build import build_model
+from cores.models.committee import Committee
 from cores.models.sparse import SparseClassifier
 from cores.runs.device import tuned_cpu
 from cores.training.learner import Learner, masked_chunks
@@ -53,9 +54,9 @@ from cores.training.stacked import stacked_fit
 from cores.training.state import RandomState
 from cores.training.supervised import fit_epoch, fit_scaler
 from cores_paper.benchmark import DIMS, nci1_like_graphs
+from cores_paper.tables.targets import POLICYS_PART
 from inputs import parser
 
-LEARNERS = 4
 FEW = 100_000
 """With fewer graphs, two epochs go before the first that counts: the first steps are recorded."""
 SECONDS = 5.0
@@ -72,20 +73,15 @@ def waited(device: torch.device) -> float:
 
 
 class Workload:
-    """A student, its referees and a policy on the graphs of a store."""
+    """A committee and a policy on the graphs of a store."""
 
     def __init__(self, graphs: GraphStore) -> None:
         self.graphs = graphs
-        self.config = preset_config("NCI1", "cores-node", "gin", "default", {})
+        self.config = preset_config("NCI1", "cores-node", "gin", "default", POLICYS_PART)
         self.random = RandomState(0, graphs.device)
         model = build_model(self.config, DIMS).to(graphs.device)
-        assert isinstance(model, SparseClassifier)
         self.model = model
-        others = [build_classifier(self.config, DIMS, model.scaler) for _ in range(LEARNERS - 1)]
-        self.learners = [
-            Learner(classifier.to(graphs.device), graphs.view(), graphs.view(), self.config)
-            for classifier in (model.classifier, *others)
-        ]
+        self.learners = learners(model, graphs, self.config)
         self.stacked = stacked_fit([learner.step for learner in self.learners])
 
     def train(self) -> None:
@@ -100,6 +96,14 @@ class Workload:
     def predict(self) -> None:
         """Predict every graph once."""
         predict(self.model, self.graphs)
+
+
+def learners(model: GraphModel, graphs: GraphStore, config: RunConfig) -> list[Learner]:
+    """Train every member of a model's committee on all graphs."""
+    assert isinstance(model, SparseClassifier)
+    assert isinstance(model.classifier, Committee)
+    view = graphs.view()
+    return [Learner(member, view, view, config) for member in model.classifier.members]
 
 
 def fit(learner: Learner, size: int, removal: Removal, random: RandomState) -> None:
@@ -117,7 +121,10 @@ def graphs(sizes: Iterable[int], given: argparse.Namespace) -> None:
         for memory in ("device", "host"):
             work = Workload(made.to(device) if memory == "device" else made.streamed(device))
             rates = []
-            for action, visits in ((work.train, LEARNERS * number), (work.predict, number)):
+            for action, visits in (
+                (work.train, len(work.learners) * number),
+                (work.predict, number),
+            ):
                 for _ in range(2 if number < FEW else 0):
                     action()
                 epochs, begin = 0, waited(device)
@@ -166,10 +173,8 @@ def measured_nodes(config: RunConfig, nodes: int) -> list[float]:
         dataset = from_nodes(data, reach=reach)
         lap()
         model = build_model(config, dataset.dims)
-        assert isinstance(model, SparseClassifier)
         fit_scaler(model, dataset.graphs, dataset)
-        view = dataset.graphs.with_pairs().view()
-        learner = Learner(model.classifier, view, view, config)
+        learner = learners(model, dataset.graphs.with_pairs(), config)[0]
         begin = time.process_time()
         fit(learner, config.training.batch_size, "edge", RandomState(0, dataset.graphs.device))
         lap()
@@ -184,7 +189,7 @@ def measured_nodes(config: RunConfig, nodes: int) -> list[float]:
 def nodes(sizes: Iterable[int], given: argparse.Namespace) -> None:
     """Measure each size in a process of its own."""
     network = {"num_layers": given.layers, "fan_out": given.fan_out}
-    changes = {"network": network, "training": {"batch_size": 128}}
+    changes = {"network": network, "training": {"batch_size": 128}, **POLICYS_PART}
     config = preset_config("citations", "cores-edge", "gin", "default", changes)
     head = "nodes | in a neighbourhood | built, s | GiB | an epoch, s | GiB | predicted, s | GiB"
     print(f"| {head} |\n{'|---' * 8}|")

@@ -2,9 +2,9 @@
 
 Trains runs of the default preset, and measures every one on its calibration part at several
 sufficiencies, ways of cutting, proposers and sources of the class. The defaults of
-``ExplanationConfig`` and the reward were chosen from its rows, on splits 101 to 110::
+``ExplanationConfig`` were chosen from its rows, on splits 101 and 102::
 
-    python benchmarks/part_settings.py --datasets MUTAG,PTC --splits 101-105 --out rows.csv
+    python benchmarks/part_settings.py --splits 101-102 --data-root DATA --out rows.csv
 
 A row is added as soon as it is known; rows that are there already are left out.
 """
@@ -30,7 +30,7 @@ from cores.evaluation.predictions import predict
 from cores.graphs.masks import drawn_once, smoothed
 from cores.runs.device import choose_device
 from cores.runs.fit import PreparedData, fit_model, measure
-from cores.runs.sharing import shared_gpu
+from cores.runs.workers import shared_gpu
 from cores.training.judge import judge_parts, train_judge
 
 NINE = "BZR,COX2,DD,ENZYMES,MUTAG,NCI1,NCI109,PROTEINS,PTC"
@@ -188,7 +188,7 @@ def main() -> None:
             try:
                 writer.writerows(done.result())
                 file.flush()
-            except Exception as error:  # noqa: BLE001 - the other runs go on
+            except Exception as error:  # the other runs go on
                 print(f"{runs[done].name}: {error!r}", flush=True)
             print(f"{number} of {len(runs)}: {' '.join(runs[done].name)}", flush=True)
 

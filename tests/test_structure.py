@@ -17,8 +17,8 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE, PAPER = ROOT / "src" / "cores", ROOT / "src" / "cores_paper"
 ORDER = (
     *("errors", "plugins", "files", "conformal", "risk", "reward", "ranks", "config", "verdict"),
-    *("graphs", "tasks", "data", "models", "ppo", "algorithm1", "evaluation", "training", "runs"),
-    *("explain", "serve", "estimator", "cli"),
+    *("graphs", "parts", "tasks", "data", "models", "ppo", "algorithm1"),
+    *("evaluation", "training", "runs", "explain", "serve", "estimator", "cli"),
 )
 """A module imports only from its left, or from its own package."""
 
@@ -70,6 +70,10 @@ def test_the_second_package_imports_only_what_extensions_may() -> None:
 @pytest.mark.parametrize("name", ["conformal", "risk", "reward"])
 def test_the_mathematics_knows_nothing_of_the_rest(name: str) -> None:
     assert imported(SOURCE / f"{name}.py") <= {"cores.errors"}
+
+
+def test_the_search_for_parts_knows_no_model_and_no_task() -> None:
+    assert imported(SOURCE / "parts.py") <= {"cores.graphs.segments"}
 
 
 def test_importing_the_package_imports_no_torch() -> None:

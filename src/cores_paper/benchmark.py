@@ -8,8 +8,9 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -22,11 +23,13 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.nn import GINConv, global_add_pool, global_mean_pool
 
 from cores import GraphStore, UserError, ppo
-from cores.config import NetworkConfig, PPOConfig, Removal
+from cores.config import ExplanationConfig, NetworkConfig, PPOConfig, Removal
+from cores.config.policy import CommitteeConfig
 from cores.data.dataset import Dims
 from cores.files import read_json
 from cores.graphs.segments import owners, place_within, pointers
 from cores.models.classifier import Classifier
+from cores.models.committee import Committee
 from cores.models.policy import Critic, Policy
 from cores.models.sparse import SparseClassifier
 from cores.ppo import RewardedRollout
@@ -40,6 +43,10 @@ DIMS = Dims(NUM_FEATURES, 2)
 BATCH_SIZE = 32
 NETWORK = NetworkConfig(hidden_dim=64, num_layers=3, batch_norm=False)
 REMOVALS: tuple[Removal, ...] = ("node", "edge")
+LARGE_BATCH = 256
+"""Graphs of an update, and of the larger predictions."""
+SEARCHES: tuple[Literal["cut", "minimal"], ...] = ("cut", "minimal")
+"""The parts that are searched for."""
 
 
 @tuned_cpu()
@@ -49,12 +56,13 @@ def benchmark(repeats: int = 15) -> dict[str, float]:
         raise UserError(f"`repeats` must be positive, got {repeats}")
     torch.manual_seed(0)
     graphs = nci1_like_graphs(NUM_GRAPHS, seed=0)
-    batch = graphs.batch(torch.arange(256))
+    batch = graphs.batch(torch.arange(LARGE_BATCH))
     seconds = {
         **_loader_seconds(graphs, repeats),
         **_classifier_seconds(batch, repeats),
         **_ppo_seconds(batch, repeats),
         **_inference_seconds(graphs, repeats),
+        **_search_seconds(graphs, repeats),
     }
 
     def worst(action: str, yardstick: str) -> float:
@@ -68,6 +76,7 @@ def benchmark(repeats: int = 15) -> dict[str, float]:
         "inference_ratio_256": worst("inference_256", "classifier_inference_256"),
         "loader_ratio": seconds["loader_seconds"] / seconds["pyg_loader_seconds"],
         "classifier_ratio": seconds["classifier_seconds"] / seconds["plain_classifier_seconds"],
+        **{f"{parts}_ratio": worst(parts, "one_classifier") for parts in SEARCHES},
         **seconds,
     }
 
@@ -226,19 +235,54 @@ def _ppo_update(
 
 @torch.no_grad()
 def _inference_seconds(graphs: GraphStore, repeats: int) -> dict[str, float]:
-    """Policy, subgraph and classifier, and the classifier alone; one graph, and 256 at once."""
+    """Policy, subgraph and classifier, and the classifier alone; one graph, and many at once."""
     classifier = Classifier(DIMS, NETWORK, "gin").eval()
     actions: dict[str, Callable[[], object]] = {}
     for size in (1, 256):
-        first = torch.arange(size)
-        actions[f"classifier_inference_{size}_seconds"] = partial(classifier, graphs.batch(first))
+        yardstick = partial(classifier, graphs.batch(torch.arange(size)))
+        actions[f"classifier_inference_{size}_seconds"] = yardstick
         for removal in REMOVALS:
-            # As in a run, a store that edges are removed from knows its undirected ones.
-            batch = (graphs if removal == "node" else graphs.with_pairs()).batch(first)
-            policy = Policy(DIMS, NETWORK, "gin", removal, 0.27, 0.02)
-            model = SparseClassifier(policy, classifier).eval()
-            actions[f"inference_{size}_{removal}_seconds"] = partial(model, batch)
+            model = _sparse(removal, classifier)
+            action = partial(model, _first(graphs, removal, size))
+            actions[f"inference_{size}_{removal}_seconds"] = action
     return median_seconds(actions, repeats)
+
+
+@torch.no_grad()
+def _search_seconds(graphs: GraphStore, repeats: int) -> dict[str, float]:
+    """Searches for parts by the default committee, and one classifier; questions per graph.
+
+    The networks are fresh. A trained committee is asked less: on NCI1 about 75 questions a graph.
+    The questions that are returned are those of the mode that asks more.
+    """
+    members = [Classifier(DIMS, NETWORK, "gin") for _ in range(CommitteeConfig().members)]
+    one = partial(members[0].eval(), graphs.batch(torch.arange(LARGE_BATCH)))
+    actions: dict[str, Callable[[], object]] = {"one_classifier_seconds": one}
+    asked: dict[str, float] = dict.fromkeys(SEARCHES, 0.0)
+
+    def search(model: SparseClassifier, batch: Batch) -> None:
+        facts = model.prediction(batch).part
+        assert facts is not None
+        parts, questions = model.shown.parts, float(facts.questions.double().mean())
+        asked[parts] = max(asked[parts], questions)
+
+    for removal, parts in product(REMOVALS, SEARCHES):
+        model = _sparse(removal, Committee(members)).showing(ExplanationConfig(parts=parts))
+        batch = _first(graphs, removal, LARGE_BATCH)
+        actions[f"{parts}_{removal}_seconds"] = partial(search, model, batch)
+    seconds = median_seconds(actions, max(1, repeats // 5))  # a search takes long
+    return {"questions": asked["minimal"], "cut_questions": asked["cut"], **seconds}
+
+
+def _sparse(removal: Removal, classifier: Classifier | Committee) -> SparseClassifier:
+    """Put a fresh policy in front of a classifier or a committee."""
+    return SparseClassifier(Policy(DIMS, NETWORK, "gin", removal, 0.27, 0.02), classifier).eval()
+
+
+def _first(graphs: GraphStore, removal: Removal, size: int) -> Batch:
+    """Batch the first graphs; as in a run, where edges go the store knows its undirected ones."""
+    store = graphs if removal == "node" else graphs.with_pairs()
+    return store.batch(torch.arange(size))
 
 
 class _PlainGIN(nn.Module):

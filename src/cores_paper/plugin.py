@@ -62,7 +62,7 @@ def register() -> None:
         samples=True,
         **training,
     )
-    for module in ("reproduce", "compare_explanations", "equal_risk", "search", "benchmark"):
+    for module in ("reproduce", "compare_explanations", "search", "benchmark"):
         cores.register_command(f"cores_paper.cli.{module}:{module.upper()}")
 
 

@@ -10,25 +10,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
-from cores.evaluation.dial import at_settings
-from cores.training.dial import SELECTION_SETTINGS
-
 from cores import UserError, load_dataset
 from cores.config import RewardConfig, RunConfig, merged
-from cores.config.presets import preset_config, with_dial
+from cores.config.presets import preset_config
 from cores.data.dataset import need_classes
 from cores.data.inputs.columns import ColumnNames
 from cores.errors import failed
-from cores.evaluation.predictions import evaluation_batch, predict
+from cores.evaluation.predictions import predict
 from cores.files import escape, in_turn, is_held, locked, make_folder, unlinked, write_atomically
 from cores.models.sparse import SparseClassifier
+from cores.reward import pieces_penalty
 from cores.runs.device import choose_device, tuned_cpu
 from cores.runs.fit import PreparedData, training_settings
 from cores.runs.opened import Run
 from cores.runs.runner import has_fault, run_folder, train_in_worker
 from cores.runs.workers import in_workers
-from cores.tasks.metrics import accuracy, balanced_accuracy
-from cores.training.bilevel import chosen, selection_metrics
+from cores.tasks.metrics import accuracy, balanced_accuracy, class_mean
+from cores.training.rollouts import selection_reward
 from cores_paper.presets import search_space
 
 if TYPE_CHECKING:
@@ -149,9 +147,8 @@ def _owner(folder: Path) -> Iterator[None]:
 def selection_score(run: Path, reward: RewardConfig, data_root: Path | None = None) -> float:
     """What a finished run is worth on its selection part.
 
-    Accuracy; for a model with a policy the mean selection reward, by the same lambda and d
-    whatever it was trained with; with a dial, over its settings, by the lambda of each. Where
-    classes are balanced, means over the classes.
+    Accuracy; for a model with a policy the mean reward of the parts that it shows, by the same
+    lambda and d whatever it was trained with. Where classes are balanced, means over the classes.
     """
     opened = Run.open(run, device="cpu")
     trained, config = opened.trained, opened.config
@@ -161,13 +158,14 @@ def selection_score(run: Path, reward: RewardConfig, data_root: Path | None = No
     if not isinstance(model, SparseClassifier):
         probs = predict(model, graphs).probs
         return (balanced_accuracy if balanced else accuracy)(probs, graphs.y)
-    size = evaluation_batch(graphs.device)
-    if model.policy.lam is None:
-        batches = list(graphs.batches(size))
-    else:
-        batches = list(at_settings(graphs.view(), SELECTION_SETTINGS, size))
-    metrics = selection_metrics(model, chosen(model, batches), reward, balanced)
-    return metrics["selection_reward"]
+    found = predict(model, graphs)
+    kept = found.kept_ratio(graphs, model.policy.removal)
+    rewards = selection_reward(found.probs, graphs.y, kept, reward)
+    if reward.pieces_penalty and found.pieces is not None:
+        most = max(1, reward.max_pieces)
+        cost = pieces_penalty(found.pieces, graphs.num_nodes, most)
+        rewards = rewards - reward.pieces_penalty * cost
+    return class_mean(rewards, graphs.y) if balanced else float(rewards.mean())
 
 
 def _study(base: RunConfig, folder: Path) -> "Study":
@@ -308,4 +306,4 @@ def _toml(base: RunConfig, best: Tried) -> str:
         f"{best.score:.4f} on the selection part."
     )
     written = {name: value for name, value in changed.items() if value != {}}
-    return f"{head}\n" + tomli_w.dumps(with_dial(written, base))
+    return f"{head}\n" + tomli_w.dumps(written)

@@ -91,7 +91,7 @@ def dataset_benchmark(
 def _epoch_seconds(state: BilevelState, plain: GraphModel, repeats: int) -> dict[str, float]:
     """An epoch of the plain model on full graphs, and the parts of one by Algorithm 1."""
     config, order = state.config, state.random.batches
-    graphs, size = state.student.train_graphs, config.training.batch_size
+    graphs, size = state.members[0].train_graphs, config.training.batch_size
     step = Step(plain, adam(plain.parameters(), config.training.learning_rate))
     stacked = stacked_fit([step])
 
@@ -105,7 +105,7 @@ def _epoch_seconds(state: BilevelState, plain: GraphModel, repeats: int) -> dict
     epoch = config.warm_up_epochs + 1
 
     def selection() -> None:
-        choices = chosen(state.selected, state.dial_batches)
+        choices = chosen(state.selected, state.selection_batches)
         selection_metrics(state.selected, choices, config.reward)
 
     return _medians(
@@ -129,8 +129,9 @@ def _rollouts(state: BilevelState) -> list[RewardedRollout]:
 
 @torch.no_grad()
 def _inference_seconds(state: BilevelState, repeats: int) -> dict[str, float]:
-    """Predictions with a policy, and those of its classifier alone."""
-    model, graphs = state.model.eval(), state.student.train_graphs
+    """Predictions from the policy's part, and those of the committee alone."""
+    shown = replace(state.config.explanation, class_from="part")
+    model, graphs = state.model.eval().showing(shown), state.members[0].train_graphs
     actions: dict[str, Callable[[], object]] = {}
     for size in INFERENCE_BATCHES:
         batch = graphs.batch(torch.arange(size) % len(graphs))

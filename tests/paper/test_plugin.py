@@ -63,7 +63,7 @@ def test_what_the_package_brings_is_there_where_it_is_installed() -> None:
     assert {"default", "paper", "authors"} <= PRESETS.keys()
     assert "paper" in own_groups()
     names = {command.name for command in all_commands()}
-    brought = {"reproduce", "compare-explanations", "equal-risk", "search", "benchmark"}
+    brought = {"reproduce", "compare-explanations", "search", "benchmark"}
     assert {"train", "predict", *brought} <= names
 
 

@@ -47,8 +47,9 @@ def test_the_paper_preset_of_cores_is_algorithm_1_as_written(dataset: str, model
         assert config.network == plain.network
         assert config.training.learning_rate == plain.training.learning_rate
         assert config.training.batch_size == plain.training.batch_size
-        assert "classifier_data" not in config.settings, "no random masks"
-        assert (config.reward.referees, config.reward.dial) == (0, False)
+        assert (config.committee.members, config.committee.warm_up) == (1, 0), "no random masks"
+        shown = config.explanation
+        assert (shown.parts, shown.class_from) == ("policy", "part")
         ppo = config.ppo
         assert (ppo.samples, ppo.min_probability, ppo.ema_decay) == (1, 0, 0)
         assert (config.training.epochs, config.training.patience) == (1000, 500)
@@ -136,8 +137,8 @@ def test_nothing_of_all_this_is_in_the_default_preset() -> None:
     [
         ({"ppo": {"max_kl": 0.1}}, r"ppo\.max_kl, got 0\.1"),
         ({"reward": {"max_pieces": 1}}, r"reward\.max_pieces, got 1"),
-        ({"reward": {"referees": 3}}, r"reward\.referees, got 3"),
-        ({"classifier_data": {"warm_up": 0.5}}, r"classifier_data\.warm_up, got 0\.5"),
+        ({"committee": {"members": 3}}, r"committee\.members, got 3"),
+        ({"explanation": {"parts": "minimal"}}, r"explanation\.parts, got minimal"),
     ],
 )
 def test_what_the_published_training_would_ignore_is_refused(
@@ -152,7 +153,7 @@ def test_a_published_configuration_lists_what_its_training_reads_and_survives_js
     config = preset_config("MUTAG", "cores-node", "gin", "authors", {"reward": {"lam": 0.3}})
     listed = config.settings
     assert listed["reward"].keys() == {"lam", "desired_ratio", "alpha", "penalty_size"}
-    assert not {"effects", "classifier_data"} & listed.keys()
+    assert not {"effects", "committee", "explanation"} & listed.keys()
     assert RunConfig.from_settings(json.loads(json.dumps(listed))) == config
     assert config.changes["paper"]["weights"] == "last"
 

@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 import torch
-from cores.evaluation.dial import predict_settings
-from cores.training.dial import SELECTION_SETTINGS
 
 from cores.config import RunConfig, merged
 from cores.config.models import CONVS, MODELS
@@ -20,6 +18,7 @@ from cores.config.presets import preset_config
 from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ColumnNames
 from cores.errors import UserError
+from cores.evaluation.predictions import predict
 from cores.runs.fit import PreparedData
 from cores.runs.runner import Job, run_folder
 from cores.runs.trained import TrainedModel
@@ -84,33 +83,20 @@ def test_a_critic_is_searched_for_where_there_is_one() -> None:
 
 
 @pytest.mark.usefixtures("inline")
-def test_a_search_tries_the_kind_of_policy_that_its_settings_ask_for(tmp_path: Path) -> None:
-    """With a dial there is no lambda to try; with one lambda, the trials have it and no dial."""
-    for changes, dial in (({}, True), ({"reward": {"lam": 0.8}}, False)):
-        asked = base("cores-node", **changes)
-        assert ("reward.lam" in search_space(asked)) is not dial
-        folder = tmp_path / str(dial)
-        search(asked, folder, trials=1, sampler="random")
-        settings = tomllib.loads((folder / "settings.toml").read_text())
-        config = preset_config("motifs", "cores-node", "gin", "default", settings)
-        assert config.reward.dial is dial
-        assert run_folder(folder, config).is_dir()  # the settings are those of the trial
-
-
-@pytest.mark.usefixtures("inline")
-def test_a_dial_is_worth_its_mean_reward_over_the_settings(tmp_path: Path) -> None:
-    asked = base("cores-node")
+@pytest.mark.parametrize("shown", [{}, {"parts": "policy", "class_from": "part"}])
+def test_a_trial_is_worth_the_mean_reward_of_the_parts_that_it_shows(
+    tmp_path: Path, shown: dict[str, str]
+) -> None:
+    asked = base("cores-node", explanation=shown)
     (tried,) = search(asked, tmp_path, trials=1, sampler="random")
-    run = run_folder(tmp_path, RunConfig.from_settings(merged(asked.settings, tried.settings)))
-    trained = TrainedModel.load(run)
+    config = RunConfig.from_settings(merged(asked.settings, tried.settings))
+    trained = TrainedModel.load(run_folder(tmp_path, config))
+    assert trained.config.explanation == asked.explanation
     part = PreparedData.of(load_dataset("motifs"), trained.config, torch.device("cpu"))
     graphs = part.part("selection")
-    found = predict_settings(trained.model, graphs.view(), SELECTION_SETTINGS)
-    rewards = [
-        selection_reward(probs, graphs.y, kept, replace(asked.reward, lam=lam)).mean()
-        for probs, kept, lam in zip(found.probs, found.kept_ratio, SELECTION_SETTINGS, strict=True)
-    ]
-    assert tried.score == pytest.approx(float(torch.stack(rewards).mean()))
+    found = predict(trained.model, graphs)
+    rewards = selection_reward(found.probs, graphs.y, found.node_ratio, asked.reward)
+    assert tried.score == pytest.approx(float(rewards.mean()))
 
 
 def test_processes_that_share_a_study_propose_different_settings(tmp_path: Path) -> None:

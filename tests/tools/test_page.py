@@ -1,9 +1,11 @@
 """The pages: parts made from rows are put between their marks, whatever stood there."""
 
+from pathlib import Path
+
 import pytest
 
 from cores.errors import UserError
-from page import filled
+from page import PART_CHOICES, filled, over_cells, parts_table
 
 
 def test_a_part_replaces_what_stood_between_its_marks() -> None:
@@ -36,3 +38,22 @@ def test_a_mark_without_its_other_is_refused(text: str) -> None:
 def test_an_unknown_part_is_refused() -> None:
     with pytest.raises(UserError, match="no part 'frist' is made from rows; did you mean first"):
         filled("<!-- make results: frist --><!-- end -->", {"first": "1"})
+
+
+def test_a_cell_counts_once_however_many_splits_it_has() -> None:
+    rows = [
+        {"dataset": dataset, "model": "cores-node", "accuracy": accuracy, "full_accuracy": "0.75"}
+        for dataset, accuracy in (("BZR", "0.5"), ("BZR", "1"), ("PTC", "0.25"))
+    ]
+    found = over_cells(rows, "accuracy")
+    assert (found.mean, found.runs) == (0.5, 2)
+    assert over_cells(rows, "accuracy", "full_accuracy").mean == -0.25
+
+
+def test_every_choice_of_parts_is_shown_on_complete_splits_alone() -> None:
+    rows = Path(__file__).parents[2] / "results" / "part_settings.csv"
+    claim, _, table = parts_table(rows).partition("\n\n")
+    _, _, *lines = table.splitlines()
+    assert len(lines) == len(PART_CHOICES)
+    assert {line.split(" | ")[5] for line in lines} == {"36"}
+    assert claim.count(" points") == 4

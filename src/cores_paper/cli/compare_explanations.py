@@ -1,7 +1,6 @@
 """`cores compare-explanations`: methods of explaining on one dataset."""
 
 from argparse import Namespace
-from collections.abc import Callable, Collection
 from typing import Any
 
 from cores.cli import display
@@ -28,7 +27,18 @@ def _parser() -> CommandParser:
         "and the same command continues after an interruption.",
         usage="cores compare-explanations --dataset NAME [options]",
     )
-    add_methods(parser, METHODS)
+    parser.add_argument(
+        "--models",
+        default=",".join(METHODS),
+        metavar="NAMES",
+        help=f"Methods, names with commas (default: all), of {', '.join(METHODS)}.",
+    )
+    parser.add_argument(
+        "--seeds",
+        default="0",
+        metavar="NUMBERS",
+        help="Seeds, of every split, such as 0-2 (default: 0).",
+    )
     parser.add_count(
         "--graphs",
         "Explain at most so many test graphs, evenly chosen, by every method (default: all).",
@@ -38,7 +48,9 @@ def _parser() -> CommandParser:
 
 
 def _compare(options: Namespace) -> dict[str, Any]:
-    methods, seeds = asked_methods(options, method_of)
+    methods, seeds = names(options.models, "--models"), numbers(options.seeds, "--seeds", first=0)
+    for name in methods:
+        method_of(name)
     check_positive(options, "graphs")
     asked = Comparison.of(options)
     from cores.runs.rows import as_measured
@@ -67,32 +79,6 @@ def _compare(options: Namespace) -> dict[str, Any]:
     asked.check_failures()
     measured = [as_measured(row, METRICS) for row in rows]
     return {"dataset": asked.dataset, "out": str(asked.out / ROWS), "rows": measured}
-
-
-def add_methods(parser: CommandParser, methods: Collection[str]) -> None:
-    """Add which methods are compared, and how often."""
-    parser.add_argument(
-        "--models",
-        default=",".join(methods),
-        metavar="NAMES",
-        help=f"Methods, names with commas (default: all), of {', '.join(methods)}.",
-    )
-    parser.add_argument(
-        "--seeds",
-        default="0",
-        metavar="NUMBERS",
-        help="Seeds, of every split, such as 0-2 (default: 0).",
-    )
-
-
-def asked_methods(
-    options: Namespace, method_of: Callable[[str], object]
-) -> tuple[list[str], list[int]]:
-    """Read the methods, each of which must be known, and the seeds."""
-    methods = names(options.models, "--models")
-    for name in methods:
-        method_of(name)
-    return methods, numbers(options.seeds, "--seeds", first=0)
 
 
 COMPARE_EXPLANATIONS = Command(

@@ -23,7 +23,7 @@ from cores.data.catalogue import PAPER_DATASETS, canonical_name, data_folder
 from cores.errors import ProgramError, failed, nearest
 from cores.files import make_folder
 from cores.runs.rows import Row, as_measured, run_row
-from cores_paper.tables.rows import merge_rows, with_keys
+from cores_paper.tables.rows import RUN_METRICS, merge_rows, with_keys
 from cores_paper.tables.targets import (
     ABLATIONS,
     ARCHITECTURES,
@@ -175,7 +175,7 @@ def _runs(options: Namespace, target: str) -> Result:
     files = write_tables(tables, claims, stem) if rows else []
     if rows and target in ABLATIONS:
         files += ablation_figure(rows, target, stem, note=mark.strip())
-    measured = [as_measured(row) for row in rows]
+    measured = [as_measured(row, RUN_METRICS) for row in rows]
     result = _shown(options, target, tables if rows else {}, files, measured, claims)
     if failures:
         name, reason = next(iter(failures.items()))
@@ -207,7 +207,7 @@ def _measured(
 
         def done(outcome: "Outcome") -> None:
             failure = outcome.failure
-            if failure is None and (row := run_row(outcome.folder)) is not None:
+            if failure is None and (row := run_row(outcome.folder, RUN_METRICS)) is not None:
                 rows[:] = merge_rows(rows_file, [row])
             elif failure is None:
                 failure = f"it ended, but not in {root} as seen from here; workers must share `out`"
@@ -277,10 +277,10 @@ def _picture(options: Namespace, target: str) -> Result:
         target, [picture.dataset], models[:1], splits[:1], preset, epochs, seeds=seeds[:1]
     )
     folder = run_folder(options.out, configs[0])
-    if run_row(folder) is None:
+    if run_row(folder, RUN_METRICS) is None:
         with display.runs_progress(1, options.flags) as advance:
             _run_all(options, configs, lambda outcome: advance(target, outcome.failure))
-    row = run_row(folder)
+    row = run_row(folder, RUN_METRICS)
     if row is None:
         raise UserError(f"the run behind {target} failed; see the line above")
     explanations, class_names = explain_test_graphs(folder, 1000, data_root=options.data_root)
@@ -291,7 +291,7 @@ def _picture(options: Namespace, target: str) -> Result:
         options.out / target,
         note=_quick_mark(options, f"{QUICK_EPOCHS} epochs").strip(),
     )
-    return _shown(options, target, {}, files, [as_measured(row)])
+    return _shown(options, target, {}, files, [as_measured(row, RUN_METRICS)])
 
 
 def _times(options: Namespace, target: str) -> Result:

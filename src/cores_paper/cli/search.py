@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 def _parser() -> CommandParser:
     parser = CommandParser(
         "Search for settings. Every trial is a run with settings from the published search space, "
-        "scored on the selection part of its split: by accuracy, for CORES by the reward at the d "
-        "given here, over the whole dial or, with --lam, at that lambda. Other settings come from "
-        "preset, --settings and options, as with `cores train`. The same command continues after "
-        "an interruption; several may share --out.",
+        "scored on the selection part of its split: by accuracy, for CORES by the reward of the "
+        "parts that it shows, at the d and lambda given here. Other settings come from preset, "
+        "--settings and options, as with `cores train`. The same command continues after an "
+        "interruption; several may share --out.",
         usage="cores search [options]",
     )
     parser.add_path(

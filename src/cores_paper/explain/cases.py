@@ -54,13 +54,12 @@ def run_cases(
     device: str = "auto",
     data_root: Path | None = None,
     columns: ColumnNames | None = None,
-    changes: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[Case]:
     """Train every model on every split with every seed; returns a case for each of these.
 
-    Runs that are there already are not repeated. ``changes`` are settings of single models.
+    Runs that are there already are not repeated.
     """
-    chosen, name, own = choose_device(device), canonical_name(dataset), changes or {}
+    chosen, name = choose_device(device), canonical_name(dataset)
 
     def config(model: str, **differs: Any) -> RunConfig:
         return preset_config(name, model, conv, "default", merged(settings or {}, differs))
@@ -69,7 +68,7 @@ def run_cases(
     data = load_dataset(name, data_root, columns=columns, reach=reach)
     need_classes(data, "a comparison of what models keep")
     cases = [
-        {model: config(model, split=split, seed=seed, **own.get(model, {})) for model in models}
+        {model: config(model, split=split, seed=seed) for model in models}
         for split in splits
         for seed in seeds
     ]

@@ -1,12 +1,11 @@
 """Methods of explaining, compared in one run: same graphs, same splits and seeds, equal shares."""
 
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -27,7 +26,7 @@ from cores_paper.explain.cases import Case, run_cases
 from cores_paper.explain.comparison_rows import EXPLANATIONS, method_of, row_key
 from cores_paper.explain.equal_share import EqualShare
 from cores_paper.explain.peers import PREPARE, RECIPE
-from cores_paper.tables.rows import RowKind, kept_rows
+from cores_paper.tables.rows import kept_rows
 
 ROWS = "explanations.csv"
 """File of the rows, beside the run folders."""
@@ -36,61 +35,25 @@ REFERENCES: dict[Removal, str] = {"node": "cores-node", "edge": "cores-edge"}
 
 
 @dataclass(frozen=True)
-class ComparedCase(ABC):
-    """The runs of one split and seed, of which every method gives rows of a file."""
+class ExplainedCase:
+    """One split and seed: all methods are measured on the same graphs and the same share of each.
+
+    Every method gives a row.
+    """
 
     runs: Case
-
-    file: ClassVar[str]
-    """The rows lie there, beside the run folders."""
-    kind: ClassVar[RowKind]
-
-    @abstractmethod
-    def models_of(self, method: str) -> list[str]:
-        """The models that a method needs."""
-
-    @abstractmethod
-    def keys(self, method: str) -> list[str]:
-        """Names of the rows of a method."""
-
-    @abstractmethod
-    def rows(self, method: str) -> list[Row]:
-        """Measure a method."""
+    most_graphs: int | None
 
     def all_rows(self, methods: Iterable[str], told: Callable[[str], None]) -> list[Row]:
         """The rows from the file, and new ones, which are written as they come."""
         rows: list[Row] = []
         for method in methods:
-            if self.runs.failed & {*self.models_of(method)}:
+            if self.runs.failed & {*models_of([method])}:
                 continue
-            measure = partial(self.rows, method)
-            rows += kept_rows(self.runs.out / self.file, self.kind, self.keys(method), measure)
+            measure, path = partial(self.rows, method), self.runs.out / ROWS
+            rows += kept_rows(path, EXPLANATIONS, [self.key(method)], measure)
             told(f"{method} (split {rows[-1]['split']}, seed {rows[-1]['seed']})")
         return rows
-
-    def row(self, method: str, config: RunConfig, key: str, **found: Any) -> Row:
-        """A row with these columns, those that name the run, and where it was measured."""
-        found |= {
-            "dataset": self.runs.dataset.name,
-            "method": method,
-            "conv": config.conv,
-            "split": config.split,
-            "seed": config.seed,
-            "key": key,
-            "version": __version__,
-            "commit": commit(),
-            "machine": machine_of(self.runs.device),
-        }
-        return {column: cell(found.get(column)) for column in self.kind.columns}
-
-
-@dataclass(frozen=True)
-class ExplainedCase(ComparedCase):
-    """What all methods are measured by: the same graphs, and the same share of each."""
-
-    file = ROWS
-    kind = EXPLANATIONS
-    most_graphs: int | None
 
     @cached_property
     def data(self) -> PreparedData:
@@ -113,25 +76,31 @@ class ExplainedCase(ComparedCase):
             found.append(EqualShare(self.graphs, removal, ratio, judge.classifier))
         return found
 
-    def models_of(self, method: str) -> list[str]:
-        """The model that a method explains, and those that say how much is kept."""
-        return models_of([method])
-
-    def keys(self, method: str) -> list[str]:
-        """Of the one row of a method."""
+    def key(self, method: str) -> str:
+        """Name the row of a method."""
         names = (method_of(method).model, *REFERENCES.values())
         runs = [self.runs.configs[name].key for name in names]
         data = self.runs.dataset.fingerprint
-        return [row_key([method, RECIPE, runs, data, self.most_graphs])]
+        return row_key([method, RECIPE, runs, data, self.most_graphs])
 
     def rows(self, method: str) -> list[Row]:
         """Explain the test graphs by a method, and measure it; one row."""
         name = method_of(method).model
         config = self.runs.configs[name]
-        found = self._measured(method, config)
-        seconds = read_metrics(self.runs.folder(name) / METRICS).get("seconds")
-        (key,) = self.keys(method)
-        return [self.row(method, config, key, model=name, training_seconds=seconds, **found)]
+        found = self._measured(method, config) | {
+            "dataset": self.runs.dataset.name,
+            "method": method,
+            "model": name,
+            "conv": config.conv,
+            "split": config.split,
+            "seed": config.seed,
+            "training_seconds": read_metrics(self.runs.folder(name) / METRICS).get("seconds"),
+            "key": self.key(method),
+            "version": __version__,
+            "commit": commit(),
+            "machine": machine_of(self.runs.device),
+        }
+        return [{column: cell(found.get(column)) for column in EXPLANATIONS.columns}]
 
     def _measured(self, method: str, config: RunConfig) -> dict[str, Any]:
         model = self.runs.model(config.model)

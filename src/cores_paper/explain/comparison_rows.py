@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,15 +84,10 @@ EXPLANATIONS = RowKind(COLUMNS, "a measured explanation", _check, _order)
 
 
 def method_of(name: str) -> Method:
-    """The row of a method."""
-    return known_method(name, METHODS)
-
-
-def known_method(name: str, methods: Mapping[str, Any]) -> Any:
-    """A method of a table; an unknown name is an error that names the nearest one."""
-    if name not in methods:
-        raise UserError(f"unknown method {name!r}; {nearest(name, methods)}")
-    return methods[name]
+    """Look up a method; an unknown name is an error that names the nearest one."""
+    if name not in METHODS:
+        raise UserError(f"unknown method {name!r}; {nearest(name, METHODS)}")
+    return METHODS[name]
 
 
 def row_key(identity: Any) -> str:

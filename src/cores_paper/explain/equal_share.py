@@ -11,7 +11,7 @@ from torch_geometric.data import Batch
 
 from cores import GraphModel, GraphStore
 from cores.config import Removal
-from cores.evaluation.predictions import EVALUATION_BATCH, predict_proba
+from cores.evaluation.predictions import EVALUATION_BATCH, predict_proba, predict_told
 from cores.evaluation.scores import Scores
 from cores.graphs.masks import largest, rounded_up, scattered
 from cores.graphs.segments import place_within
@@ -91,11 +91,7 @@ def element_values(
 @torch.no_grad()
 def _predicted(model: GraphModel, graphs: GraphStore) -> tuple[Tensor, Tensor]:
     """The class that a model predicts for every graph, and its probability from the full graph."""
-    model.eval()
-    predicted = [
-        model.prediction(batch).probs.argmax(dim=-1) for batch in graphs.batches(EVALUATION_BATCH)
-    ]
-    classes = torch.cat(predicted)
+    classes = predict_told(model, graphs).argmax(dim=-1)
     return classes, _probability(model, graphs.batches(EVALUATION_BATCH), classes)
 
 

@@ -1,8 +1,9 @@
 """Ways to explain a classifier, CORES among them: each one gives scores of nodes and edges."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -28,8 +29,6 @@ PG_EPOCHS, PG_RATE, PG_GRAPHS = 30, 0.003, 500
 it takes a step per graph."""
 PERMUTATIONS = 50
 """Orders of the nodes of every graph behind its Shapley values."""
-DIAL = tuple(step / 10 for step in range(11))
-"""Values of lambda over which the scores of a model with a dial are averaged."""
 
 Explain = Callable[[GraphStore], Scores]
 Prepare = Callable[[GraphModel, GraphStore, int], Explain]
@@ -39,18 +38,19 @@ Prepare = Callable[[GraphModel, GraphStore, int], Explain]
 def own_scores(model: GraphModel, training: GraphStore, seed: int) -> Explain:
     """The scores of a model that explains itself: nodes or edges, as it weighs them.
 
-    The other ones follow by the rule for all methods, whatever the model makes of them. Of a model
-    with a dial, the mean over its settings: what goes first when the dial is turned counts, too.
+    The other ones follow by the rule for all methods, whatever the model makes of them. Those of
+    CORES are the probabilities of its policy; no part is searched for them.
     """
-    models = [model]
-    if isinstance(model, SparseClassifier) and model.policy.lam is not None:
-        models = [model.at(lam) for lam in DIAL]
+    if isinstance(model, SparseClassifier):
+        model = model.showing(replace(model.shown, parts="policy"))
 
     def explain(graphs: GraphStore) -> Scores:
-        found = [predict(each, graphs) for each in models]
-        if model.scores_edges:
-            return Scores.of_edges(graphs, _mean(model, [each.edge_scores for each in found]))
-        return Scores.of_nodes(graphs, _mean(model, [each.node_scores for each in found]))
+        found = predict(model, graphs)
+        scores = found.edge_scores if model.scores_edges else found.node_scores
+        if scores is None:
+            raise UserError(f"a {type(model).__name__} gives no scores")
+        of_elements = Scores.of_edges if model.scores_edges else Scores.of_nodes
+        return of_elements(graphs, scores)
 
     return explain
 
@@ -65,13 +65,6 @@ def effects(model: GraphModel, training: GraphStore, seed: int) -> Explain:
         return found.scores(graphs)
 
     return explain
-
-
-def _mean(model: GraphModel, scores: Sequence[Tensor | None]) -> Tensor:
-    given = [each for each in scores if each is not None]
-    if not given:
-        raise UserError(f"a {type(model).__name__} gives no scores")
-    return torch.stack(given).double().mean(dim=0)  # an order that rounding does not tie
 
 
 def random_scores(model: GraphModel, training: GraphStore, seed: int) -> Explain:

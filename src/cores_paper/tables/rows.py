@@ -13,7 +13,14 @@ from cores.config.models import model_spec
 from cores.files import in_turn, read_text
 from cores.runs.rows import ACTIONS, METRICS, NAMES, ORIGIN, Row, check_run, write_rows
 
-COLUMNS = (*NAMES, *METRICS, *ORIGIN)
+PARTS = (
+    *("sufficiency", "weak", "minimal", "questions", "committee_std", "members"),
+    "calibration_error",
+)
+"""Metrics of a committee and of the parts it was asked about."""
+RUN_METRICS = tuple(dict.fromkeys((*METRICS, *PARTS)))
+"""Metrics of a row; files of earlier versions lack some."""
+COLUMNS = (*NAMES, *RUN_METRICS, *ORIGIN)
 """Columns of a results file; empty where a metric does not apply."""
 
 
@@ -38,10 +45,10 @@ def _order(row: Row) -> tuple[Any, ...]:
 
 
 def _check(row: Row) -> None:
-    check_run(row, METRICS)
+    check_run(row, RUN_METRICS)
 
 
-RUNS = RowKind(COLUMNS, "a measured run", _check, _order, added=ACTIONS)
+RUNS = RowKind(COLUMNS, "a measured run", _check, _order, added=(*ACTIONS, *PARTS))
 
 
 def read_rows(path: Path, kind: RowKind = RUNS) -> list[Row]:
@@ -50,8 +57,8 @@ def read_rows(path: Path, kind: RowKind = RUNS) -> list[Row]:
     rows: dict[str, Row] = {}
     try:
         columns = next(lines, [])
-        earlier = [name for name in kind.columns if name not in kind.added]
-        if columns not in ([*kind.columns], earlier):
+        there = [name for name in kind.columns if name in columns or name not in kind.added]
+        if columns != there:
             named = ", ".join(kind.columns)
             raise UserError(f"{path}: the first line must name the columns {named}")
         for line in lines:

@@ -49,6 +49,8 @@ class Ablation:
     fixed: dict[str, float]
 
 
+POLICYS_PART = {"explanation": {"parts": "policy", "class_from": "part"}}
+"""The settings at which lambda and d decide how much is kept, as in the paper."""
 ABLATIONS = {
     "ablation-d": Ablation("desired_ratio", (0.2, 0.4, 0.6, 0.8, 0.9), {"lam": 0.0}),
     "ablation-lambda": Ablation("lam", (0.0, 0.25, 0.5, 0.75, 1.0), {"desired_ratio": 0.1}),
@@ -148,7 +150,7 @@ def runs_of(
     if target in ABLATIONS:
         ablation = ABLATIONS[target]
         variants = [
-            {"reward": {"dial": False, **ablation.fixed, ablation.setting: value}}
+            {"reward": {**ablation.fixed, ablation.setting: value}, **POLICYS_PART}
             for value in ablation.values
         ]
     shorter = {} if epochs is None else {"training": {"epochs": epochs}}

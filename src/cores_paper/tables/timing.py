@@ -13,14 +13,20 @@ from pathlib import Path
 import torch
 
 from cores import Dataset, load_dataset
-from cores.config import RunConfig
+from cores.config import RunConfig, merged
 from cores.config.presets import preset_config
 from cores.evaluation.predictions import EVALUATION_BATCH
 from cores.models.build import build_model
 from cores.runs.device import tuned_cpu
 from cores.runs.fit import PreparedData, fit_model
 from cores.runs.folder import commit, machine_of
-from cores_paper.tables.targets import BASE_CONV, MEASURED, PLAIN_GNN
+from cores_paper.tables.targets import (
+    BASE_CONV,
+    MEASURED,
+    PLAIN_GNN,
+    POLICYS_PART,
+    policies,
+)
 from cores_paper.tables.timing_rows import Timing
 
 EPOCHS = 2
@@ -44,7 +50,13 @@ def time_models(
     data = _sample(full) if action == "train" else full
     scale = len(full) / len(data)
     names = [PLAIN_GNN, *(name for name in models if name != PLAIN_GNN)]
-    configs = [preset_config(data.name, name, BASE_CONV, "default", MEASURED) for name in names]
+    # As in the paper, a policy's prediction is made from its part. Half of the epochs are its own.
+    policys = merged(POLICYS_PART, {"committee": {"warm_up": 0.5}, "effects": {"steps": 0}})
+    changes = [merged(MEASURED, policys if name in policies() else {}) for name in names]
+    configs = [
+        preset_config(data.name, name, BASE_CONV, "default", changed)
+        for name, changed in zip(names, changes, strict=True)
+    ]
     usual = configs[0].training.batch_size if action == "train" else EVALUATION_BATCH
     timings = []
     for batch_size in (1, usual):

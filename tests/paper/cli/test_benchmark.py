@@ -46,12 +46,20 @@ def test_the_benchmark_tells_which_ratios_are_worse_than_in_a_file(
     assert "none.json" in err
 
 
-def test_the_benchmark_gives_ratios_and_their_seconds(ask: Ask) -> None:
+def test_the_benchmark_gives_ratios_and_their_seconds(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cores_paper.benchmark.LARGE_BATCH", 4)
     _, out, _ = ask("benchmark", "--json", "--repeats", "1")
     figures = json.loads(out)
     ratio = figures["loader_seconds"] / figures["pyg_loader_seconds"]
     assert figures["loader_ratio"] == pytest.approx(ratio)
     assert figures["classifier_ratio"] > 0
+    for parts in ("cut", "minimal"):
+        slower = max(figures[f"{parts}_{removal}_seconds"] for removal in ("node", "edge"))
+        ratio = slower / figures["one_classifier_seconds"]
+        assert figures[f"{parts}_ratio"] == pytest.approx(ratio)
+    assert 1 < figures["cut_questions"] < figures["questions"]
 
 
 def test_the_benchmark_of_a_dataset_is_of_that_data_and_device(

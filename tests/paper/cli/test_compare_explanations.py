@@ -33,7 +33,7 @@ def arguments(
     for name in ("GNN_EPOCHS", "PG_EPOCHS", "PG_GRAPHS", "PERMUTATIONS"):
         monkeypatch.setattr(peers, name, 2)
     write_graphs(tmp_path / "motifs.npz", truth=True)
-    settings = "[network]\nhidden_dim = 8\nnum_layers = 1\n[reward]\nreferees = 2\n"
+    settings = "[network]\nhidden_dim = 8\nnum_layers = 1\n[committee]\nmembers = 2\n"
     (tmp_path / "small.toml").write_text(settings + "[ppo]\nenv_steps = 8\nsamples = 2\n")
     return [
         *("compare-explanations", "--dataset", tmp_path / "motifs.npz", "--splits", "1"),

@@ -145,17 +145,20 @@ def test_the_auc_is_scikit_learns_on_graphs_with_a_reason() -> None:
 
 
 @pytest.mark.parametrize("name", ["cores-node", "cores-edge"])
-def test_the_scores_of_a_dial_are_means_over_its_settings(name: str) -> None:
+def test_the_scores_of_cores_are_its_policys_whatever_part_it_shows(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = model_of(name)
     assert isinstance(model, SparseClassifier)
     for weights in model.policy.parameters():  # those of a new policy give one logit for all
         torch.nn.init.normal_(weights, std=0.5)
-    found = [predict(model.at(lam), GRAPHS) for lam in peers.DIAL]
-    every = [each.edge_scores if model.scores_edges else each.node_scores for each in found]
+    found = predict(model, GRAPHS)
+    expected = found.edge_scores if model.scores_edges else found.node_scores
+    monkeypatch.setattr("cores.models.sparse.minimal_parts", lambda *_: pytest.fail("searched"))
     scores = PREPARE[name](model, GRAPHS, 0)(GRAPHS)
-    mean = torch.stack([each for each in every if each is not None]).double().mean(dim=0)
-    torch.testing.assert_close(scores.edges if model.scores_edges else scores.nodes, mean)
-    assert all((mean - each).abs().max() > 0.01 for each in every if each is not None)
+    assert expected is not None
+    assert torch.equal(scores.edges if model.scores_edges else scores.nodes, expected)
+    assert model.shown.parts == "minimal", "the model itself is as it was"
 
 
 def test_random_scores_are_those_of_the_seed() -> None:

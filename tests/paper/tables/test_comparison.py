@@ -15,7 +15,7 @@ from cores_paper.tables.comparison import (
 from cores_paper.tables.price import paired_difference
 from cores_paper.tables.rows import COLUMNS
 from cores_paper.tables.table import Bold
-from cores_paper.tables.targets import ABLATIONS, TARGET_CONVS, TIMES, models_of
+from cores_paper.tables.targets import ABLATIONS, TARGET_CONVS, TIMES, models_of, runs_of
 
 
 def row(dataset: str, model: str, split: int, accuracy: float, **metrics: float) -> Row:
@@ -201,3 +201,13 @@ def test_a_model_without_a_conv_stands_in_the_table_of_every_conv() -> None:
     rows = [row("MUTAG", "gnn", 1, 0.9) | {"conv": "gat"}, row("MUTAG", "mlp", 1, 0.7)]
     table = accuracy_table([*rows, *ROWS], "gat")
     assert table.rows[0] == ["MUTAG", Bold("90.0"), "70.0", "–", "–"]
+
+
+@pytest.mark.parametrize("target", ABLATIONS)
+def test_an_ablation_turns_what_the_policys_part_depends_on(target: str) -> None:
+    for preset in ("default", "paper"):
+        runs = runs_of(target, ["MUTAG"], ["cores-node"], [1], preset)
+        assert len(runs) == len(ABLATIONS[target].values)
+        assert {(run.explanation.parts, run.explanation.class_from) for run in runs} == {
+            ("policy", "part")
+        }

@@ -7,7 +7,7 @@ import pytest
 
 from cores.errors import UserError
 from cores.runs.rows import ACTIONS, Row, as_measured, run_row, spread
-from cores_paper.tables.rows import COLUMNS, merge_rows, read_rows
+from cores_paper.tables.rows import COLUMNS, PARTS, merge_rows, read_rows
 
 
 def row(key: str, **figures: str) -> Row:
@@ -27,14 +27,18 @@ def test_a_configuration_measured_anew_takes_the_place_of_the_old(tmp_path: Path
     assert read_rows(path) == rows
 
 
-def test_a_file_of_before_samples_were_measured_is_read_and_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("missing", [ACTIONS, PARTS, (*ACTIONS, *PARTS)])
+def test_a_file_of_before_some_metrics_were_measured_is_read_and_goes_on(
+    tmp_path: Path, missing: tuple[str, ...]
+) -> None:
     path = tmp_path / "rows.csv"
-    earlier = [name for name in COLUMNS if name not in ACTIONS]
+    earlier = [name for name in COLUMNS if name not in missing]
     cells = [row("a")[name] for name in earlier]
     path.write_text(f"{','.join(earlier)}\n{','.join(cells)}\n")
     assert read_rows(path) == [row("a")]
-    rows = merge_rows(path, [row("b", sampled_accuracy="0.25")])
-    assert [each["sampled_accuracy"] for each in rows] == ["", "0.25"]
+    rows = merge_rows(path, [row("b", sampled_accuracy="0.25", weak="0.5")])
+    for name, value in (("sampled_accuracy", "0.25"), ("weak", "0.5")):
+        assert [each[name] for each in rows] == ["", value]
     assert read_rows(path) == rows
     path.write_text(f"{','.join(earlier[1:])}\n")
     with pytest.raises(UserError, match="the first line must name the columns"):
