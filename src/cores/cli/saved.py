@@ -65,9 +65,7 @@ def _evaluate(options: Namespace) -> dict[str, Any]:
         first = "; ".join(metrics["first_errors"])
         display.print_note(f"{errors:,} rows could not be used: {first}")
     if not options.json:
-        flags = dict(options.flags)
-        del flags["lam"]  # verdicts speak of that of the training
-        display.print_metrics(metrics, str(options.run), flags, TRAIN.parser().flags)
+        display.print_metrics(metrics, str(options.run), options.flags, TRAIN.parser().flags)
     return metrics
 
 

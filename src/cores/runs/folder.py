@@ -22,7 +22,7 @@ from cores.files import LOCK, is_leftover, read_json, write_json
 CONFIG, MODEL, METRICS = "config.json", "model.safetensors", "metrics.json"
 CARD = "README.md"
 PROMISE = "promise.json"
-"""The promise under which the dial of a model was set."""
+"""The promise under which the sufficiency of a model was set."""
 FORMAT = 2
 """Format of run folders; others are refused."""
 

@@ -47,20 +47,18 @@ def phases_of(
     """List the phases of a training, in order.
 
     >>> [(phase.name, phase.epochs) for phase in phases_of(RunConfig())]
-    [('classifier', 174), ('policy', 66), ('effects', 66), ('judge', 150)]
+    [('classifiers', 240), ('policy', 30), ('effects', 30), ('judge', 150)]
     """
     epochs, warm_up = config.training.epochs, config.warm_up_epochs
     phases = [Phase("training", epochs, float(num_graphs))]
     if config.spec.has_policy:
-        classifiers = float(
-            num_graphs * max(1, config.reward.referees)
-        )  # each referee skips one fold
+        classifiers = float(num_graphs * max(1, config.committee.members - 1))  # but for own folds
         policy = _policy_cost(config, num_graphs)
-        phases = [Phase("classifier", warm_up, classifiers)]
+        phases = [Phase("classifiers", warm_up, classifiers)]
         if warm_up:
             phases.append(Phase("policy", epochs - warm_up, policy))
         else:
-            phases.append(Phase("classifier and policy", epochs, classifiers + policy))
+            phases.append(Phase("classifiers and policy", epochs, classifiers + policy))
     if config.effect_steps:
         phases.append(Phase("effects", epochs - warm_up, _effects_cost(config, num_graphs)))
     if judged and config.spec.removes is not None:
@@ -71,15 +69,15 @@ def phases_of(
 
 def _policy_cost(config: RunConfig, num_graphs: int) -> float:
     """Estimate an epoch of the policy: samples are only predicted, a third of training's work."""
-    referees = max(1, config.reward.referees)
-    rolled_out = referees * min(config.ppo.env_steps, num_graphs / referees)
+    members = config.committee.members
+    rolled_out = members * min(config.ppo.env_steps, num_graphs / members)
     selection = config.parts.selection * num_graphs
     return rolled_out * (config.ppo.ppo_epochs + config.ppo.samples / 3) + selection / 3
 
 
 def _effects_cost(config: RunConfig, num_graphs: int) -> float:
     """Estimate the steps for the effects that belong to an epoch of the policy."""
-    at_once = min(effects.GRAPHS, num_graphs / max(1, config.reward.referees))
+    at_once = min(effects.GRAPHS, num_graphs / config.committee.members)
     return config.effects.steps * at_once * (1 + 2 / 3)
 
 

@@ -161,7 +161,7 @@ def evaluate_run(
 
     Args:
         folder: The run folder.
-        options: Prediction sets, the setting of a dial, and how another dataset is read.
+        options: Prediction sets, parts, and how another dataset is read.
         dataset: The name or path of another dataset; its graphs get the model's own columns.
         data_root: Folder of the named datasets.
         device: Where to compute.
@@ -182,7 +182,8 @@ def evaluate_run(
         sampler.sampling = True
         trained = trained.without_calibration()
     chooser = _with_policy(run, "explanations") if explanations else None
-    compared = [other.at(options.lam) for other in _others(run, others)] if others else []
+    shown = options.sufficiency, options.parts
+    compared = [other.showing(*shown) for other in _others(run, others)] if others else []
     if dataset is None:
         data = run.dataset(data_root)
     else:

@@ -109,6 +109,12 @@ class TrainedModel:
             return None
         return self.model.classifier.head.known_tolerance
 
+    @property
+    def has_committee(self) -> bool:
+        """Whether a committee can be asked about parts."""
+        model = self.model
+        return isinstance(model, SparseClassifier) and isinstance(model.classifier, Committee)
+
     def sentences(self, metrics: Mapping[str, Any]) -> list[str]:
         """Say in sentences what metrics mean, as ``metrics.json`` holds them."""
         counts = self.calibration.class_counts
