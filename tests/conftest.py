@@ -156,7 +156,10 @@ def _drawn(source: str, run: Path, name: str = "cores-node") -> Path:
     from cores.runs.folder import write_identity
     from cores.runs.trained import DataSchema, TrainedModel, calibrate
 
-    small = {"network": {"hidden_dim": 8, "num_layers": 1}, "committee": {"members": 3}}
+    small = {
+        "network": {"hidden_dim": 8, "num_layers": 2, "pooling": ["mean"]},
+        "committee": {"members": 3},
+    }
     dataset = load_dataset(source)
     config = preset_config(dataset.name, name, "gin", "default", small)
     device = torch.device("cpu")
@@ -176,11 +179,12 @@ def _drawn(source: str, run: Path, name: str = "cores-node") -> Path:
         head.bias -= policy(batch).median()
         first, *others = model.classifier.members
         first.head.weight.normal_()
-        first.head.weight *= 3 / first.logits(batch).std(dim=0).mean()
-        first.head.bias -= first.logits(batch).mean(dim=0)
         for member in others:
             member.load_state_dict(first.state_dict())
             member.head.weight *= 1 + torch.rand_like(member.head.weight) / 2
+        for member in model.classifier.members:
+            member.head.weight *= 3 / member.logits(batch).std(dim=0).mean()
+            member.head.bias -= member.logits(batch).mean(dim=0)
     calibration = calibrate(model, part)
     trained = TrainedModel(config, schema, model, calibration, data.split.test)
     run.mkdir()

@@ -26,7 +26,7 @@ def test_a_policy_costs_less_than_classifiers_of_many_graphs_and_a_judge_sees_no
         for number in (200, 10_000)
     )
     assert few["policy"].cost > few["classifiers"].cost
-    assert many["policy"].cost < many["classifiers"].cost / 4
+    assert many["policy"].cost < many["classifiers"].cost / 3
     assert many["judge"].cost * 150 == 30 * 10_000
 
 

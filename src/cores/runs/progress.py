@@ -47,7 +47,7 @@ def phases_of(
     """List the phases of a training, in order.
 
     >>> [(phase.name, phase.epochs) for phase in phases_of(RunConfig())]
-    [('classifiers', 240), ('policy', 30), ('effects', 30), ('judge', 150)]
+    [('classifiers', 213), ('policy', 27), ('effects', 27), ('judge', 150)]
     """
     epochs, warm_up = config.training.epochs, config.warm_up_epochs
     phases = [Phase("training", epochs, float(num_graphs))]
