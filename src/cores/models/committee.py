@@ -52,5 +52,5 @@ class Committee(GraphModel):
 
     def spread(self, batch: Batch) -> Float[Tensor, " graphs"]:
         """Standard deviation of the members' predictions; of classes, the largest of a class."""
-        outputs = torch.stack([self.outputs(each) for each in self.member_logits(batch)])  # [K, B, C]
+        outputs = self.head.outputs(self.member_logits(batch))  # [K, B, C]
         return outputs.std(dim=0, correction=0).amax(-1)
