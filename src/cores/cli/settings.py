@@ -9,7 +9,7 @@ import tomllib
 from argparse import SUPPRESS, ArgumentTypeError, BooleanOptionalAction, Namespace
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -38,8 +38,6 @@ class Short:
     """Text in ``--help``; ``--help-all`` has the dataclass's own."""
     default: str = "{}"
     """Default as the help shows it."""
-    implies: Mapping[str, Any] = field(default_factory=dict)
-    """Settings that giving the option decides beside its own, unless other options say so."""
     alone: int | None = None
     """Value of the option when it stands alone, where it needs none."""
 
@@ -59,17 +57,15 @@ SHORT = {
         Short("split", "split", "Number of the split, from 1"),
         Short("seed", "seed", "Random seed"),
         Short("alpha", "alpha", "Error rate of the prediction sets"),
-        Short("epochs", "training.epochs", "Most epochs", "330 for cores-*, else {}"),
+        Short("epochs", "training.epochs", "Most epochs", "270 for cores-*, else {}"),
         Short("desired_ratio", "reward.desired_ratio", "d: kept ratio of high sparsity reward"),
-        Short("lam", "reward.lam", "Lambda: accuracy against sparsity", "all"),
-        Short(
-            "max_loss",
-            "reward.max_loss",
-            "Loss promised of a dial",
-            "{}, not promised",
-            implies={"reward": {"promised": True}},
-        ),
-        Short("tolerance", "reward.tolerance", "Regression: error that does no harm"),
+        Short("lam", "reward.lam", "Lambda: accuracy against sparsity"),
+        Short("members", "committee.members", "Classifiers in the committee"),
+        Short("sufficiency", "explanation.sufficiency", "tau: probability of a sufficient part"),
+        Short("parts", "explanation.parts", "Which part is shown"),
+        Short("class_from", "explanation.class_from", "What the class is told from"),
+        Short("proposer", "explanation.proposer", "Which order the search cuts"),
+        Short("tolerance", "reward.tolerance", "Regression: error that counts as none"),
         Short("connected", "reward.max_pieces", "Keep C connected pieces", alone=1),
         Short("score", "sets.score", "Conformal score of the prediction sets"),
         Short("per_class", "sets.per_class", "One quantile per class"),
@@ -238,7 +234,6 @@ def _given(options: Namespace) -> dict[str, Any]:
             group, _, setting = short.path.rpartition(".")
             value = {setting: found[name]}
             settings = merged(settings, {group: value} if group else value)
-            settings = merged(short.implies, settings)
     if options.class_weights:
         settings = merged(settings, {"training": {"balance": "always"}})
     return settings
