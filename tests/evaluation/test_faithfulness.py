@@ -87,7 +87,7 @@ def test_by_hand() -> None:
     model.policy.forward = logits  # type: ignore[method-assign]
     found = measured(model, GraphStore.from_graphs([data]))
     sigmoid = torch.tensor([4.0, 5.0, -1.0]).sigmoid()  # full, kept, rest
-    assert found["sufficiency"] == pytest.approx(float(sigmoid[0] - sigmoid[1]))
+    assert found["sufficiency_loss"] == pytest.approx(float(sigmoid[0] - sigmoid[1]))
     assert found["comprehensiveness"] == pytest.approx(float(sigmoid[0] - sigmoid[2]))
     assert found["fidelity_minus"] == 0
     assert found["fidelity_plus"] == 1

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 import torch
+from cores.explain.dial_chart import dial_charts
 
 from cores import load_dataset
 from cores.__main__ import main
 from cores.config.policy import SETTINGS
 from cores.explain import dial_view
-from cores.explain.dial_chart import dial_charts
 from cores.explain.dial_view import DialView, SettingFigures, bit_string
 from cores.graphs.store import GraphStore
 from cores.runs.opened import PredictedGraphs, Run

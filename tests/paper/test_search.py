@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 import torch
+from cores.evaluation.dial import predict_settings
+from cores.training.dial import SELECTION_SETTINGS
 
 from cores.config import RunConfig, merged
 from cores.config.models import CONVS, MODELS
@@ -18,11 +20,9 @@ from cores.config.presets import preset_config
 from cores.data.datasets import load_dataset
 from cores.data.inputs.columns import ColumnNames
 from cores.errors import UserError
-from cores.evaluation.dial import predict_settings
 from cores.runs.fit import PreparedData
 from cores.runs.runner import Job, run_folder
 from cores.runs.trained import TrainedModel
-from cores.training.dial import SELECTION_SETTINGS
 from cores.training.journal import Journal
 from cores.training.rollouts import selection_reward
 from cores_paper import search as searching

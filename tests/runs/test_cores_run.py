@@ -20,6 +20,7 @@ from cores.errors import UserError
 from cores.evaluation.predictions import predict
 from cores.explain.run import explain_test_graphs
 from cores.models.sparse import SparseClassifier
+from cores.runs.inputs import PredictOptions
 from cores.runs.run import evaluate_run, train_run
 from cores.runs.trained import TrainedModel
 from cores.training import judge as judges
@@ -55,6 +56,7 @@ def config(model: str = "cores-node", **changes: Any) -> RunConfig:
         "network": {"hidden_dim": 8, "num_layers": 2, "dropout": 0.1},
         "training": {"epochs": 6, "batch_size": 64},
         "ppo": {"env_steps": 64, "samples": 2, "ppo_epochs": 2},
+        "committee": {"members": 2, "warm_up": 0.5},
     }
     return RunConfig.from_settings(settings | changes)
 
@@ -73,6 +75,10 @@ def test_a_run_measures_what_the_contract_names(model: str, trained: Trained) ->
     metrics = json.loads((run / "metrics.json").read_text())
     for name in ("judge_accuracy", "judge_full_accuracy", "judge_random_accuracy", "full_accuracy"):
         assert 0 <= metrics[name] <= 1
+    for name in ("sufficiency", "weak", "minimal", "committee_std", "calibration_error"):
+        assert 0 <= metrics[name] <= 1
+    assert (metrics["members"], metrics["sufficiency"], metrics["minimal"]) == (2, 0.8, 1)
+    assert metrics["questions"] > 1
     for name in ("node_auc", "edge_auc", "node_recall", "coverage", "set_size"):
         assert metrics[name] is not None
     assert 0 <= metrics["edge_ratio"] <= 1
@@ -122,7 +128,7 @@ def test_a_run_of_a_plain_model_keeps_its_name_whatever_the_settings_of_a_policy
 
 
 def test_a_classifier_that_would_never_learn_is_refused() -> None:
-    with pytest.raises(UserError, match="the classifier learns in the warm-up only"):
+    with pytest.raises(UserError, match="the classifiers learn in the warm-up only"):
         config(training={"epochs": 1})
 
 
@@ -132,7 +138,7 @@ def test_a_classifier_that_would_never_learn_is_refused() -> None:
 def test_a_warm_up_is_an_epoch_at_least_and_leaves_one(
     share: float, epochs: int, warm_up: int
 ) -> None:
-    short = config(training={"epochs": epochs}, classifier_data={"warm_up": share})
+    short = config(training={"epochs": epochs}, committee={"warm_up": share})
     assert short.warm_up_epochs == warm_up
 
 
@@ -152,7 +158,7 @@ def test_cores_finds_the_motif(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(judges, "EPOCHS", 15)
     shorter = {
         "training": {"epochs": 64},
-        "classifier_data": {"warm_up": 0.5},
+        "committee": {"warm_up": 0.5},
         "ppo": {"env_steps": 80, "batch_size": 32},
     }
     settings = preset_config("motifs", "cores-node", "gin", "default", shorter)
@@ -166,7 +172,7 @@ def test_cores_finds_the_motif(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_runs_that_differ_in_the_reward_share_their_warm_up(tmp_path: Path) -> None:
     """The second begins where the policy does, and ends as it would have ended alone."""
-    first, second = (config(reward={"dial": False, "lam": lam}) for lam in (0.5, 0.0))
+    first, second = (config(reward={"lam": lam}) for lam in (0.5, 0.0))
     train_run(first, tmp_path / "first", device="cpu", warm_ups=tmp_path / "shared")
     reported: list[int] = []
 
@@ -177,7 +183,7 @@ def test_runs_that_differ_in_the_reward_share_their_warm_up(tmp_path: Path) -> N
         second, tmp_path / "second", device="cpu", warm_ups=tmp_path / "shared", report=report
     )
     train_run(second, tmp_path / "alone", device="cpu")
-    assert reported == [5, 6, 7, 8], "the policy's epochs, and as many for the effects"
+    assert reported == [4, 5, 6, 7, 8, 9], "the policy's epochs, and as many for the effects"
     assert files(tmp_path / "second") == files(tmp_path / "alone")
     assert files(tmp_path / "second") != files(tmp_path / "first")
 
@@ -187,9 +193,8 @@ def test_runs_that_differ_in_the_reward_share_their_warm_up(tmp_path: Path) -> N
     [
         {"split": 2},
         {"seed": 1},
-        {"classifier_data": {"distillation": 0.5}},
-        {"reward": {"referees": 2}},
-        {"reward": {"dial": False}},
+        {"committee": {"members": 3, "warm_up": 0.5}},
+        {"reward": {"max_pieces": 1}},
     ],
     ids=str,
 )
@@ -197,20 +202,36 @@ def test_what_changes_the_warm_up_changes_its_key(changes: dict[str, Any]) -> No
     assert config(**changes).warm_up_key != config().warm_up_key
 
 
+@pytest.mark.parametrize(
+    "changes", [{"reward": {"lam": 0.9}}, {"explanation": {"sufficiency": 0.9, "parts": "cut"}}]
+)
+def test_what_comes_after_the_warm_up_does_not(changes: dict[str, Any]) -> None:
+    assert config(**changes).warm_up_key == config().warm_up_key
+
+
 def test_evaluate_may_draw_from_the_policy_and_repeats_itself(
     trained: Trained, tmp_path: Path
 ) -> None:
     run = trained("cores-node")
     mode = evaluate_run(run, device="cpu")
-    first, second = (evaluate_run(run, device="cpu", sample=True) for _ in range(2))
+    drawn = PredictOptions(parts="policy")
+    first, second = (evaluate_run(run, drawn, device="cpu", sample=True) for _ in range(2))
     assert first == second
+    with pytest.raises(UserError, match="no sample of the policy is seen or shown"):
+        evaluate_run(run, device="cpu", sample=True)
     assert first["node_ratio"] != mode["node_ratio"]
     assert mode["coverage"] is not None
     assert first["coverage"] is None  # its sets were calibrated on the mode
     told = evaluate_run(run, device="cpu", explanations=True)
     assert {name: told[name] for name in mode} == mode
     assert set(told) - set(mode) == {
-        *("sufficiency", "comprehensiveness", "fidelity_minus", "fidelity_plus", "idempotence"),
+        *(
+            "sufficiency_loss",
+            "comprehensiveness",
+            "fidelity_minus",
+            "fidelity_plus",
+            "idempotence",
+        ),
         *("permutation_stability", "edge_stability"),
     }
     train_run(config("gnn"), tmp_path / "gnn", device="cpu")
@@ -231,14 +252,14 @@ def test_the_authors_preset_and_its_control_run(data_root: Path, tmp_path: Path)
 @pytest.mark.parametrize("model", MODELS)
 def test_a_run_whose_kept_parts_are_connected(model: str, tmp_path: Path) -> None:
     """Of what is calibrated, measured, predicted and explained, loaded again or not."""
-    reward = {"max_pieces": 1, "max_loss": 0.6, "pieces_penalty": 0.5}
+    reward = {"max_pieces": 1, "pieces_penalty": 0.5}
     metrics = train_run(config(model, reward=reward), tmp_path / "run", device="cpu")
     trained = TrainedModel.load(tmp_path / "run")
     assert isinstance(trained.model, SparseClassifier)
     assert trained.model.policy.max_pieces == 1
     graphs = load_dataset("motifs").graphs
-    for lam in (0.0, 0.5, 1.0):
-        predictions = predict(trained.at(lam).model, graphs)
+    for parts in ("policy", "cut", "minimal"):
+        predictions = predict(trained.showing(parts=parts).model, graphs)
         assert predictions.pieces is not None
         assert (predictions.pieces == 1).all()
     assert metrics["pieces"] == evaluate_run(tmp_path / "run", device="cpu")["pieces"] == 1
@@ -253,4 +274,4 @@ def test_a_run_whose_kept_parts_are_connected(model: str, tmp_path: Path) -> Non
     calibrated = trained.calibration
     part = split_dataset(load_dataset("motifs"), 1, trained.config.parts).calibration
     again = predict(trained.model, graphs.subset(part)).probs
-    assert torch.equal(calibrated.probs, again), "sets are of what is shown"
+    assert torch.equal(calibrated.probs, again)

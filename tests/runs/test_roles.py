@@ -44,6 +44,8 @@ def settings(model: str = "cores-node", **changes: Any) -> RunConfig:
         "training": {"epochs": epochs, "batch_size": 64, "class_weights": True},
         "ppo": {"samples": 2, "ppo_epochs": 1, "batch_size": 64},
     }
+    if model != "gnn" and "preset" not in changes:
+        small["committee"] = {"members": 3}
     return RunConfig.from_settings({**small, **changes})
 
 
@@ -230,8 +232,8 @@ def test_the_numbers_reported_are_those_of_the_test_part() -> None:
     assert run(DEFAULT, "test", labels=True).metrics["majority_rate"] == 1
 
 
-class Referees:
-    """What the referees say of every graph in the first epoch of the policy."""
+class Rewards:
+    """What the members say of every graph in the first epoch of the policy."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.said: dict[int, Tensor] = {}
@@ -247,7 +249,7 @@ class Referees:
                 batch = outcome.rollout.elements.batch
                 for place, number in enumerate(batch.x[batch.ptr[:-1], -1]):
                     graph = round(float(number) * 100)
-                    assert graph not in self.said, "two referees reward on one graph"
+                    assert graph not in self.said, "two members reward on one graph"
                     self.said[graph] = outcome.probs[:, place]
             return outcomes
 
@@ -274,7 +276,7 @@ def retouched(dataset: Dataset, graph: int) -> Dataset:
     return replace(other, graphs=replace(other.graphs, x=x))
 
 
-def test_no_referee_rewards_on_a_graph_that_it_has_learnt_from(
+def test_no_member_rewards_on_a_graph_that_it_has_learnt_from(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What is said of a graph depends on all graphs of the other folds, and on none of its own.
@@ -284,8 +286,8 @@ def test_no_referee_rewards_on_a_graph_that_it_has_learnt_from(
     dataset = numbered_graphs(18)
     split = Split(*(torch.arange(first, last) for first, last in pairwise((0, 6, 9, 12, 15, 18))))
     pool = set(range(9))
-    listening = Referees(monkeypatch)
-    # All folds would decide where the policy starts, and so what it shows to a referee.
+    listening = Rewards(monkeypatch)
+    # All folds would decide where the policy starts, and so what it shows to a member.
     config = replace(DEFAULT, ppo=replace(DEFAULT.ppo, effect_steps=0))
     before = listening.of(config, dataset, split)
     assert set(before) == pool
@@ -314,7 +316,7 @@ def test_the_papers_classifier_learns_from_the_training_part_and_rewards_on_the_
     dataset = numbered_graphs(40)
     split = parts_of(PAPER, dataset)
     once = replace(PAPER, training=replace(PAPER.training, epochs=1))
-    assert set(Referees(monkeypatch).of(once, dataset, split)) == set(split.policy.tolist())
+    assert set(Rewards(monkeypatch).of(once, dataset, split)) == set(split.policy.tolist())
 
 
 @pytest.mark.usefixtures("short_judge")
@@ -377,9 +379,9 @@ def test_a_search_scores_its_trials_on_the_selection_part(
 def test_an_estimator_shows_its_test_and_validation_graphs_to_nobody(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Given graphs for validation, these select, and the others are divided without them.
+    """Given graphs for validation, these select and fit the temperature.
 
-    They also set the dial; at any one setting nothing depends on them.
+    The others are divided without them.
     """
     kept: list[Judge] = []
 
@@ -399,10 +401,9 @@ def test_an_estimator_shows_its_test_and_validation_graphs_to_nobody(
         return model.fit(given[first], validation=given[last])
 
     one, other = fitted(dataset), fitted(changed(dataset, torch.cat([test, last])))
-    for lam in (0.0, 0.5, 1.0):
-        found = [model.predict_proba(unseen, lam=lam) for model in (one, other)]
-        assert (found[0] == found[1]).all()
-        sets = [model.predict_set(unseen, alpha=0.4, lam=lam) for model in (one, other)]
-        assert sets[0] == sets[1]
+    for model in (one, other):
+        model.classifier_.temperature.fill_(1)
+    found = [model.predict_proba(unseen) for model in (one, other)]
+    assert (found[0] == found[1]).all()
     assert same(*(judge.classifier.state_dict() for judge in kept))
     assert one.metrics_["test_graphs"] == len(test)

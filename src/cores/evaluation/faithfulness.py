@@ -27,13 +27,13 @@ def faithfulness_metrics(
 ) -> dict[str, float | None]:
     """Means over the graphs.
 
-    - ``sufficiency``: how much less probable the predicted class is from the kept part than from
+    - ``sufficiency_loss``: how much less probable the predicted class is from the kept part than from
       the full graph; 0 or less is good (DeYoung et al., 2020).
     - ``comprehensiveness``: how much less probable it is from the rest, without the kept part;
       large is good.
     - ``fidelity_minus``, ``fidelity_plus``: the same in labels: share of the graphs whose class
       from the full graph changes if only the kept part is left, and if only the rest is.
-    - ``idempotence``: share of the kept part that the policy keeps when it is given that alone.
+    - ``idempotence``: share of the kept part that is kept when the model is given that alone.
     - ``permutation_stability``: overlap (intersection over union) of what is kept with what is
       kept when the nodes are numbered otherwise; 1 for any GNN.
     - ``edge_stability``: the same when one edge of the graph is missing; null without edges.
@@ -41,7 +41,7 @@ def faithfulness_metrics(
     Args:
         model: A classifier behind its policy.
         graphs: What to measure on.
-        predictions: The model's, from its policy's mode.
+        predictions: The model's, not from samples of its policy.
     """
     model.eval()
     random = torch.Generator().manual_seed(SEED)
@@ -58,27 +58,40 @@ def _measured(
     model: SparseClassifier,
     batch: Batch,
     subgraph: Subgraph,
-    kept: Float[Tensor, "graphs classes"],
+    told: Float[Tensor, "graphs classes"],
     random: torch.Generator,
 ) -> dict[str, Float[Tensor, " graphs"]]:
     """Of every graph; NaN where there is nothing to measure."""
     remaining = rest_of(batch, subgraph, model.policy.removal)
-    full, rest = (model.classifier(each).softmax(dim=-1) for each in (batch, remaining))
-    predicted = kept.argmax(dim=-1, keepdim=True)
+    full, kept, rest = (
+        model.classifier(each).softmax(dim=-1) for each in (batch, subgraph.batch, remaining)
+    )
+    predicted = told.argmax(dim=-1, keepdim=True)
     from_full, from_kept, from_rest = (
         each.gather(1, predicted).squeeze(1) for each in (full, kept, rest)
     )
     label = full.argmax(dim=-1)
-    again = model.choose(subgraph.batch)
+    again = model.prediction(subgraph.batch).subgraph
     return {
-        "sufficiency": from_full - from_kept,
+        "sufficiency_loss": from_full - from_kept,
         "comprehensiveness": from_full - from_rest,
         "fidelity_minus": (kept.argmax(dim=-1) != label).float(),
         "fidelity_plus": (rest.argmax(dim=-1) != label).float(),
-        "idempotence": again.elements.kept_ratio(again.removed),
+        "idempotence": _kept_ratio(subgraph.batch, again, model.policy.removal),
         "permutation_stability": _permutation_stability(model, batch, subgraph, random),
         "edge_stability": _edge_stability(model, batch, subgraph, random),
     }
+
+
+def _kept_ratio(batch: Batch, kept: Subgraph, removal: Removal) -> Float[Tensor, " graphs"]:
+    """Share of the elements that is kept of graphs that were parts themselves."""
+    elements, removed = Elements.of(batch, removal), []
+    if removal != "edge":
+        removed.append(kept.removed_nodes)
+    if removal != "node":
+        pairs = kept.removed_edges.new_zeros(elements.batch.pair_index.size(1))
+        removed.append(pairs.index_copy(0, elements.batch.edge_pair, kept.removed_edges))
+    return elements.kept_ratio(torch.cat(removed))
 
 
 def rest_of(batch: Batch, kept: Subgraph, removal: Removal) -> Batch:
@@ -92,7 +105,7 @@ def _permutation_stability(
     model: SparseClassifier, batch: Batch, kept: Subgraph, random: torch.Generator
 ) -> Float[Tensor, " graphs"]:
     order = shuffled_nodes(batch, random)
-    found = model.choose(permuted(batch, order)).subgraph
+    found = model.prediction(permuted(batch, order)).subgraph
     removed_nodes = torch.empty_like(found.removed_nodes)
     removed_nodes[order] = found.removed_nodes
     if model.policy.removal == "edge":  # edges stay in their order
@@ -104,7 +117,7 @@ def _edge_stability(
     model: SparseClassifier, batch: Batch, kept: Subgraph, random: torch.Generator
 ) -> Float[Tensor, " graphs"]:
     missing = one_edge_each(batch, random)
-    found = model.choose(remove_edges(batch, missing)).subgraph
+    found = model.prediction(remove_edges(batch, missing)).subgraph
     if model.policy.removal == "edge":  # the missing one does not count
         others = torch.zeros_like(missing)
         others[~missing] = ~found.removed_edges

@@ -143,6 +143,11 @@ class TrainedModel:
                 f"the preset {self.config.preset} shows what its policy keeps, at no "
                 "`sufficiency`; train with the default preset for other parts"
             )
+        if sufficiency is not None and self.task == "regression":
+            raise UserError(
+                "a part of this model is sufficient within the tolerance of its training "
+                "(reward.tolerance); leave `sufficiency` out"
+            )
         shown = from_dict(
             ExplanationConfig, {**to_dict(self.config.explanation), **changes}, "explanation"
         )
