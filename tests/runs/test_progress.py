@@ -25,8 +25,8 @@ def test_a_policy_costs_less_than_classifiers_of_many_graphs_and_a_judge_sees_no
         {phase.name: phase for phase in phases_of(RunConfig(), num_graphs=number)}
         for number in (200, 10_000)
     )
-    assert few["policy"].cost > few["classifiers"].cost
-    assert many["policy"].cost < many["classifiers"].cost / 3
+    assert few["policy"].cost > few["classifier"].cost
+    assert many["policy"].cost < many["classifier"].cost / 3
     assert many["judge"].cost * 150 == 30 * 10_000
 
 
@@ -34,13 +34,13 @@ def test_every_model_has_its_phases() -> None:
     def names(**settings: object) -> list[str]:
         return [phase.name for phase in phases_of(RunConfig.from_settings(settings))]
 
-    assert names() == ["classifiers", "policy", "effects", "judge"]
-    assert names(effects={"steps": 0}) == ["classifiers", "policy", "judge"]
+    assert names() == ["classifier", "policy", "effects", "judge"]
+    assert names(effects={"steps": 0}) == ["classifier", "policy", "judge"]
     assert names(model="gnn") == ["training"]
     assert names(model="sagpool") == ["training", "judge"]
     paper = preset_config("MUTAG", "cores-node", "gin", "paper", {})
     phases = [phase.name for phase in phases_of(paper)]
-    assert phases == ["classifiers and policy", "judge"], "effects are learnt from a committee"
+    assert phases == ["classifier and policy", "judge"], "effects are learnt from the members"
     assert [phase.name for phase in phases_of(RunConfig(), judged=False)][-1] == "effects"
 
 

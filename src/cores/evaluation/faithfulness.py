@@ -27,8 +27,8 @@ def faithfulness_metrics(
 ) -> dict[str, float | None]:
     """Means over the graphs.
 
-    - ``sufficiency_loss``: how much less probable the predicted class is from the kept part than from
-      the full graph; 0 or less is good (DeYoung et al., 2020).
+    - ``sufficiency_loss``: how much less probable the predicted class is from the kept part than
+      from the full graph; 0 or less is good (DeYoung et al., 2020).
     - ``comprehensiveness``: how much less probable it is from the rest, without the kept part;
       large is good.
     - ``fidelity_minus``, ``fidelity_plus``: the same in labels: share of the graphs whose class

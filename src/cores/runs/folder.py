@@ -205,6 +205,9 @@ def _read(out: Path) -> dict[str, Any]:
         isinstance(identity.get(name), dict) for name in ("config", "schema")
     ):
         raise UserError(f"{out / CONFIG} is not a run's configuration")
+    settings = identity["config"]
+    if "ppo" in settings and "committee" not in settings and settings.get("preset") == "default":
+        raise UserError(f"the model in {out} was trained without a committee; train it again")
     return identity
 
 

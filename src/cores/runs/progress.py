@@ -47,18 +47,18 @@ def phases_of(
     """List the phases of a training, in order.
 
     >>> [(phase.name, phase.epochs) for phase in phases_of(RunConfig())]
-    [('classifiers', 213), ('policy', 27), ('effects', 27), ('judge', 150)]
+    [('classifier', 213), ('policy', 27), ('effects', 27), ('judge', 150)]
     """
     epochs, warm_up = config.training.epochs, config.warm_up_epochs
     phases = [Phase("training", epochs, float(num_graphs))]
     if config.spec.has_policy:
-        classifiers = float(num_graphs * max(1, config.committee.members - 1))  # but for own folds
+        classifiers = float(num_graphs * max(1, config.committee.members - 1))  # less one fold each
         policy = _policy_cost(config, num_graphs)
-        phases = [Phase("classifiers", warm_up, classifiers)]
+        phases = [Phase("classifier", warm_up, classifiers)]
         if warm_up:
             phases.append(Phase("policy", epochs - warm_up, policy))
         else:
-            phases.append(Phase("classifiers and policy", epochs, classifiers + policy))
+            phases.append(Phase("classifier and policy", epochs, classifiers + policy))
     if config.effect_steps:
         phases.append(Phase("effects", epochs - warm_up, _effects_cost(config, num_graphs)))
     if judged and config.spec.removes is not None:
@@ -69,8 +69,7 @@ def phases_of(
 
 def _policy_cost(config: RunConfig, num_graphs: int) -> float:
     """Estimate an epoch of the policy: samples are only predicted, a third of training's work."""
-    members = config.committee.members
-    rolled_out = members * min(config.ppo.env_steps, num_graphs / members)
+    rolled_out = min(config.committee.members * config.ppo.env_steps, num_graphs)
     selection = config.parts.selection * num_graphs
     return rolled_out * (config.ppo.ppo_epochs + config.ppo.samples / 3) + selection / 3
 

@@ -169,18 +169,14 @@ class TrainedModel:
 
     def save(self, out: Path) -> None:
         """Write the weights into a run folder."""
-        save_state(
-            out / MODEL,
-            {
-                "model": self.model.state_dict(),
-                "calibration": {
-                    "probs": self.calibration.probs,
-                    "labels": self.calibration.labels,
-                },
-                "parts": {"test": self.test},
-                "shown": {"sufficiency": torch.tensor(self.config.explanation.sufficiency)},
-            },
-        )
+        state = {
+            "model": self.model.state_dict(),
+            "calibration": {"probs": self.calibration.probs, "labels": self.calibration.labels},
+            "parts": {"test": self.test},
+        }
+        if self.has_committee:  # `cores tune` may have set it
+            state["shown"] = {"sufficiency": torch.tensor(self.config.explanation.sufficiency)}
+        save_state(out / MODEL, state)
 
     @classmethod
     def load(cls, out: Path) -> "TrainedModel":
@@ -204,7 +200,9 @@ class TrainedModel:
             model.load_state_dict(state["model"])
             calibration = _calibration(state["calibration"], dims)
             test = _positions(state["parts"]["test"])
-            sufficiency = round(float(state["shown"]["sufficiency"]), 6)
+            sufficiency = config.explanation.sufficiency
+            if isinstance(model, SparseClassifier) and isinstance(model.classifier, Committee):
+                sufficiency = round(float(state["shown"]["sufficiency"]), 6)
         except UserError:
             raise
         except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
