@@ -246,7 +246,7 @@ def test_the_tolerance_is_the_dial(cores_run: Path) -> None:
         kept.append(float(predict(trained.model, graphs).node_ratio.mean()))
     assert kept == sorted(kept, reverse=True)
     assert kept[0] > kept[-1]
-    with pytest.raises(UserError, match="there is no curve"):
+    with pytest.raises(UserError, match="no curve"):
         sufficiency_curve(cores_run, device="cpu")
     with pytest.raises(UserError, match=r"within the tolerance.*leave `sufficiency` out"):
         trained.showing(sufficiency=0.7)
