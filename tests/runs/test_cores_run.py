@@ -83,7 +83,7 @@ def test_a_run_measures_what_the_contract_names(model: str, trained: Trained) ->
         assert metrics[name] is not None
     assert 0 <= metrics["edge_ratio"] <= 1
     assert 0 < metrics["node_ratio"] <= 1
-    assert metrics["pieces"] >= 0.5
+    assert metrics["pieces"] >= 0.5 * (model != "cores-edge")  # of which no edge may be left
     if model != "cores-both":
         assert (metrics["node_ratio"] == 1) == (model == "cores-edge" or metrics["edge_ratio"] == 1)
     evaluated = evaluate_run(run, device="cpu")
@@ -261,16 +261,17 @@ def test_a_run_whose_kept_parts_are_connected(model: str, tmp_path: Path) -> Non
     for parts in ("policy", "cut", "minimal"):
         predictions = predict(trained.showing(parts=parts).model, graphs)
         assert predictions.pieces is not None
-        assert (predictions.pieces == 1).all()
-    assert metrics["pieces"] == evaluate_run(tmp_path / "run", device="cpu")["pieces"] == 1
-    assert "| pieces | 1.000 |" in (tmp_path / "run" / "README.md").read_text()
+        fewest = int(model != "cores-edge" or parts == "policy")  # else no edge may be left
+        assert ((fewest <= predictions.pieces) & (predictions.pieces <= 1)).all()
+    assert metrics["pieces"] == evaluate_run(tmp_path / "run", device="cpu")["pieces"] <= 1
+    assert f"| pieces | {metrics['pieces']:.3f} |" in (tmp_path / "run" / "README.md").read_text()
     explanations, _ = explain_test_graphs(tmp_path / "run", 5)
     for explanation in explanations:
-        assert explanation.pieces == 1
+        assert explanation.pieces == 1 or not explanation.kept_edges
         kept = nx.Graph(explanation.kept_edges)
         if model != "cores-edge":
             kept.add_nodes_from(explanation.kept_nodes)
-        assert nx.number_connected_components(kept) == 1
+        assert nx.number_connected_components(kept) == explanation.pieces
     calibrated = trained.calibration
     part = split_dataset(load_dataset("motifs"), 1, trained.config.parts).calibration
     again = predict(trained.model, graphs.subset(part)).probs
