@@ -46,17 +46,17 @@ def add_sets(parser: CommandParser) -> None:
         "--alpha",
         type=float,
         metavar="X",
-        help="Error rate of the prediction sets (default: the run's).",
+        help="Error rate of the sets (default: the run's).",
     )
     parser.add_argument(
         "--score",
         choices=get_args(get_type_hints(SetsConfig)["score"]),
-        help="Conformal score of the prediction sets (default: the run's).",
+        help="Conformal score of the sets (default: the run's).",
     )
     parser.add_argument(
         "--per-class",
         action=BooleanOptionalAction,
-        help="One quantile per class instead of one for all (default: the run's).",
+        help="One quantile per class (default: the run's).",
     )
 
 
@@ -67,12 +67,12 @@ def add_predict_options(parser: CommandParser) -> None:
         "--sufficiency",
         type=float,
         metavar="X",
-        help="tau: probability from which a part is sufficient (default: the run's).",
+        help="tau of a sufficient part (default: the run's).",
     )
     parser.add_argument(
         "--parts",
         choices=get_args(get_type_hints(ExplanationConfig)["parts"]),
-        help="Which part is shown: minimal, cut, or the policy's (default: the run's).",
+        help="Which part is shown (default: the run's).",
     )
     parser.add_argument(
         "--on-unknown",

@@ -40,6 +40,8 @@ class Short:
     """Default as the help shows it."""
     alone: int | None = None
     """Value of the option when it stands alone, where it needs none."""
+    metavar: str | None = None
+    """Word for the choices, where the text lists them."""
 
 
 SHORT = {
@@ -62,14 +64,14 @@ SHORT = {
         Short("lam", "reward.lam", "Lambda: accuracy against sparsity"),
         Short("members", "committee.members", "Classifiers in the committee"),
         Short("sufficiency", "explanation.sufficiency", "tau: probability of a sufficient part"),
-        Short("parts", "explanation.parts", "Which part is shown"),
-        Short("class_from", "explanation.class_from", "What the class is told from"),
-        Short("proposer", "explanation.proposer", "Which order the search cuts"),
+        Short("parts", "explanation.parts", "Part shown: minimal, cut or policy", metavar="KIND"),
+        Short("class_from", "explanation.class_from", "Class from: whole or part", metavar="VIEW"),
+        Short("proposer", "explanation.proposer", "Order: policy or effects", metavar="NAME"),
         Short("tolerance", "reward.tolerance", "Regression: error that counts as none"),
         Short("connected", "reward.max_pieces", "Keep C connected pieces", alone=1),
-        Short("score", "sets.score", "Conformal score of the prediction sets"),
+        Short("score", "sets.score", "lac, aps, raps or randomised-aps", metavar="NAME"),
         Short("per_class", "sets.per_class", "One quantile per class"),
-        Short("split_type", "parts.kind", "scaffold: none is in two parts"),
+        Short("split_type", "parts.kind", "random, scaffold or column", metavar="KIND"),
     )
 }
 
@@ -90,6 +92,8 @@ def add_settings(parser: CommandParser) -> None:
             text = f"{text}: {', '.join(registered[name])}"
         if option.get("type") is _truth:
             option = {"action": BooleanOptionalAction}
+        if short.metavar is not None:
+            option |= {"metavar": short.metavar}
         if short.alone is not None:
             option |= {"nargs": "?", "const": short.alone, "metavar": "C"}
             default = f"any; alone: {short.alone}"
