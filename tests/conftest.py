@@ -77,7 +77,7 @@ def molecule_table() -> Callable[..., str]:
 def train_tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """Trains a tiny model on a file for two epochs and gives its folder, made once for each.
 
-    One of CORES is trained for one lambda: what a dial adds is tested with models that steer.
+    One of CORES has a committee of two.
     """
     done: dict[tuple[Path, str], Path] = {}
 
@@ -92,10 +92,10 @@ def train_tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
                 device="cpu",
                 progress=False,
                 judge=False,
+                members=2,
                 settings={
                     "network": network,
                     "training": {"batch_size": 32},  # two epochs are hardly a step otherwise
-                    "reward": {"dial": False},
                 }
                 | ({"model": model} if "cores" not in model else {}),
             )
@@ -123,67 +123,70 @@ def molecule_run(train_tiny: Callable[..., Path], molecule_file: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def dial_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a model with a dial, on generated motifs; it keeps more at a larger lambda."""
-    return _drawn_dial("motifs", tmp_path_factory.mktemp("dial") / "run")
+def drawn_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a committee of three on generated motifs: what is kept grows with tau."""
+    return _drawn("motifs", tmp_path_factory.mktemp("drawn") / "run")
 
 
 @pytest.fixture(scope="session")
-def molecule_dial_run(molecule_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def drawn_molecule_run(molecule_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same of molecules."""
-    return _drawn_dial(str(molecule_file), tmp_path_factory.mktemp("dial") / "molecules")
+    return _drawn(str(molecule_file), tmp_path_factory.mktemp("drawn") / "molecules")
 
 
 @pytest.fixture(scope="session")
-def edge_dial_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def drawn_edge_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same of a model that removes edges alone, on generated motifs."""
-    return _drawn_dial("motifs", tmp_path_factory.mktemp("dial") / "edges", "cores-edge")
+    return _drawn("motifs", tmp_path_factory.mktemp("drawn") / "edges", "cores-edge")
 
 
-def _drawn_dial(source: str, run: Path, name: str = "cores-node") -> Path:
-    """A model with a dial whose weights are drawn.
+def _drawn(source: str, run: Path, name: str = "cores-node") -> Path:
+    """A model whose weights are drawn, so that its committee is sure of some graphs.
 
-    Two epochs of training would leave a policy that keeps everything.
+    After two epochs of training it would be sure of none.
     """
     from dataclasses import asdict
 
     from cores import load_dataset
     from cores.config.presets import preset_config
-    from cores.models.build import build_model
+    from cores.models.build import build_effects, build_model
+    from cores.models.committee import Committee
     from cores.models.sparse import SparseClassifier
     from cores.runs.fit import PreparedData
     from cores.runs.folder import write_identity
     from cores.runs.trained import DataSchema, TrainedModel, calibrate
 
-    small = {"network": {"hidden_dim": 8, "num_layers": 1}, "reward": {"dial": True}}
+    small = {
+        "network": {"hidden_dim": 8, "num_layers": 2, "pooling": ["mean"]},
+        "committee": {"members": 3},
+    }
     dataset = load_dataset(source)
     config = preset_config(dataset.name, name, "gin", "default", small)
     device = torch.device("cpu")
     data = PreparedData.of(dataset, config, device)
     schema = DataSchema.of(data.dataset)
     torch.manual_seed(0)
-    model = build_model(config, schema.dims)
+    model = build_model(config, schema.dims).eval()
     assert isinstance(model, SparseClassifier)
+    assert isinstance(model.classifier, Committee)
+    model.effects = build_effects(config, schema.dims, model.scaler)
     part, policy = data.part("calibration"), model.policy
+    (batch,) = part.batches(len(part))
     with torch.no_grad():
-        policy.encoder.input.weight[:, -1] = 0.0  # lambda, which the head alone shall see
-        removes_edges = policy.removal == "edge"
-        head = policy.edge_head if removes_edges else policy.node_head
+        head = policy.edge_head if policy.removal == "edge" else policy.node_head
         head.weight.normal_()
-        head.weight[0, -1] = 0.0
-        head.bias.zero_()
-        if removes_edges:  # the last number of an edge is lambda, once from each end
-            policy.edge_mixer.weight[:, -1] = 0.0
-            policy.edge_mixer.weight[-1] = 0.0
-            policy.edge_mixer.weight[-1, -1] = 0.5
-            policy.edge_mixer.bias[-1] = 0.0
-        (batch,) = part.batches(len(part))
-        logits = policy(batch)
-        head.weight /= logits.std()
-        head.weight[0, -1] = -3.0
-        head.bias.fill_(1.5 - float((logits / logits.std()).median()))
-    calibration, dial = calibrate(model, part)
-    trained = TrainedModel(config, schema, model, calibration, data.split.test, dial)
+        head.weight /= policy(batch).std()
+        head.bias -= policy(batch).median()
+        first, *others = model.classifier.members
+        first.head.weight.normal_()
+        for member in others:
+            member.load_state_dict(first.state_dict())
+            member.head.weight *= 1 + torch.rand_like(member.head.weight) / 2
+        for member in model.classifier.members:
+            member.head.weight *= 3 / member.logits(batch).std(dim=0).mean()
+            member.head.bias -= member.logits(batch).mean(dim=0)
+    calibration = calibrate(model, part)
+    trained = TrainedModel(config, schema, model, calibration, data.split.test)
     run.mkdir()
     write_identity(run, config, asdict(schema), device)
     trained.save(run)

@@ -1,6 +1,7 @@
 """The estimator as a user meets it: fit, predict, explain, save, load, and what it refuses."""
 
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from torch_geometric.data import Data
 from torch_geometric.explain import Explainer, GNNExplainer
 from torch_geometric.explain.metric import fidelity, unfaithfulness
 from torch_geometric.loader import DataLoader
+from torch_geometric.utils import subgraph
 
 from cores import Cores, CoresExplainer, GraphStore, UserError, load_dataset
 from cores.estimator.graphs import with_validation
@@ -36,7 +38,7 @@ def model(graphs: list[Data]) -> Cores:
 
 
 def quick(**changes: Any) -> Cores:
-    defaults: dict[str, Any] = {"epochs": 4, "judge": False, "progress": False}
+    defaults: dict[str, Any] = {"epochs": 4, "judge": False, "progress": False, "members": 2}
     return Cores(**(defaults | changes))
 
 
@@ -53,16 +55,23 @@ def test_fit_returns_the_estimator_and_learns_what_ends_in_an_underscore(
 
 
 @pytest.mark.parametrize(
-    ("lam", "settings"),
-    [(None, {"reward": {"lam": 0.3}}), (0.3, {"split": 5, "reward": {"dial": True}})],
+    "changes",
+    [
+        {"settings": {"reward": {"lam": 0.3}}},
+        {"lam": 0.3, "sufficiency": 0.9, "parts": "cut", "class_from": "part", "members": 3},
+        {"settings": {"split": 5, "committee": {"warm_up": 0.5}}},
+    ],
 )
 def test_a_loaded_estimator_would_fit_the_same_model(
-    graphs: list[Data], tmp_path: Path, lam: float | None, settings: dict[str, Any]
+    graphs: list[Data], tmp_path: Path, changes: dict[str, Any]
 ) -> None:
-    model = quick(lam=lam, settings={**settings, "effects": {"steps": 0}}, epochs=2)
+    settings = {**changes.pop("settings", {}), "effects": {"steps": 0}}
+    model = quick(**changes, settings=settings, epochs=2)
     model.fit(graphs[:40]).save(tmp_path / "model")
     loaded = Cores.load(tmp_path / "model")
     assert loaded._config(40) == model._config(40)
+    for name in ("members", "sufficiency", "parts", "class_from"):
+        assert getattr(loaded, name) == getattr(model, name)
 
 
 def test_predictions_agree_with_each_other(model: Cores, graphs: list[Data]) -> None:
@@ -110,12 +119,79 @@ def test_an_explanation_is_pygs_and_tells_what_was_kept(model: Cores, graphs: li
         assert explanation.get_explanation_subgraph().num_nodes == int(kept.sum())
 
 
-def test_the_classifier_sees_the_kept_part_alone(model: Cores, graphs: list[Data]) -> None:
-    explanation = model.explain(graphs[:1])[0]
-    part = explanation.get_explanation_subgraph()
-    logits = model.classifier_(part.x, part.edge_index)
-    expected = torch.from_numpy(model.predict_proba(graphs[:1]))
-    assert torch.allclose(logits.softmax(dim=-1), expected, atol=1e-6)
+@pytest.mark.parametrize("removal", ["node", "edge", "both"])
+def test_anyone_can_check_a_part(removal: str, graphs: list[Data]) -> None:
+    """It has what is told of it, and no single unit can go."""
+    model = quick(removal=removal, epochs=2).fit(graphs)
+    for tau in (0.5, 0.52):
+        for graph, found in zip(
+            graphs[:4], model.explain(graphs[:4], sufficiency=tau), strict=True
+        ):
+            (whole,) = model.full_proba([graph])
+            assert whole == pytest.approx(found.probabilities, abs=1e-6)
+            part = found.get_explanation_subgraph()
+            (alone,) = model.full_proba([part])
+            label = whole.argmax()
+            assert alone[label] == pytest.approx(found.part_probability, abs=1e-5)
+            assert alone[label] >= min(tau, whole[label]) - 1e-5
+            assert found.weak == (whole[label] < tau)
+            assert found.minimal
+            assert found.questions > 0
+            fewer = [Data(**each) for each in one_less(part, removal)]
+            for probs in model.full_proba(fewer) if fewer else ():
+                assert probs.argmax() != label or probs[label] < min(tau, whole[label])
+
+
+def one_less(part: Data, removal: str) -> Iterator[dict[str, Any]]:
+    """The parts that are left without each unit."""
+    if removal != "edge" and part.num_nodes > 1:
+        for node in range(part.num_nodes):
+            left = torch.arange(part.num_nodes) != node
+            edges, _ = subgraph(left, part.edge_index, relabel_nodes=True)
+            yield {"x": part.x[left], "edge_index": edges}
+    if removal != "node":
+        for a, b in part.edge_index.t().tolist():
+            if a < b:
+                ends = part.edge_index
+                gone = ((ends[0] == a) & (ends[1] == b)) | ((ends[0] == b) & (ends[1] == a))
+                yield {"x": part.x, "edge_index": ends[:, ~gone]}
+
+
+def test_other_parts_are_larger_and_change_no_prediction(model: Cores, graphs: list[Data]) -> None:
+    minimal = model.explain(graphs[:9])
+    cut = model.explain(graphs[:9], parts="cut")
+    assert all(a.node_ratio <= b.node_ratio for a, b in zip(minimal, cut, strict=True))
+    assert any(not each.minimal for each in cut)
+    few, many = (model.explain(graphs[:9], sufficiency=tau) for tau in (0.5, 0.99))
+    assert sum(each.weak for each in few) <= sum(each.weak for each in many)
+    expected = model.predict_proba(graphs[:9])
+    assert (model.predict_proba(graphs[:9], sufficiency=0.6, parts="policy") == expected).all()
+    assert model.score(graphs, parts="cut") == model.score(graphs)
+    with pytest.raises(UserError, match=r"`sufficiency` must lie in \[0.5, 1\), got 0.2"):
+        model.explain(graphs[:1], sufficiency=0.2)
+    with pytest.raises(UserError, match=r"explanation\.parts"):
+        model.explain(graphs[:1], parts="smallest")
+
+
+def test_the_class_may_come_from_the_policys_part(graphs: list[Data]) -> None:
+    """The committee then sees nothing else, and the part is inside what it saw."""
+    model = quick(class_from="part", epochs=2).fit(graphs)
+    seen = model.explain(graphs[:9], parts="policy")
+    parts = [each.get_explanation_subgraph() for each in seen]
+    assert model.full_proba(parts) == pytest.approx(model.predict_proba(graphs[:9]), abs=1e-6)
+    for small, large in zip(model.explain(graphs[:9]), seen, strict=True):
+        assert set(small.kept_nodes) <= set(large.kept_nodes)
+
+
+def test_the_network_gives_the_logarithm_of_the_committees_mean(
+    model: Cores, graphs: list[Data]
+) -> None:
+    members = [member(graphs[0]).softmax(dim=-1) for member in model.classifier_.members]
+    mean = torch.stack(members).mean(dim=0)
+    temperature = model.classifier_.temperature
+    assert torch.allclose(model.network_(graphs[0]) * temperature, mean.log(), atol=1e-5)
+    probs = model.network_(graphs[0]).softmax(dim=-1).detach().numpy()
+    assert probs == pytest.approx(model.predict_proba(graphs[:1]), abs=1e-6)
 
 
 def test_pygs_metrics_run_on_our_explanations(model: Cores, graphs: list[Data]) -> None:
@@ -127,7 +203,7 @@ def test_pygs_metrics_run_on_our_explanations(model: Cores, graphs: list[Data]) 
         edge_mask_type="object",
         model_config=TASK,
     )
-    ours = model.explain(graphs[:1])[0]
+    ours = model.explain(graphs[:1], parts="policy")[0]
     theirs = explainer(graphs[0].x, graphs[0].edge_index)
     assert torch.equal(ours["node_mask"], theirs.node_mask)
     assert torch.equal(ours["edge_mask"], theirs.edge_mask)
@@ -178,12 +254,12 @@ def test_validation_graphs_select_the_weights(graphs: list[Data]) -> None:
 
 
 def test_settings_reach_the_run_and_arguments_come_last(graphs: list[Data]) -> None:
-    settings = {"training": {"epochs": 2, "batch_size": 16}, "classifier_data": {"warm_up": 0.5}}
+    settings = {"training": {"epochs": 2, "batch_size": 16}, "committee": {"warm_up": 0.5}}
     config = Cores(settings=settings, seed=3)._config(80)
     assert (config.training.epochs, config.training.batch_size) == (2, 16)
-    assert (config.classifier_data.warm_up, config.seed, config.split) == (0.5, 3, 4)
+    assert (config.committee.warm_up, config.seed, config.split) == (0.5, 3, 4)
     assert Cores(epochs=5, settings=settings)._config(80).training.epochs == 5
-    assert Cores()._config(80).training.epochs == Cores()._config(10).training.epochs == 330
+    assert Cores()._config(80).training.epochs == Cores()._config(10).training.epochs == 270
 
 
 def test_another_model_is_fitted_saved_and_loaded(graphs: list[Data], tmp_path: Path) -> None:

@@ -105,7 +105,10 @@ def broken(write_files: Callable[..., Path], tu_files: dict[str, str], tmp_path:
         (["--wings", "2"], "unrecognized arguments: --wings 2"),
         (["--desird-ratio", "0.2"], "did you mean --desired-ratio"),
         (["--per-class", "yes"], "unrecognized arguments: yes"),
-        (["--reward.dial", "yes"], "--reward.dial: expected true or false, got 'yes'"),
+        (
+            ["--training.quantiles", "yes"],
+            "--training.quantiles: expected true or false, got 'yes'",
+        ),
         (["--lam", "2"], "--lam must lie in [0, 1], got 2.0"),
         (["--device", "cuda"], "torch sees no CUDA device here; use --device cpu"),
         (["--settings", "TMP/none.toml"], "--settings: cannot read TMP/none.toml"),

@@ -20,25 +20,25 @@ def unchecked() -> Iterator[None]:
 
 
 def test_train_then_export(ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run, copy = tmp_path / "run", tmp_path / "copy.onnx"
+    run, copy = tmp_path / "run", tmp_path / "copy"
     assert ask("train", "--dataset", "motifs", "--model", "gnn", *SMALL, "--out", run)[0] == 0
     status, out, err = ask("export", run, "--json")
     assert (status, err) == (0, "")
-    exported = json.loads(out)
-    assert exported["file"] == str(run / "model.onnx")
-    assert exported["bytes"] == (run / "model.onnx").stat().st_size
+    (exported,) = json.loads(out)["files"]
+    assert exported["file"] == str(run / "committee.onnx")
+    assert exported["bytes"] == (run / "committee.onnx").stat().st_size
     assert exported["max_difference"] <= 1e-5
 
     import onnx
 
     from cores.runs import export
 
-    monkeypatch.setattr(export, "traced", lambda *_: onnx.load(run / "model.onnx"))
+    monkeypatch.setattr(export, "traced", lambda *_: onnx.load(run / "committee.onnx"))
     status, out, _ = ask("export", run, "--format", "onnx", "--out", copy)
     assert status == 0
-    assert out.startswith(f"file: {copy} (")
-    assert "outputs: probs, node_kept, edge_kept, node_score, edge_score" in out
-    assert copy.exists()
+    assert out.startswith(f"file: {copy / 'committee.onnx'} (")
+    assert "outputs: log_probs" in out
+    assert (copy / "committee.onnx").exists()
 
 
 def test_a_folder_without_a_run_is_told_in_one_line(ask: Ask, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from cores.config.models import CONVS, MODELS
 
 SHOWN = (
     *("dataset", "model", "conv", "preset", "split", "seed", "epochs", "desired-ratio", "lam"),
-    "max-loss",
+    *("members", "sufficiency", "parts", "class-from", "proposer"),
     *("alpha", "score", "per-class", "out", "settings", "data-root", "device", "json"),
     *("import", "split-type", "class-weights", "help-all"),
 )

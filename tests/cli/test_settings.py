@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from cores import Cores
 from cores.cli.command import parse
 from cores.cli.commands import all_commands
 from cores.cli.settings import run_config
@@ -27,21 +26,18 @@ def test_without_options_the_defaults_hold() -> None:
     assert config() == preset_config("motifs", "cores-node", "gin", "default", {})
 
 
-def test_a_loss_that_is_named_is_promised(ask: Ask) -> None:
-    dial = ("--reward.dial", "true")
-    reward = config(*dial, "--max-loss", "0.02").reward
-    assert (reward.max_loss, reward.promised) == (0.02, True)
-    assert not config(*dial).reward.promised
-    own = config("--max-loss", "0.05").reward
-    assert (own.max_loss, own.promised, own.dial) == (0.05, True, True)
-    assert not config(*dial, "--reward.max_loss", "0.1").reward.promised
-    assert not config(*dial, "--max-loss", "0.1", "--reward.promised", "false").reward.promised
+def test_committee_and_parts_have_short_options(ask: Ask) -> None:
+    found = config("--members", "3", "--sufficiency", "0.9", "--parts", "cut")
+    assert found.committee.members == 3
+    assert (found.explanation.sufficiency, found.explanation.parts) == (0.9, "cut")
+    found = config("--class-from", "part", "--proposer", "effects", "--lam", "0.3")
+    assert (found.explanation.class_from, found.explanation.proposer) == ("part", "effects")
+    assert found.reward.lam == 0.3
     for options, told in (
-        (
-            ("--reward.dial", "false", "--max-loss", "0.02"),
-            "--max-loss is promised of a model with a dial; set reward.dial",
-        ),
-        ((*dial, "--max-loss", "0"), "--max-loss must be positive to be promised, got 0.0"),
+        (("--sufficiency", "0.4"), r"--sufficiency must lie in [0.5, 1), got 0.4"),
+        (("--members", "0"), "committee.members must lie in [1, 100], got 0"),
+        (("--parts", "smallest"), "--parts: invalid choice: 'smallest'"),
+        (("--max-loss", "0.1"), "unrecognized arguments: --max-loss"),
     ):
         status, out, err = ask("train", *options)
         assert (status, out, err.count("\n")) == (2, "", 1)
@@ -52,19 +48,8 @@ def test_a_file_of_the_users_has_the_defaults_of_a_named_dataset() -> None:
     options = parse(["train"], all_commands())[1]
     assert run_config(options, own_data_settings(500)) == config()
     large = run_config(options, own_data_settings(100_000))
-    assert (large.warm_up_epochs, large.training.epochs) == (30, 120)
+    assert (large.warm_up_epochs, large.training.epochs) == (30, 60)
     assert large.reward == config().reward
-
-
-def test_one_lambda_means_no_dial(tmp_path: Path) -> None:
-    """With a dial, a lambda of the training would be ignored without a word."""
-    assert config().reward.dial
-    (tmp_path / "one.toml").write_text("[reward]\nlam = 0.3\n")
-    for asked in (("--lam", "0.3"), ("--settings", tmp_path / "one.toml")):
-        assert (config(*asked).reward.lam, config(*asked).reward.dial) == (0.3, False)
-    assert config("--lam", "0.3", "--reward.dial", "true").reward.dial
-    assert not Cores(lam=0.3)._config(80).reward.dial
-    assert Cores()._config(80).reward.dial
 
 
 def test_connected_needs_no_number_and_none_below_1(ask: Ask) -> None:

@@ -46,7 +46,7 @@ def compared(
         monkeypatch.setenv("COLUMNS", "80")
         (tmp_path / "small.toml").write_text(
             "[network]\nhidden_dim = 8\nnum_layers = 1\n"
-            "[reward]\nreferees = 2\n[ppo]\nenv_steps = 8\nsamples = 2\n"
+            "[committee]\nmembers = 2\n[ppo]\nenv_steps = 8\nsamples = 2\n"
         )
         asked = ["compare", *options, "--models", "gnn,cores-node", "--splits", "1"]
         asked += ["--epochs", "4", "--settings", str(tmp_path / "small.toml")]

@@ -72,7 +72,7 @@ def test_a_card_holds_data_metrics_verdicts_settings_and_versions() -> None:
         "| node features | 2: carbon, weight |",
         "| test part | 3 graphs |",
         "| seed | 3 | 0 |",
-        "| training.epochs | 12 | 330 |",
+        "| training.epochs | 12 | 270 |",
         'model = Cores.load("FOLDER")',
     ):
         assert line in card.splitlines(), line
@@ -81,7 +81,16 @@ def test_a_card_holds_data_metrics_verdicts_settings_and_versions() -> None:
     assert "the judge, a classifier that never saw this model" in card
     assert "No judge has checked" in model_card(config, METRICS | UNJUDGED, FACTS)
     assert "judge" not in model_card(RunConfig(model="gnn"), METRICS | UNJUDGED, FACTS)
-    assert "nothing but the kept" not in model_card(RunConfig(model="sagpool"), METRICS, FACTS)
+    whole, alone = "prediction is made from the whole graph", "nothing but the part that the policy"
+    part = RunConfig.from_settings({"explanation": {"class_from": "part"}})
+    for text, said, unsaid in (
+        (model_card(RunConfig(), METRICS, FACTS), whole, alone),
+        (model_card(part, METRICS, FACTS), alone, whole),
+    ):
+        assert said in text
+        assert unsaid not in text
+    for each in (whole, alone):
+        assert each not in model_card(RunConfig(model="sagpool"), METRICS, FACTS)
 
 
 def test_prediction_sets_are_promised_where_there_was_a_calibration_part() -> None:

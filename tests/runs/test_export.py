@@ -1,9 +1,9 @@
-"""An exported model decides as the trained one does, and the page on it runs as printed."""
+"""Exported files say what the trained model says, and the example on them cuts."""
 
 import json
-import re
+import runpy
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +14,24 @@ import onnxruntime
 import pytest
 import torch
 from torch import nn
+from torch_geometric.data import Batch, Data
 
 from cores.config import RunConfig
-from cores.config.policy import SETTINGS
 from cores.data.dataset import Dims
 from cores.data.encoding import Encoding
 from cores.errors import ProgramError, UserError
 from cores.models.build import build_model
+from cores.models.committee import Committee
 from cores.models.sparse import SparseClassifier
 from cores.runs import export
-from cores.runs.export import TOLERANCE, export_run, max_difference, random_batch, tensor_model
+from cores.runs.export import TOLERANCE, export_run, max_difference, parts_of, random_batch
 from cores.runs.folder import write_identity
-from cores.runs.trained import DataSchema, DialCalibration, TrainedModel
+from cores.runs.trained import DataSchema, TrainedModel
 from cores.tasks.calibration import ClassCalibration
 
 pytestmark = pytest.mark.usefixtures("unchecked")
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "serve.md"
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "onnx_cut.py"
+BOTH = "committee.onnx", "policy.onnx"
 SCHEMA = DataSchema(
     *(("C", "N", "O", "size"), ("single", "double"), ("no", "yes"), (0, 1), "none"),
     Encoding.of_columns(4, 2),
@@ -38,9 +40,10 @@ SCHEMA = DataSchema(
 
 def untrained(model: str, conv: str, edge_features: bool = False, **settings: Any) -> TrainedModel:
     """A small model whose policy removes about half of what it sees."""
+    small = {} if model in ("gnn", "mlp", "sagpool") else {"committee": {"members": 2}}
     network = {"hidden_dim": 8, "num_layers": 1, "edge_features": edge_features}
     config = RunConfig.from_settings(
-        {"dataset": "motifs", "model": model, "conv": conv, "network": network, **settings}
+        {"dataset": "motifs", "model": model, "conv": conv, "network": network} | small | settings
     )
     torch.manual_seed(0)
     built = build_model(config, Dims(4, 2, 2)).eval()
@@ -48,13 +51,11 @@ def untrained(model: str, conv: str, edge_features: bool = False, **settings: An
         for name in {"node_head", "edge_head"} & set(dict(built.policy.named_children())):
             nn.init.normal_(getattr(built.policy, name).weight, std=3)
             nn.init.zeros_(getattr(built.policy, name).bias)
+        assert isinstance(built.classifier, Committee)
+        built.classifier.temperature.fill_(1.7)
     probs, labels = torch.rand(40, 2).softmax(dim=-1), torch.arange(40) % 2
-    dial = None
-    if isinstance(built, SparseClassifier) and config.reward.dial:
-        everywhere = probs.repeat(len(SETTINGS), 1, 1), torch.ones(len(SETTINGS), 40)
-        dial = DialCalibration(*everywhere, probs, labels, torch.arange(0))
     calibration = ClassCalibration(probs, labels)
-    return TrainedModel(config, SCHEMA, built, calibration, torch.arange(0), dial)
+    return TrainedModel(config, SCHEMA, built, calibration, torch.arange(0))
 
 
 def saved(trained: TrainedModel, run: Path) -> Path:
@@ -74,7 +75,7 @@ def unchecked() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def node_run(tmp_path_factory: pytest.TempPathFactory, unchecked: None) -> Path:
-    """A run of cores-node with its exported model."""
+    """A run of cores-node with its exported files."""
     run = saved(untrained("cores-node", "gin"), tmp_path_factory.mktemp("runs") / "run")
     export_run(run)
     return run
@@ -84,59 +85,59 @@ def node_run(tmp_path_factory: pytest.TempPathFactory, unchecked: None) -> Path:
     ("model", "conv", "edge_features"),
     [("cores-edge", "gcn", True), ("cores-both", "gat", False)],
 )
-def test_the_file_decides_as_the_model(
+def test_the_files_say_what_the_model_says(
     model: str, conv: str, edge_features: bool, tmp_path: Path
 ) -> None:
     trained = untrained(model, conv, edge_features)
-    exported = export_run(saved(trained, tmp_path / "run"), tmp_path / "new" / "mine.onnx")
-    assert exported.inputs == ("x", "edge_index", "batch", "edge_attr")[: 3 + edge_features]
-    assert exported.max_difference <= TOLERANCE
-    content = (tmp_path / "new" / "mine.onnx").read_bytes()
-    assert len(content) == exported.bytes
+    exported = export_run(saved(trained, tmp_path / "run"), tmp_path / "new")
+    functions = parts_of(trained)
+    assert [Path(file.file).name for file in exported] == list(functions) == list(BOTH)
     others = [random_batch(trained, sizes, seed=7) for sizes in ((1,), (2, 1, 40), (9,) * 12)]
-    assert max_difference(content, tensor_model(trained), others) <= TOLERANCE
+    for file, function in zip(exported, functions.values(), strict=True):
+        assert file.inputs == ("x", "edge_index", "batch", "edge_attr")[: 3 + edge_features]
+        assert file.max_difference <= TOLERANCE
+        content = Path(file.file).read_bytes()
+        assert len(content) == file.bytes
+        assert max_difference(content, function, others) <= TOLERANCE
 
 
-def test_a_model_with_a_dial_is_exported_at_its_setting(tmp_path: Path) -> None:
-    trained = untrained("cores-node", "gin", reward={"dial": True})
-    assert isinstance(trained.model, SparseClassifier)
-    trained.model.policy.node_head.weight.data[0, -1] = -20  # the column of lambda
-    trained = replace(trained, model=trained.model.at(0.35))
-    run = saved(trained, tmp_path / "run")
-    assert export_run(run).max_difference <= TOLERANCE
-    content = (run / "model.onnx").read_bytes()
-    known = {entry.key: entry.value for entry in onnx.load(run / "model.onnx").metadata_props}
-    assert json.loads(known["lam"]) == 0.35
-    elsewhere = replace(trained, model=trained.model.at(0.9))
-    batches = [random_batch(trained, (9,) * 12, seed=7)]
-    assert max_difference(content, tensor_model(trained), batches) <= TOLERANCE
-    assert max_difference(content, tensor_model(elsewhere), batches) > 0.1
-
-
-def test_removal_is_in_the_file_and_leaves_something_of_every_graph(node_run: Path) -> None:
-    session = onnxruntime.InferenceSession(node_run / "model.onnx")
-    batch = random_batch(TrainedModel.load(node_run), (1, 1, 7, 20), seed=3)
+def outputs_of(path: Path, batch: dict[str, torch.Tensor]) -> dict[str, Any]:
+    session = onnxruntime.InferenceSession(path)
     names = [output.name for output in session.get_outputs()]
     outputs = session.run(None, {name: value.numpy() for name, value in batch.items()})
-    found = dict(zip(names, outputs, strict=True))
+    return dict(zip(names, outputs, strict=True))
+
+
+def test_the_committee_gives_the_logarithm_of_its_mean_at_its_temperature(node_run: Path) -> None:
+    trained = TrainedModel.load(node_run)
+    batch = random_batch(trained, (1, 1, 7, 20), seed=3)
+    found = outputs_of(node_run / "committee.onnx", batch)["log_probs"]
+    graphs = Batch(**batch, ptr=torch.tensor([0, 1, 2, 9, 29]))
+    members = trained.model.get_submodule("classifier.members")
+    with torch.no_grad():
+        mean = torch.stack([each.logits(graphs).softmax(dim=-1) for each in members]).mean(dim=0)
+    expected = (mean.log() / 1.7).log_softmax(dim=-1)
+    np.testing.assert_allclose(found, expected.numpy(), atol=1e-5)
+
+
+def test_the_policy_leaves_something_of_every_graph(node_run: Path) -> None:
+    batch = random_batch(TrainedModel.load(node_run), (1, 1, 7, 20), seed=3)
+    found = outputs_of(node_run / "policy.onnx", batch)
     owner, kept = batch["batch"].numpy(), found["node_kept"]
     assert not kept.all()
     assert set(owner[kept]) == set(owner)
     ends = batch["edge_index"].numpy()
     np.testing.assert_array_equal(found["edge_kept"], kept[ends].all(axis=0))
-
-    changed = batch["x"].numpy().copy()
-    changed[~kept] += 1e-3  # too little to change a decision
-    fed = {name: value.numpy() for name, value in batch.items()} | {"x": changed}
-    again = session.run(None, fed)
-    np.testing.assert_array_equal(again[names.index("node_kept")], kept)
-    np.testing.assert_array_equal(again[names.index("probs")], found["probs"])
+    large = owner >= 2
+    np.testing.assert_array_equal(kept[large], found["node_score"][large] >= 0.5)
 
 
 def test_the_file_names_its_columns_and_calibrates_its_sets(node_run: Path) -> None:
-    properties = onnx.load(node_run / "model.onnx").metadata_props
-    known = {entry.key: json.loads(entry.value) for entry in properties}
-    assert known["feature_names"] == ["C", "N", "O", "size"]
+    for name in BOTH:
+        properties = onnx.load(node_run / name).metadata_props
+        known = {entry.key: json.loads(entry.value) for entry in properties}
+        assert known["feature_names"] == ["C", "N", "O", "size"]
+        assert (known["sufficiency"], known["class_from"]) == (0.8, "whole")
     assert known["class_names"] == ["no", "yes"]
     trained = TrainedModel.load(node_run)
     probs = torch.rand(100, 2).softmax(dim=-1)
@@ -158,8 +159,9 @@ def test_a_number_that_is_none_is_no_agreement(node_run: Path) -> None:
     trained = TrainedModel.load(node_run)
     batch = random_batch(trained, (4,), seed=0)
     batch["x"][0] = torch.nan
-    content = (node_run / "model.onnx").read_bytes()
-    assert not max_difference(content, tensor_model(trained), [batch]) <= TOLERANCE
+    content = (node_run / "committee.onnx").read_bytes()
+    function = parts_of(trained)["committee.onnx"]
+    assert not max_difference(content, function, [batch]) <= TOLERANCE
 
 
 @pytest.mark.parametrize("model", ["sagpool", "mlp"])
@@ -190,16 +192,16 @@ def test_a_layer_that_cannot_be_traced_is_named(
 def test_a_file_that_disagrees_is_not_written(
     node_run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    proto = onnx.load(node_run / "model.onnx")
+    proto = onnx.load(node_run / "committee.onnx")
     monkeypatch.setattr(export, "traced", lambda *_: proto)
-    trained = untrained("cores-node", "gin")
-    head = trained.model.get_submodule("classifier.head")
+    trained = untrained("gnn", "gin")
+    head = trained.model.get_submodule("head")
     assert isinstance(head, nn.Linear)
     nn.init.constant_(head.weight, 0.5)
     run = saved(trained, tmp_path / "run")
     with pytest.raises(ProgramError, match="differs from that of"):
         export_run(run)
-    assert not (run / "model.onnx").exists()
+    assert not list(run.glob("*.onnx"))
 
 
 def test_without_onnx_the_error_names_the_extra(
@@ -210,11 +212,30 @@ def test_without_onnx_the_error_names_the_extra(
         export_run(node_run)
 
 
-def test_the_example_on_the_page_runs(
+def test_a_plain_network_has_no_policy(tmp_path: Path) -> None:
+    (exported,) = export_run(saved(untrained("gnn", "gin"), tmp_path / "run"))
+    assert Path(exported.file).name == "committee.onnx"
+
+
+def test_the_example_cuts(
     node_run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(node_run.parent)
-    page = PAGE.read_text().replace("runs/mutag", node_run.name)
-    (code,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
-    exec(code, {})
-    assert capsys.readouterr().out.count("\n") == 2
+    monkeypatch.setattr("sys.argv", [str(EXAMPLE), str(node_run)])
+    found = runpy.run_path(str(EXAMPLE))
+    part, order, probs = found["part"], found["order"], found["probs"]
+    predicted, wanted = probs[-1].argmax(), min(0.8, probs[-1].max())
+    sure = [row.argmax() == predicted and row[predicted] >= wanted for row in probs]
+    assert sure.index(True) == len(part) - 1
+    trained = TrainedModel.load(node_run)
+    seen = np.sort(part)
+    inside = found["edges"][:, np.isin(found["edges"], seen).all(axis=0)]
+    graph = Data(
+        x=torch.from_numpy(found["x"][seen]),
+        edge_index=torch.from_numpy(np.searchsorted(seen, inside)),
+    )
+    assert isinstance(trained.model, SparseClassifier)
+    with torch.no_grad():
+        asked = trained.model.classifier(graph).softmax(dim=-1)
+    np.testing.assert_allclose(asked[0], probs[len(part) - 1], atol=1e-5)
+    assert capsys.readouterr().out.count("\n") == 1
+    assert set(part) <= set(order)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cores import Cores
 from cores.config import RunConfig
 from cores.data.datasets import load_dataset
 from cores.errors import UserError
@@ -164,6 +165,20 @@ def test_a_folder_of_another_version_is_told_by_its_version(tmp_path: Path) -> N
     ):
         with pytest.raises(UserError, match=r"was written by version 0\.0\.9 of this program"):
             action()
+
+
+def test_a_model_without_a_committee_has_to_be_trained_again(tmp_path: Path) -> None:
+    settings = {"preset": "default", "ppo": {}, "reward": {"dial": True}, "classifier_data": {}}
+    old = {"format": 2, "version": "0.3.0", "config": settings, "schema": {}}
+    (tmp_path / "config.json").write_text(json.dumps(old))
+    for action in (
+        lambda: train_run(config(), tmp_path, device="cpu", resume=True),
+        lambda: evaluate_run(tmp_path, device="cpu"),
+        lambda: Cores.load(tmp_path),
+    ):
+        with pytest.raises(UserError, match="was trained without a committee; train it again") as e:
+            action()
+        assert "\n" not in str(e.value)
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"format": 2, "config": 3, "schema": {}}', "{"])

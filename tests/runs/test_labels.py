@@ -18,7 +18,8 @@ from cores.config import RunConfig
 from cores.data.inputs.columns import ColumnNames
 from cores.explain.run import explain_run
 from cores.explain.survey import Conditions
-from cores.runs.curve import curve_lines, dial_curve
+from cores.models.sparse import SparseClassifier
+from cores.runs.curve import curve_lines, sufficiency_curve
 from cores.runs.inputs import PredictOptions
 from cores.runs.predict import predict_file
 from cores.runs.run import evaluate_run, train_run
@@ -66,7 +67,7 @@ def config_of(table: Path, model: str, epochs: int, **reward: Any) -> RunConfig:
         "network": SMALL["network"],
     }
     if model.startswith("cores"):
-        settings |= {"ppo": SMALL["ppo"], "reward": reward}
+        settings |= {"ppo": SMALL["ppo"], "committee": {"members": 2}, "reward": reward}
     return RunConfig.from_settings(settings)
 
 
@@ -78,10 +79,9 @@ def plain(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def dialled(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("dialled") / "run"
-    config = config_of(table, "cores-node", 6, dial=True, referees=2)
-    train_run(config, out, device="cpu", columns=COLUMNS)
+def cores_run(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("committee") / "run"
+    train_run(config_of(table, "cores-node", 6), out, device="cpu", columns=COLUMNS)
     return out
 
 
@@ -201,56 +201,58 @@ def test_a_loaded_estimator_remembers_the_columns_of_its_training(
 
 
 def test_records_have_a_probability_and_a_set_of_every_label(
-    dialled: Path, table: Path, tmp_path: Path
+    cores_run: Path, table: Path, tmp_path: Path
 ) -> None:
-    predict_file(dialled, str(table), tmp_path / "p.jsonl", PredictOptions(), device="cpu")
+    predict_file(cores_run, str(table), tmp_path / "p.jsonl", PredictOptions(), device="cpu")
     records = [json.loads(line) for line in (tmp_path / "p.jsonl").read_text().splitlines()]
     assert len(records) == 180
     assert list(records[0]) == [
         *("id", "prediction", "probabilities", "prediction_set", "kept_nodes", "kept_edges"),
-        *("node_ratio", "edge_ratio", "pieces", "lam", "kept_smiles", "error"),
+        *("node_ratio", "edge_ratio", "pieces"),
+        *("part_probability", "minimal", "weak", "questions", "committee_std"),
+        *("kept_smiles", "error"),
     ]
     for record in records:
+        sides = [max(prob, 1 - prob) for prob in record["probabilities"].values()]
+        assert record["weak"] == (min(sides) < 0.8), "all labels have to be sure"
+        assert record["part_probability"] >= min(0.8, *sides) - 1e-4
         for name, values in zip(NAMES, ((0, 1), ("no", "yes")), strict=True):
             assert record["prediction"][name] == values[record["probabilities"][name] > 0.5]
             assert {*record["prediction_set"][name]} <= {*values}
-    predict_file(dialled, str(table), tmp_path / "p.parquet", PredictOptions(), device="cpu")
+    predict_file(cores_run, str(table), tmp_path / "p.parquet", PredictOptions(), device="cpu")
     import pyarrow.parquet as parquet
 
     columns = parquet.read_table(tmp_path / "p.parquet").to_pydict()
     for field in ("prediction", "probabilities", "prediction_set"):
         assert columns[field] == [record[field] for record in records]
     options = PredictOptions(score="aps", per_class=True)
-    predict_file(dialled, str(table), tmp_path / "p.csv", options, device="cpu")
+    predict_file(cores_run, str(table), tmp_path / "p.csv", options, device="cpu")
 
 
-def test_the_report_shows_every_label(dialled: Path, tmp_path: Path) -> None:
+def test_the_report_shows_every_label(cores_run: Path, tmp_path: Path) -> None:
     page, survey = explain_run(
-        dialled, None, tmp_path / "r.html", Conditions(), PredictOptions(), device="cpu"
+        cores_run, None, tmp_path / "r.html", Conditions(), PredictOptions(), device="cpu"
     )
     text = page.read_text()
-    assert survey.graphs == metrics_of(dialled)["test_graphs"]
+    assert survey.graphs == metrics_of(cores_run)["test_graphs"]
     assert survey.right + survey.wrong == survey.graphs
     assert text.count("<dt>oxygen</dt>") == survey.graphs
     assert "; true: yes" in text
-    assert "The dial: how much is kept" not in text
-    explain_run(dialled, None, tmp_path / "r.jsonl", Conditions(), PredictOptions(), device="cpu")
+    explain_run(cores_run, None, tmp_path / "r.jsonl", Conditions(), PredictOptions(), device="cpu")
     lines = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
     assert {*lines[0]["prediction"]} == {*NAMES}
 
 
-def test_the_dial_is_measured_by_the_ranking(dialled: Path, plain: Path) -> None:
-    curve = dial_curve(dialled, points=3, plain=plain, device="cpu")
-    assert {point["lam"] for point in curve.points} >= {0.0, 0.5, 1.0}
+def test_the_curve_is_measured_by_the_ranking(cores_run: Path, plain: Path) -> None:
+    curve = sufficiency_curve(cores_run, plain=plain, device="cpu")
+    assert {point["sufficiency"] for point in curve.points} >= {0.5, 0.8}
     assert all(0 <= point["roc_auc"] <= 1 for point in curve.points)  # type: ignore[operator]
     assert curve.full_accuracy is not None
     head, lines = curve_lines(curve)
     assert head[1] == "ROC-AUC"
     assert len(lines) == len(curve.points)
-    history = (dialled / "history.jsonl").read_text().splitlines()
+    history = (cores_run / "history.jsonl").read_text().splitlines()
     assert "selection_roc_auc" in json.loads(history[-1])
-    own = TrainedModel.load(dialled)
-    assert len(own.at(0.5).calibration) == len(own.calibration)
 
 
 def test_the_estimator_from_lists() -> None:
@@ -268,6 +270,8 @@ def test_the_estimator_from_lists() -> None:
     assert explanation.prediction == model.predict(smiles[:1])[0].tolist()
     assert explanation.prediction_set == sets[0]
     assert explanation.probabilities == pytest.approx(model.predict_proba(smiles[:1])[0])
+    sides = np.maximum(explanation.probabilities, 1 - explanation.probabilities)
+    assert explanation.weak == (sides.min() < 0.8)
     with pytest.raises(UserError, match="predict_interval is for numbers"):
         model.predict_interval(smiles)
     again = Cores(
@@ -281,13 +285,17 @@ def test_the_estimator_from_lists() -> None:
     assert again.metrics_["test_graphs"] > 0
 
 
-def test_a_prediction_depends_on_nothing_but_what_is_kept(dialled: Path) -> None:
-    trained = TrainedModel.load(dialled).at(0.0)
+def test_all_predicted_sides_are_as_sure_from_the_part(cores_run: Path) -> None:
+    trained = TrainedModel.load(cores_run).showing(0.51)
     dataset = load_dataset(trained.config.dataset, columns=COLUMNS)
-    batch = dataset.graphs.batch(torch.arange(20))
-    found = trained.model.predict(batch)
-    again = trained.model.classifier.logits(found.subgraph.batch)  # type: ignore[union-attr]
-    assert torch.equal(found.probs, again.sigmoid())
+    found = trained.model.predict(dataset.graphs.batch(torch.arange(20)))
+    assert isinstance(trained.model, SparseClassifier)
+    alone = trained.model.classifier.logits(found.subgraph.batch).sigmoid()
+    told = torch.where(found.probs > 0.5, found.probs, 1 - found.probs).amin(dim=-1)
+    from_part = torch.where(found.probs > 0.5, alone, 1 - alone).amin(dim=-1)
+    assert (from_part >= told.clamp(max=0.51) - 1e-4).all()
+    assert found.part is not None
+    assert torch.allclose(found.part.probability, from_part, atol=1e-5)
 
 
 def test_models_are_compared_by_the_ranking(table: Path, compared: Callable[..., str]) -> None:
@@ -303,7 +311,7 @@ def test_models_are_compared_by_the_ranking(table: Path, compared: Callable[...,
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("tune", "RUN", "--max-loss", "0.1"), "`cores tune` is for classes"),
+        (("tune", "RUN", "--max-wrong", "0.1"), "`cores tune` is for classes"),
         (("export", "RUN"), "`cores export` is for classes"),
         (("evaluate", "RUN", "--explanations"), "--explanations is for classes"),
         (("explain", "RUN", "--class", "oxygen"), "--class is for classes"),
@@ -311,7 +319,6 @@ def test_models_are_compared_by_the_ranking(table: Path, compared: Callable[...,
             ("compare", "DATA", "--models", "gnn,gsat", "--out", "OUT"),
             "gsat knows classes alone; models for a multilabel task: gnn",
         ),
-        (("equal-risk", "DATA", "--out", "OUT"), "is for classes"),
         (("search", "DATA", "--trials", "1", "--out", "OUT"), "is for classes"),
         (("train", "DATA", "--folds", "3", "--out", "OUT"), "--folds is for classes"),
         (("train", "DATA", "--pictures", "3", "--out", "OUT"), "--pictures is for"),
@@ -322,12 +329,12 @@ def test_models_are_compared_by_the_ranking(table: Path, compared: Callable[...,
 def test_what_is_for_classes_says_so_in_a_line(
     arguments: tuple[str, ...],
     told: str,
-    dialled: Path,
+    cores_run: Path,
     table: Path,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    run = Path(shutil.copytree(dialled, tmp_path / "run"))
+    run = Path(shutil.copytree(cores_run, tmp_path / "run"))
     data = ["--dataset", str(table), "--label-column", "oxygen,long"]
     names = {"RUN": [str(run)], "DATA": data, "OUT": [str(tmp_path / "out")]}
     assert main([each for name in arguments for each in names.get(name, [name])]) == 2

@@ -15,7 +15,7 @@ from cores.config import RunConfig
 from cores.explain.run import explain_run
 from cores.explain.survey import Conditions
 from cores.runs.compare import compare
-from cores.runs.curve import dial_curve
+from cores.runs.curve import sufficiency_curve
 from cores.runs.inputs import PredictOptions
 from cores.runs.predict import predict_records
 from cores.runs.run import evaluate_run, train_run
@@ -27,6 +27,7 @@ SMALL = {
     "network": {"hidden_dim": 8, "num_layers": 2},
     "ppo": {"env_steps": 32, "samples": 2},
     "training": {"epochs": 2},
+    "committee": {"members": 2},
 }
 
 
@@ -79,6 +80,10 @@ def test_there_is_a_record_for_every_node(run: Path, graph_file: Path) -> None:
     edges = {tuple(sorted(edge)) for edge in ladder().edge_index.t().tolist()}
     assert all(tuple(edge) in edges for record in records for edge in record["kept_edges"])
     assert {record["prediction"] for record in records} <= {0, 1}
+    assert all(record["minimal"] and record["questions"] > 0 for record in records)
+    for record in records:
+        wanted = min(0.8, record["probability"])
+        assert record["part_probability"] >= wanted - 1e-4
 
 
 @pytest.mark.usefixtures("short_judge")
@@ -120,12 +125,11 @@ def short_judge() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("short_judge")
-def test_a_dial_is_measured_on_the_nodes_of_the_test_part(run: Path) -> None:
-    curve = dial_curve(run, points=3, device="cpu")
+def test_the_curve_is_of_the_nodes_of_the_test_part(run: Path) -> None:
+    curve = sufficiency_curve(run, device="cpu")
     saved = json.loads((run / "metrics.json").read_text())
-    own = next(point for point in curve.points if point["lam"] == saved["lam"])
+    own = next(point for point in curve.points if point["sufficiency"] == saved["sufficiency"])
     assert own["accuracy"] == saved["accuracy"]
-    assert {0.0, 0.5, 1.0} <= {point["lam"] for point in curve.points}
     assert curve.test_graphs == 6
 
 

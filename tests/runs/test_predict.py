@@ -32,6 +32,7 @@ PLAIN = PredictOptions()
 FIELDS = [
     *("id", "prediction", "probability", "probabilities", "prediction_set", "p_values"),
     *("kept_nodes", "kept_edges", "node_ratio", "edge_ratio", "pieces"),
+    *("part_probability", "minimal", "weak", "questions", "committee_std"),
     *("kept_smiles", "error"),
 ]
 pytestmark = pytest.mark.usefixtures("small_chunks")
@@ -79,6 +80,10 @@ def test_a_record_says_what_is_predicted_and_kept(molecule_run: Path, new_file: 
         if whole.GetNumBonds():
             assert record["edge_ratio"] == pytest.approx(len(edges) / whole.GetNumBonds(), abs=1e-5)
         assert all(a < b and {a, b} <= set(nodes) for a, b in edges)
+        assert record["part_probability"] >= min(0.8, record["probability"]) - 1e-4
+        assert record["weak"] == (record["probability"] < 0.8)
+        assert record["minimal"]
+        assert record["questions"] > 0
         part = Chem.MolFromSmiles(record["kept_smiles"])
         assert sum(atom.GetAtomicNum() > 0 for atom in part.GetAtoms()) == len(nodes)
 
@@ -107,6 +112,8 @@ def cells(text: str) -> list[dict[str, Any]]:
     def value(name: str, cell: str) -> Any:
         if name in ("id", "prediction", "kept_smiles", "error"):
             return cell or None
+        if cell in ("True", "False"):
+            return cell == "True"
         return json.loads(cell) if cell else None
 
     rows = csv.DictReader(io.StringIO(text))
@@ -168,7 +175,7 @@ def test_chunks_do_not_change_the_output(
     other = cells(written(molecule_run, new_file, tmp_path / "other.csv").decode())
     for ours, theirs in zip(one, other, strict=True):
         for name in FIELDS:
-            near = name in ("probability", "probabilities")
+            near = name in ("probability", "probabilities", "part_probability", "committee_std")
             assert theirs[name] == (pytest.approx(ours[name], abs=2e-6) if near else ours[name])
 
 

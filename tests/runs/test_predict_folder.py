@@ -52,7 +52,7 @@ def test_a_folder_of_files_becomes_a_folder_of_files(
     assert sorted(found) == ["a.csv", "b.csv", "c.csv", "d.csv"]
     predict_file(molecule_run, str(folder / "a.csv"), tmp_path / "alone.csv", PLAIN, device="cpu")
     assert found["a.csv"] == (tmp_path / "alone.csv").read_bytes()
-    assert found["d.csv"].decode() == ",".join(record_fields(molecules=True)) + "\n"
+    assert found["d.csv"].decode() == ",".join(record_fields(molecules=True, committee=True)) + "\n"
     (out / "a.csv").write_text("left alone")
     (out / "b.csv").unlink()
     assert predict_folder(molecule_run, folder, out, PLAIN, device="cpu") == summary

@@ -15,10 +15,11 @@ from sklearn.base import is_regressor
 from cores import Cores, UserError, load_dataset
 from cores.__main__ import main
 from cores.config import RunConfig
+from cores.evaluation.predictions import predict
 from cores.explain.run import explain_run
 from cores.explain.survey import Conditions
 from cores.models.sparse import SparseClassifier
-from cores.runs.curve import curve_lines, dial_curve
+from cores.runs.curve import sufficiency_curve
 from cores.runs.inputs import PredictOptions
 from cores.runs.predict import predict_file
 from cores.runs.run import evaluate_run, train_run
@@ -59,7 +60,7 @@ def config_of(table: Path, model: str, epochs: int, **reward: Any) -> RunConfig:
         "network": SMALL["network"],
     }
     if model.startswith("cores"):
-        settings |= {"ppo": SMALL["ppo"], "reward": reward}
+        settings |= {"ppo": SMALL["ppo"], "committee": {"members": 2}, "reward": reward}
     return RunConfig.from_settings(settings)
 
 
@@ -71,9 +72,9 @@ def plain(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def dialled(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("dialled") / "run"
-    train_run(config_of(table, "cores-node", 4, dial=True, tolerance=9.0), out, device="cpu")
+def cores_run(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("committee") / "run"
+    train_run(config_of(table, "cores-node", 4, tolerance=9.0), out, device="cpu")
     return out
 
 
@@ -145,12 +146,12 @@ def test_measured_again_and_loaded_it_is_the_same(plain: Path, table: Path) -> N
 
 
 def test_an_interrupted_training_goes_on_to_the_same_numbers(
-    table: Path, dialled: Path, tmp_path: Path, killed: Callable[[Callable[[], object]], None]
+    table: Path, cores_run: Path, tmp_path: Path, killed: Callable[[Callable[[], object]], None]
 ) -> None:
     import os
     import signal
 
-    config = config_of(table, "cores-node", 4, dial=True, tolerance=9.0)
+    config = config_of(table, "cores-node", 4, tolerance=9.0)
 
     def report(epoch: int, _: dict[str, float]) -> None:
         if epoch == 3:
@@ -159,88 +160,97 @@ def test_an_interrupted_training_goes_on_to_the_same_numbers(
     out = tmp_path / "run"
     killed(lambda: train_run(config, out, device="cpu", report=report))
     found = train_run(config, out, device="cpu", resume=True)
-    known = metrics_of(dialled)
+    known = metrics_of(cores_run)
     assert found | {"seconds": 0} == known | {"seconds": 0}
 
 
-def test_the_tolerance_is_the_users_and_is_kept(dialled: Path) -> None:
-    metrics = metrics_of(dialled)
+def test_the_tolerance_is_the_users_and_is_kept(cores_run: Path) -> None:
+    metrics = metrics_of(cores_run)
     assert metrics["tolerance"] == 9.0
     assert metrics["judge_mae"] > 0
-    model = TrainedModel.load(dialled).model
+    model = TrainedModel.load(cores_run).model
     assert isinstance(model, SparseClassifier)
     assert float(model.classifier.head.tolerance) == 9.0
 
 
-def test_without_one_the_referees_tell_the_tolerance(
+def test_without_one_the_members_tell_the_tolerance(
     table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[float] = []
 
-    def usual(referees: Any, alpha: float) -> torch.Tensor:
-        told.append(float(usual_error(referees, alpha)))
-        assert (len(referees), alpha) == (2, 0.09)
+    def usual(members: Any, alpha: float) -> torch.Tensor:
+        told.append(float(usual_error(members, alpha)))
+        assert (len(members), alpha) == (2, 0.09)
         return torch.tensor(told[-1])
 
     monkeypatch.setattr(bilevel, "usual_error", usual)
-    metrics = train_run(config_of(table, "cores-edge", 3, referees=2), tmp_path / "r", device="cpu")
+    metrics = train_run(config_of(table, "cores-edge", 3), tmp_path / "r", device="cpu")
     (usual_one,) = told  # once, when the warm-up has ended
     assert metrics["tolerance"] == pytest.approx(1.5 * usual_one)
     history = (tmp_path / "r" / "history.jsonl").read_text().splitlines()
     assert "selection_mae" in json.loads(history[-1])
 
 
-def test_records_have_a_number_and_an_interval(dialled: Path, table: Path, tmp_path: Path) -> None:
+def test_records_have_a_number_and_an_interval(
+    cores_run: Path, table: Path, tmp_path: Path
+) -> None:
     for alpha, name in ((0.5, "half.jsonl"), (0.1, "most.jsonl")):
         options = PredictOptions(alpha=alpha)
-        predict_file(dialled, str(table), tmp_path / name, options, device="cpu")
+        predict_file(cores_run, str(table), tmp_path / name, options, device="cpu")
     half, most = (
         [json.loads(line) for line in (tmp_path / name).read_text().splitlines()]
         for name in ("half.jsonl", "most.jsonl")
     )
     assert list(half[0]) == [
         *("id", "prediction", "lower", "upper", "kept_nodes", "kept_edges"),
-        *("node_ratio", "edge_ratio", "pieces", "lam", "kept_smiles", "error"),
+        *("node_ratio", "edge_ratio", "pieces"),
+        *("part_probability", "minimal", "weak", "questions", "committee_std"),
+        *("kept_smiles", "error"),
     ]
+    for record in half[:180]:  # the number from the part alone
+        assert abs(record["part_probability"] - record["prediction"]) <= 9.0 + 1e-3
+        assert not record["weak"]
     for narrow, wide in zip(half[:180], most[:180], strict=True):
         assert wide["lower"] < narrow["lower"] < narrow["prediction"] < narrow["upper"]
         assert narrow["upper"] < wide["upper"]
-    predict_file(dialled, str(table), tmp_path / "p.parquet", PredictOptions(), device="cpu")
+    predict_file(cores_run, str(table), tmp_path / "p.parquet", PredictOptions(), device="cpu")
     import pyarrow.parquet as parquet
 
     columns = parquet.read_table(tmp_path / "p.parquet").to_pydict()
     assert columns["prediction"][:180] == [record["prediction"] for record in most[:180]]
     assert columns["upper"][0] == most[0]["upper"]
     with pytest.raises(UserError, match="is for classes"):
-        predict_file(dialled, str(table), tmp_path / "x.csv", PredictOptions(score="aps"))
+        predict_file(cores_run, str(table), tmp_path / "x.csv", PredictOptions(score="aps"))
 
 
-def test_the_report_shows_numbers_and_intervals(dialled: Path, tmp_path: Path) -> None:
+def test_the_report_shows_numbers_and_intervals(cores_run: Path, tmp_path: Path) -> None:
     page, survey = explain_run(
-        dialled, None, tmp_path / "r.html", Conditions(), PredictOptions(), device="cpu"
+        cores_run, None, tmp_path / "r.html", Conditions(), PredictOptions(), device="cpu"
     )
     text = page.read_text()
-    assert survey.graphs == metrics_of(dialled)["test_graphs"]
+    assert survey.graphs == metrics_of(cores_run)["test_graphs"]
     assert "<dt>interval</dt>" in text
     assert "probability " not in text.split('class="gallery"')[1].split("</ul>")[0]
     assert "a number" in text
-    assert "The dial: how much is kept" not in text  # it would tell accuracies
     with pytest.raises(UserError, match="`errors` is for classes"):
-        explain_run(dialled, None, tmp_path / "e.html", Conditions(errors=True), PredictOptions())
+        explain_run(cores_run, None, tmp_path / "e.html", Conditions(errors=True), PredictOptions())
 
 
-def test_the_dial_is_measured_by_the_error(dialled: Path) -> None:
-    curve = dial_curve(dialled, points=3, device="cpu")
-    assert {point["lam"] for point in curve.points} >= {0.0, 0.5, 1.0}
-    assert all(point["mae"] > 0 for point in curve.points)  # type: ignore[operator]
-    assert curve.full_mae is not None
-    assert curve.full_accuracy is None
-    head, lines = curve_lines(curve)
-    assert head[1] == "mean error"
-    assert len(lines) == len(curve.points)
-    own = TrainedModel.load(dialled)
-    other = own.at(0.5)
-    assert len(other.calibration) == len(own.calibration)
+def test_the_tolerance_is_the_dial(cores_run: Path) -> None:
+    """A larger one keeps less; there is no sufficiency."""
+    trained = TrainedModel.load(cores_run)
+    graphs = load_dataset(trained.config.dataset).graphs.subset(torch.arange(60))
+    kept = []
+    for tolerance in (0.5, 9.0, 1e6):
+        trained.model.get_submodule("classifier.members.0.head").tolerance.fill_(tolerance)
+        kept.append(float(predict(trained.model, graphs).node_ratio.mean()))
+    assert kept == sorted(kept, reverse=True)
+    assert kept[0] > kept[-1]
+    with pytest.raises(UserError, match="no curve"):
+        sufficiency_curve(cores_run, device="cpu")
+    with pytest.raises(UserError, match=r"within the tolerance.*leave `sufficiency` out"):
+        trained.showing(sufficiency=0.7)
+    assert trained.showing(parts="cut").config.explanation.parts == "cut"
 
 
 def test_the_estimator_from_lists(table: Path) -> None:
@@ -262,7 +272,7 @@ def test_the_estimator_from_lists(table: Path) -> None:
 
 
 def test_a_run_with_quantiles_from_file_to_records(table: Path, tmp_path: Path) -> None:
-    base = config_of(table, "cores-node", 4, dial=True, tolerance=9.0, referees=2)
+    base = config_of(table, "cores-node", 4, tolerance=9.0)
     config = replace(base, training=replace(base.training, quantiles=True))
     run = tmp_path / "run"
     metrics = train_run(config, run, device="cpu")
@@ -271,8 +281,6 @@ def test_a_run_with_quantiles_from_file_to_records(table: Path, tmp_path: Path) 
     assert [again[name] for name in names] == [metrics[name] for name in names]
     trained = TrainedModel.load(run)
     assert trained.calibration.probs.shape[1] == 3
-    other = trained.at(0.0 if trained.lam else 1.0)
-    assert other.calibration.probs.shape[1] == 3
     predict_file(run, str(table), tmp_path / "p.jsonl", PredictOptions(alpha=0.3), device="cpu")
     records = [json.loads(line) for line in (tmp_path / "p.jsonl").read_text().splitlines()][:180]
     assert all(each["lower"] <= each["prediction"] <= each["upper"] for each in records)
@@ -301,13 +309,15 @@ def test_quantiles_are_refused_where_there_are_classes(tmp_path: Path) -> None:
         train_run(config, tmp_path / "run", device="cpu")
 
 
-def test_a_prediction_depends_on_nothing_but_what_is_kept(dialled: Path) -> None:
-    trained = TrainedModel.load(dialled).at(0.0)
+def test_the_number_of_a_part_is_within_the_tolerance(cores_run: Path) -> None:
+    trained = TrainedModel.load(cores_run)
     dataset = load_dataset(trained.config.dataset)
-    batch = dataset.graphs.batch(torch.arange(20))
-    found = trained.model.predict(batch)
-    again = trained.model.classifier.logits(found.subgraph.batch)  # type: ignore[union-attr]
-    assert torch.equal(found.probs, again)
+    found = trained.model.predict(dataset.graphs.batch(torch.arange(20)))
+    assert isinstance(trained.model, SparseClassifier)
+    alone = trained.model.classifier.logits(found.subgraph.batch)[:, 0]
+    assert ((alone - found.probs[:, 0]).abs() <= 9.0 + 1e-3).all()
+    assert found.part is not None
+    assert torch.allclose(found.part.probability, alone, atol=1e-3)
 
 
 def test_models_are_compared_by_their_errors(table: Path, compared: Callable[..., str]) -> None:
@@ -323,7 +333,7 @@ def test_models_are_compared_by_their_errors(table: Path, compared: Callable[...
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("tune", "RUN", "--max-loss", "0.1"), "`cores tune` is for classes"),
+        (("tune", "RUN", "--max-wrong", "0.1"), "`cores tune` is for classes"),
         (("export", "RUN"), "`cores export` is for classes"),
         (("evaluate", "RUN", "--explanations"), "--explanations is for classes"),
         (("evaluate", "RUN", "--score", "aps"), "is for classes"),
@@ -332,28 +342,23 @@ def test_models_are_compared_by_their_errors(table: Path, compared: Callable[...
             ("compare", "--dataset", "DATA", "--models", "gnn,gsat", "--out", "OUT"),
             "gsat knows classes alone; models for a regression task: gnn",
         ),
-        (("equal-risk", "--dataset", "DATA", "--out", "OUT"), "is for classes"),
         (("search", "--dataset", "DATA", "--trials", "1", "--out", "OUT"), "is for classes"),
         (("train", "--dataset", "DATA", "--folds", "3", "--out", "OUT"), "--folds is for classes"),
         (("train", "--dataset", "DATA", "--pictures", "3", "--out", "OUT"), "--pictures is for"),
         (("train", "--dataset", "DATA", "--model", "gsat", "--out", "OUT"), "models for a regres"),
         (("train", "--dataset", "DATA", "--class-weights", "--out", "OUT"), "is for classes"),
         (("train", "--dataset", "DATA", "--score", "aps", "--out", "OUT"), "is for classes"),
-        (
-            ("train", "--dataset", "DATA", "--reward.dial", "true", "--max-loss", "0.1"),
-            "is for classes",
-        ),
     ],
 )
 def test_what_is_for_classes_says_so_in_a_line(
     arguments: tuple[str, ...],
     told: str,
-    dialled: Path,
+    cores_run: Path,
     table: Path,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    run = Path(shutil.copytree(dialled, tmp_path / "run"))
+    run = Path(shutil.copytree(cores_run, tmp_path / "run"))
     names = {"RUN": str(run), "DATA": str(table), "OUT": str(tmp_path / "out")}
     assert main([names.get(each, each) for each in arguments]) == 2
     (line,) = [

@@ -97,7 +97,7 @@ METRICS: dict[str, Change] = {
     "NaN somewhere": lambda metrics: metrics.update(note=[float("nan")]),
     "one verdict": lambda metrics: metrics.update(verdicts="good"),
     "a promise in words": lambda metrics: metrics.update(promise="nothing is lost"),
-    "half a promise": lambda metrics: metrics.update(promise={"loss": "excess", "lam": 0.5}),
+    "half a promise": lambda metrics: metrics.update(promise={"sufficiency": 0.5, "graphs": 40}),
     "verdicts of numbers": lambda metrics: metrics.update(verdicts=[1]),
 }
 

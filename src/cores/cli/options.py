@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from cores.cli import display
 from cores.cli.command import CommandParser
-from cores.config import Reach, SetsConfig
+from cores.config import ExplanationConfig, Reach, SetsConfig
 from cores.config.presets import own_data_settings
 from cores.config.run import AskedTask
 from cores.data.catalogue import DATASETS, REGISTERED
@@ -46,17 +46,17 @@ def add_sets(parser: CommandParser) -> None:
         "--alpha",
         type=float,
         metavar="X",
-        help="Error rate of the prediction sets (default: the run's).",
+        help="Error rate of the sets (default: the run's).",
     )
     parser.add_argument(
         "--score",
         choices=get_args(get_type_hints(SetsConfig)["score"]),
-        help="Conformal score of the prediction sets (default: the run's).",
+        help="Conformal score of the sets (default: the run's).",
     )
     parser.add_argument(
         "--per-class",
         action=BooleanOptionalAction,
-        help="One quantile per class instead of one for all (default: the run's).",
+        help="One quantile per class (default: the run's).",
     )
 
 
@@ -64,10 +64,15 @@ def add_predict_options(parser: CommandParser) -> None:
     """Add the options of every command that predicts what a user asks for."""
     add_sets(parser)
     parser.add_argument(
-        "--lam",
+        "--sufficiency",
         type=float,
         metavar="X",
-        help="Where a dial stands, 0 to 1 by 0.05 (default: the run's).",
+        help="tau of a sufficient part (default: the run's).",
+    )
+    parser.add_argument(
+        "--parts",
+        choices=get_args(get_type_hints(ExplanationConfig)["parts"]),
+        help="Which part is shown (default: the run's).",
     )
     parser.add_argument(
         "--on-unknown",
@@ -87,7 +92,8 @@ def predict_options(options: Namespace) -> "PredictOptions":
         alpha=options.alpha,
         score=options.score,
         per_class=options.per_class,
-        lam=options.lam,
+        sufficiency=options.sufficiency,
+        parts=options.parts,
         columns=column_names(options),
         on_error=options.on_error,
         on_unknown=options.on_unknown,

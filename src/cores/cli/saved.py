@@ -65,9 +65,7 @@ def _evaluate(options: Namespace) -> dict[str, Any]:
         first = "; ".join(metrics["first_errors"])
         display.print_note(f"{errors:,} rows could not be used: {first}")
     if not options.json:
-        flags = dict(options.flags)
-        del flags["lam"]  # verdicts speak of that of the training
-        display.print_metrics(metrics, str(options.run), flags, TRAIN.parser().flags)
+        display.print_metrics(metrics, str(options.run), options.flags, TRAIN.parser().flags)
     return metrics
 
 
@@ -112,14 +110,14 @@ def _plot(options: Namespace) -> dict[str, Any]:
 
 def _export_parser() -> CommandParser:
     parser = CommandParser(
-        "Write a trained model as one ONNX file: policy, removal and classifier. The file is "
-        "compared with the model on random graphs before it is written."
+        "Write a trained model as ONNX files: its committee, and the policy that proposes parts. "
+        "They are compared with the model on random graphs before they are written."
     )
     add_run(parser)
     parser.add_argument(
         "--format", choices=("onnx",), default="onnx", help="Kind of file (default: onnx)."
     )
-    parser.add_path("--out", "FILE", "File to write (default: model.onnx in the run folder).")
+    parser.add_path("--out", "FOLDER", "Folder for the files (default: the run folder).")
     return parser
 
 
@@ -128,15 +126,16 @@ def _export(options: Namespace) -> dict[str, Any]:
 
     exported = export_run(options.run, options.out)
     if not options.json:
-        display.print_lines(
-            [
-                f"file: {exported.file} ({exported.bytes / 1024:.0f} KiB)",
-                f"inputs: {', '.join(exported.inputs)}",
-                f"outputs: {', '.join(exported.outputs)}",
-                f"largest difference from the model: {exported.max_difference:.1g}",
-            ]
-        )
-    return asdict(exported)
+        for file in exported:
+            display.print_lines(
+                [
+                    f"file: {file.file} ({file.bytes / 1024:.0f} KiB)",
+                    f"inputs: {', '.join(file.inputs)}",
+                    f"outputs: {', '.join(file.outputs)}",
+                    f"largest difference from the model: {file.max_difference:.1g}",
+                ]
+            )
+    return {"files": [asdict(file) for file in exported]}
 
 
 def _serve_parser() -> CommandParser:

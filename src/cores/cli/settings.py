@@ -9,7 +9,7 @@ import tomllib
 from argparse import SUPPRESS, ArgumentTypeError, BooleanOptionalAction, Namespace
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -38,10 +38,10 @@ class Short:
     """Text in ``--help``; ``--help-all`` has the dataclass's own."""
     default: str = "{}"
     """Default as the help shows it."""
-    implies: Mapping[str, Any] = field(default_factory=dict)
-    """Settings that giving the option decides beside its own, unless other options say so."""
     alone: int | None = None
     """Value of the option when it stands alone, where it needs none."""
+    metavar: str | None = None
+    """Word for the choices, where the text lists them."""
 
 
 SHORT = {
@@ -59,21 +59,19 @@ SHORT = {
         Short("split", "split", "Number of the split, from 1"),
         Short("seed", "seed", "Random seed"),
         Short("alpha", "alpha", "Error rate of the prediction sets"),
-        Short("epochs", "training.epochs", "Most epochs", "330 for cores-*, else {}"),
+        Short("epochs", "training.epochs", "Most epochs", "270 for cores-*, else {}"),
         Short("desired_ratio", "reward.desired_ratio", "d: kept ratio of high sparsity reward"),
-        Short("lam", "reward.lam", "Lambda: accuracy against sparsity", "all"),
-        Short(
-            "max_loss",
-            "reward.max_loss",
-            "Loss promised of a dial",
-            "{}, not promised",
-            implies={"reward": {"promised": True}},
-        ),
-        Short("tolerance", "reward.tolerance", "Regression: error that does no harm"),
+        Short("lam", "reward.lam", "Lambda: accuracy against sparsity"),
+        Short("members", "committee.members", "Classifiers in the committee"),
+        Short("sufficiency", "explanation.sufficiency", "tau: probability of a sufficient part"),
+        Short("parts", "explanation.parts", "Part shown: minimal, cut or policy", metavar="KIND"),
+        Short("class_from", "explanation.class_from", "Class from: whole or part", metavar="VIEW"),
+        Short("proposer", "explanation.proposer", "Order: policy or effects", metavar="NAME"),
+        Short("tolerance", "reward.tolerance", "Regression: error that counts as none"),
         Short("connected", "reward.max_pieces", "Keep C connected pieces", alone=1),
-        Short("score", "sets.score", "Conformal score of the prediction sets"),
+        Short("score", "sets.score", "lac, aps, raps or randomised-aps", metavar="NAME"),
         Short("per_class", "sets.per_class", "One quantile per class"),
-        Short("split_type", "parts.kind", "scaffold: none is in two parts"),
+        Short("split_type", "parts.kind", "random, scaffold or column", metavar="KIND"),
     )
 }
 
@@ -94,6 +92,8 @@ def add_settings(parser: CommandParser) -> None:
             text = f"{text}: {', '.join(registered[name])}"
         if option.get("type") is _truth:
             option = {"action": BooleanOptionalAction}
+        if short.metavar is not None:
+            option |= {"metavar": short.metavar}
         if short.alone is not None:
             option |= {"nargs": "?", "const": short.alone, "metavar": "C"}
             default = f"any; alone: {short.alone}"
@@ -238,7 +238,6 @@ def _given(options: Namespace) -> dict[str, Any]:
             group, _, setting = short.path.rpartition(".")
             value = {setting: found[name]}
             settings = merged(settings, {group: value} if group else value)
-            settings = merged(short.implies, settings)
     if options.class_weights:
         settings = merged(settings, {"training": {"balance": "always"}})
     return settings

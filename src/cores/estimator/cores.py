@@ -1,4 +1,4 @@
-"""``Cores``: fit graphs, predict from the part that the model keeps, and show that part."""
+"""``Cores``: fit graphs, predict their classes, and show the part that decides."""
 
 import warnings
 from contextlib import nullcontext
@@ -27,11 +27,16 @@ from cores.estimator.graphs import (
     unlabelled,
     with_validation,
 )
-from cores.estimator.parameters import Parameters, Real, Setting, python_number, settings_of
-from cores.evaluation.predictions import predict
+from cores.estimator.parameters import (
+    Parameters,
+    Real,
+    committee_arguments,
+    python_number,
+    settings_of,
+)
+from cores.evaluation.predictions import predict_full, predict_told
 from cores.explain.explanation import Explanation, explain_graphs
 from cores.files import locked, make_folder, write_json
-from cores.models.classifier import Classifier
 from cores.models.network import GraphModel
 from cores.models.policy import Policy
 from cores.models.sparse import SparseClassifier
@@ -53,7 +58,7 @@ from cores.training.state import forked_rng
 
 
 class Cores(Parameters):
-    """A graph classifier that decides from a small subgraph it chose itself, and shows it.
+    """A graph classifier that shows a small subgraph from which its prediction is as sure.
 
     It follows scikit-learn: the constructor stores its arguments, ``fit`` learns and returns the
     estimator, and what it learns has a trailing underscore.
@@ -76,19 +81,23 @@ class Cores(Parameters):
         device: ``"cpu"``, ``"cuda"``, or ``"auto"``, which takes a GPU where there is one.
         progress: Whether to show the phases of the training on standard error.
         desired_ratio: d, the share to keep at which the sparsity reward is nearly full.
-        lam: Lambda, the weight of accuracy against sparsity in the reward.
+        lam: Lambda, the weight of accuracy against sparsity in the reward of the training.
         judge: Whether to train an independent classifier that checks the kept subgraphs; it takes
             about as long as the classifier itself.
         settings: Any other setting, nested as in a settings file, e.g.
             ``{"network": {"hidden_dim": 128}}``, ``{"model": "gsat"}`` for another model, or
             ``{"preset": "mine"}`` for a registered preset.
-        max_loss: The share of every class that may be right on the full graph and wrong on the kept
-            part. The model gets a dial, and the loss is promised, as by ``tune``; where the
-            calibration graphs are too few, ``fit`` warns and the dial stands where it seemed best
-            in training, without a promise.
         task: ``"classification"``, ``"regression"`` for numbers, ``"multilabel"`` for several
             labels per graph, or ``"auto"``, which takes more than 20 different labels that are not
             whole for numbers.
+        members: Classifiers in the committee, whose mean probability is the prediction.
+        sufficiency: tau, the probability that the committee must give the predicted class from a
+            part alone; None takes the preset's. Of numbers, ``{"reward": {"tolerance": ...}}`` in
+            ``settings`` takes its place.
+        parts: Which part is shown: ``"minimal"``, of which no single node or edge can go;
+            ``"cut"``, a quicker one; or ``"policy"``, what the policy keeps.
+        class_from: What the committee predicts from: the ``"whole"`` graph, or the ``"part"`` that
+            the policy keeps.
 
     Attributes:
         classes_: The labels, as they were given; numbers have none. Where graphs have several
@@ -96,7 +105,8 @@ class Cores(Parameters):
         label_names_: What each of several labels is called.
         metrics_: What was measured on the test part that ``fit`` sets aside, and what that says, in
             sentences (``"verdicts"``).
-        network_: The trained PyTorch module; it takes PyG graphs with unscaled features.
+        network_: The trained PyTorch module; it takes PyG graphs with unscaled features, and gives
+            the logarithm of the committee's mean probability.
         n_features_in_: Columns of the node features.
     """
 
@@ -110,7 +120,7 @@ class Cores(Parameters):
         y: Labels = None,
         validation: Graphs | None = None,
     ) -> "Cores":
-        """Train policy and classifier, calibrate them, and measure them on a part set aside.
+        """Train committee and policy, calibrate them, and measure them on a part set aside.
 
         The graphs are divided into parts for training, calibration and test, and for selecting
         weights unless ``validation`` is given. Nothing is written to disk.
@@ -155,57 +165,67 @@ class Cores(Parameters):
                 judge = train_judge(dataset, data.split, config, device, reports.judge)
             metrics = measure_for_preset(fitted.trained, data.part("test"), judge)
         metrics |= fitted.facts
-        if "no_promise" in metrics:
-            warnings.warn(f"no promise: {metrics['no_promise']}", stacklevel=2)
         self.metrics_ = metrics | {"verdicts": fitted.trained.sentences(metrics)}
         self._facts = DataFacts.of(dataset, data.split)
         self._columns = ColumnNames(remembered=columns)
         return self._take(fitted.trained)
 
     def tune(
-        self,
-        max_loss: Real,
-        confidence: Real | None = None,
-        loss: str = "excess",
-        per_class: bool = True,
+        self, max_wrong: Real, confidence: Real | None = None, per_class: bool = False
     ) -> "Cores":
-        """Set the dial where least is kept and a promise holds, by half of the calibration part.
+        """Set the least sufficiency at which a promise holds, by the calibration part.
 
         What is promised is in ``metrics_["promise"]``; the other metrics stay those of before, and
-        say so. The other half of the calibration part calibrates prediction sets from then on.
+        say so.
 
         Args:
-            max_loss: The largest loss, a share of the graphs.
+            max_wrong: The largest share of graphs that are told a wrong class and are not weak.
             confidence: Promise it of this very model, with this probability; None: on average over
                 calibration parts.
-            loss: ``"excess"``, right on the full graph and wrong on the kept part;
-                ``"disagreement"``, another class than on the full graph; or ``"accuracy"``.
             per_class: Whether it is promised for every class.
         """
-        promise = Promise(python_number(max_loss), loss, python_number(confidence), per_class)
+        promise = Promise(python_number(max_wrong), python_number(confidence), per_class)
         tuned, found = tuned_model(self._trained, promise)
         self.metrics_ = with_promise(tuned, self.metrics_, found)
         return self._take(tuned)
 
-    def predict(self, graphs: Graphs, lam: Setting | None = None) -> NDArray[Any]:
+    def predict(
+        self, graphs: Graphs, sufficiency: Real | None = None, parts: str | None = None
+    ) -> NDArray[Any]:
         """Predict the label of every graph, or the number; of several labels, [graphs, labels].
+
+        Like all that takes both, it is what ``explain`` tells with them. No prediction depends on
+        them: they decide which part is shown for it.
 
         Args:
             graphs: The graphs to predict.
-            lam: Setting of a model with a dial, from 0, which keeps least, to 1, in steps of 0.05;
-                None takes the one that was chosen when it was trained.
+            sufficiency: Another tau than that of the model.
+            parts: Other parts than those of the model.
         """
-        probs = self._probs(self._trained.at(lam), graphs)
+        probs = self._probs(self._showing(sufficiency, parts), graphs)
         found: NDArray[Any] = TASKS[self._trained.task].predicted_array(probs, self._labels)
         return found
 
-    def predict_proba(self, graphs: Graphs, lam: Setting | None = None) -> NDArray[np.float32]:
+    def predict_proba(
+        self, graphs: Graphs, sufficiency: Real | None = None, parts: str | None = None
+    ) -> NDArray[np.float32]:
         """Predict the probability of every class, in the order of ``classes_``; [graphs, classes].
 
         Where graphs have several labels, that each has the second of its values; [graphs, labels].
         """
         self._trained.need_sets("predict_proba")
-        return self._probs(self._trained.at(lam), graphs).numpy()
+        return self._probs(self._showing(sufficiency, parts), graphs).numpy()
+
+    def full_proba(self, graphs: Graphs) -> NDArray[np.float32]:
+        """What the committee gives graphs as they are, nothing removed: so anyone can ask it.
+
+        Probabilities as those of :meth:`predict_proba`; where numbers are predicted, these in the
+        first column.
+        """
+        trained = self._trained
+        store = unlabelled(graphs, trained, self._columns).placed(self._device)
+        with tuned_cpu():
+            return predict_full(trained.model, store).cpu().numpy()
 
     def predict_set(
         self,
@@ -213,7 +233,8 @@ class Cores(Parameters):
         alpha: float = 0.1,
         score: str | None = None,
         per_class: bool | None = None,
-        lam: Setting | None = None,
+        sufficiency: Real | None = None,
+        parts: str | None = None,
     ) -> list[list[Any]]:
         """A set of labels per graph that misses the true one at most a share ``alpha`` of the time.
 
@@ -226,16 +247,15 @@ class Cores(Parameters):
             alpha: Error rate.
             score: Conformal score: ``"lac"``, ``"aps"``, ``"raps"`` or ``"randomised-aps"``.
             per_class: Whether every class is covered as often.
-            lam: Setting of a model with a dial; the promise holds at every one.
+            sufficiency: Another tau than that of the model.
+            parts: Other parts than those of the model.
         """
-        trained = self._trained.at(lam)
+        trained = self._showing(sufficiency, parts)
         trained.need_sets("predict_set (numbers have predict_interval)")
         sets = self._sets(trained, graphs, alpha, score, per_class)
         return TASKS[trained.task].in_sets(sets, self._labels)
 
-    def predict_interval(
-        self, graphs: Graphs, alpha: float = 0.1, lam: Setting | None = None
-    ) -> NDArray[np.float32]:
+    def predict_interval(self, graphs: Graphs, alpha: float = 0.1) -> NDArray[np.float32]:
         """An interval per graph that misses the true number at most a share ``alpha`` of the time.
 
         The promise is that of :meth:`predict_set`. Where there were too few calibration graphs for
@@ -245,26 +265,42 @@ class Cores(Parameters):
         Args:
             graphs: The graphs to predict.
             alpha: Error rate.
-            lam: Setting of a model with a dial.
 
         Returns:
             Lower and upper ends; [graphs, 2].
         """
-        trained = self._trained.at(lam)
+        trained = self._trained
         if TASKS[trained.task].has_sets:
             raise UserError("predict_interval is for numbers; classes have predict_set")
         return self._sets(trained, graphs, alpha).numpy()
 
     def explain(
-        self, graphs: Graphs, alpha: float = 0.1, lam: Setting | None = None
+        self,
+        graphs: Graphs,
+        alpha: float = 0.1,
+        sufficiency: Real | None = None,
+        parts: str | None = None,
     ) -> list[Explanation]:
-        """Explain graphs by what the model kept, as PyG explanations, with prediction and set."""
+        """Explain graphs by a sufficient part, as PyG explanations, with prediction and set.
+
+        Args:
+            graphs: The graphs to predict.
+            alpha: Error rate of the sets.
+            sufficiency: Another tau than that of the model.
+            parts: Other parts than those of the model.
+        """
         _check_alpha(alpha)
-        trained = self._trained.at(lam)
+        trained = self._showing(sufficiency, parts)
         store = unlabelled(graphs, trained, self._columns)
         return explain_graphs(trained, store, self._labels, alpha)
 
-    def score(self, graphs: Graphs, y: Labels = None, lam: Setting | None = None) -> float:
+    def score(
+        self,
+        graphs: Graphs,
+        y: Labels = None,
+        sufficiency: Real | None = None,
+        parts: str | None = None,
+    ) -> float:
         """Accuracy on labelled graphs; where numbers are predicted, R2.
 
         Of several labels, the share of the known values that is predicted. Of a graph whose nodes
@@ -272,14 +308,14 @@ class Cores(Parameters):
         """
         trained = self._trained
         if is_node_graph(graphs) and trained.schema.encoding.reach is not None:
-            return node_score(self.predict(graphs, lam), graphs, y)
+            return node_score(self.predict(graphs, sufficiency, parts), graphs, y)
         if isinstance(graphs, str | Path):
             graphs = labelled_graphs(str(graphs), trained.schema, self._columns)
             _warn_of_unusable(graphs)
         elif not isinstance(graphs, Dataset):
             graphs = listed(graphs)  # they are read twice
         labels = plain_labels(graphs) if y is None else given_labels(y)
-        probs = self._probs(trained.at(lam), graphs)
+        probs = self._probs(self._showing(sufficiency, parts), graphs)
         return graph_score(probs, labels, trained.schema)
 
     def save(self, folder: str | Path) -> None:
@@ -292,7 +328,7 @@ class Cores(Parameters):
             raise UserError(f"{out} is not empty; choose another folder")
         make_folder(out)
         with locked(out):
-            config, device = trained.config, next(trained.model.parameters()).device
+            config, device = trained.config, self._device
             read = self._columns.remembered
             columns = None if read is None else asdict(read)
             known = None if self._facts is None else self._facts.plain
@@ -318,6 +354,7 @@ class Cores(Parameters):
             device=device,
             settings=settings_of(config),
             task=config.task,
+            **committee_arguments(config),
         )
         model.metrics_ = read_metrics(out / METRICS) if (out / METRICS).exists() else {}
         model._facts = DataFacts.read(run.identity.data)
@@ -325,8 +362,8 @@ class Cores(Parameters):
         return model._take(run.trained)
 
     @property
-    def classifier_(self) -> Classifier | GraphModel:
-        """The classifier f_theta, a PyTorch module that takes any PyG graphs."""
+    def classifier_(self) -> GraphModel:
+        """The committee, or the one classifier, as a PyTorch module that takes any PyG graphs."""
         network = self._trained.model
         return network.classifier if isinstance(network, SparseClassifier) else network
 
@@ -357,10 +394,16 @@ class Cores(Parameters):
         return self._fitted
 
     def _probs(self, trained: TrainedModel, graphs: Graphs) -> torch.Tensor:
-        store = unlabelled(graphs, trained, self._columns)
-        device = next(trained.model.parameters()).device
+        store = unlabelled(graphs, trained, self._columns).placed(self._device)
         with tuned_cpu():
-            return predict(trained.model, store.placed(device)).probs.cpu()
+            return predict_told(trained.model, store).cpu()
+
+    def _showing(self, sufficiency: Real | None, parts: str | None) -> TrainedModel:
+        return self._trained.showing(python_number(sufficiency), parts)
+
+    @property
+    def _device(self) -> torch.device:
+        return next(self._trained.model.parameters()).device
 
     def _sets(
         self,

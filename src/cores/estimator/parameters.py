@@ -8,7 +8,7 @@ import numpy as np
 
 from cores.config import RunConfig, merged
 from cores.config.models import MODELS
-from cores.config.presets import own_data_settings, preset_config, with_dial
+from cores.config.presets import own_data_settings, preset_config
 from cores.config.run import AskedTask
 from cores.config.spec import TaskName
 from cores.errors import UserError
@@ -16,8 +16,8 @@ from cores.tasks import CLASSIFICATION, TASKS
 
 Whole = int | np.integer[Any]
 Real = float | np.floating[Any]
-Setting = Whole | Real
-"""Setting of a dial: from 0, which keeps least, to 1, in steps of 0.05."""
+COMMITTEE = {"committee": ("members",), "explanation": ("sufficiency", "parts", "class_from")}
+"""Arguments that are settings of these groups."""
 Own = TypeVar("Own", bound="Parameters")
 
 
@@ -36,8 +36,11 @@ class Parameters:
         lam: Real | None = None,
         judge: bool = True,
         settings: Mapping[str, Any] | None = None,
-        max_loss: Real | None = None,
         task: str = "auto",
+        members: Whole = 5,
+        sufficiency: Real | None = None,
+        parts: str = "minimal",
+        class_from: str = "whole",
     ) -> None:
         self.removal = removal
         self.conv = conv
@@ -49,8 +52,11 @@ class Parameters:
         self.lam = lam
         self.judge = judge
         self.settings = settings
-        self.max_loss = max_loss
         self.task = task
+        self.members = members
+        self.sufficiency = sufficiency
+        self.parts = parts
+        self.class_from = class_from
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the arguments of the constructor, as scikit-learn asks for them."""
@@ -101,13 +107,12 @@ class Parameters:
             "seed": seed,
             "task": self._asked_task,
             "training": self._given("epochs"),
-            "reward": self._given("desired_ratio", "lam", "max_loss"),
+            "reward": self._given("desired_ratio", "lam"),
+            **{group: self._changed(*names) for group, names in COMMITTEE.items()},
         }
         preset = settings.pop("preset", "default")
         by_size = own_data_settings(num_graphs) if preset == "default" else {}
         defaults = merged({"split": default_split(seed)}, by_size)
-        if self.max_loss is not None:
-            defaults["reward"] = {"promised": True}
         changes = merged(merged(defaults, settings), given)
         asked = settings.get("model")  # a model that `removal` does not name, such as a baseline
         model = asked if isinstance(asked, str) else model
@@ -116,6 +121,12 @@ class Parameters:
     def _given(self, *names: str) -> dict[str, Any]:
         values = {name: python_number(getattr(self, name)) for name in names}
         return {name: value for name, value in values.items() if value is not None}
+
+    def _changed(self, *names: str) -> dict[str, Any]:
+        """The arguments that are not as they are by default: a preset decides the others."""
+        defaults = _arguments()
+        given = self._given(*names)
+        return {name: value for name, value in given.items() if value != defaults[name]}
 
     @property
     def _asked_task(self) -> AskedTask:
@@ -139,11 +150,25 @@ def settings_of(config: RunConfig) -> dict[str, Any]:
     """Return the settings that differ from the defaults and are no arguments."""
     arguments = ("dataset", "conv", "split", "seed", "task")
     found = {name: value for name, value in config.changes.items() if name not in arguments}
+    for group, names in COMMITTEE.items():
+        others = {name: value for name, value in found.pop(group, {}).items() if name not in names}
+        found |= {group: others} if others else {}
     if config.split != default_split(config.seed):
         found["split"] = config.split
     if config.removal is None and config.model != "gnn":
         found["model"] = config.model
-    return with_dial(found, config)
+    return found
+
+
+def committee_arguments(config: RunConfig) -> dict[str, Any]:
+    """Return the arguments of committee and parts that differ from the defaults."""
+    changes = config.changes
+    return {
+        name: changes[group][name]
+        for group, names in COMMITTEE.items()
+        for name in names
+        if name in changes.get(group, {})
+    }
 
 
 def _arguments() -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Explanations of PyG's, with the kept part, the scores and the prediction behind it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,9 @@ class Verdict:
     probabilities: NDArray[np.float32]
     labels_in_set: list[Any] | None
     interval: tuple[float, float] | None
-    pieces: int | None
+    pieces: int | None = None
+    part: tuple[float, bool, bool, int] | None = None
+    """Probability, minimal, weak, questions; None where no committee was asked."""
 
 
 class Explanation(PyGExplanation):
@@ -136,6 +138,33 @@ class Explanation(PyGExplanation):
         Where graphs have several labels, a list of values for each.
         """
         return self["verdict"].labels_in_set
+
+    @property
+    def part_probability(self) -> float | None:
+        """What the committee gives the prediction from the part alone; of numbers, its own.
+
+        None, like the next three, for a model without a committee.
+        """
+        return self._of_part(0)
+
+    @property
+    def minimal(self) -> bool | None:
+        """Whether no single unit of the part can go: each was tried."""
+        return self._of_part(1)
+
+    @property
+    def weak(self) -> bool | None:
+        """Whether what the search began with is not as sure as was asked for."""
+        return self._of_part(2)
+
+    @property
+    def questions(self) -> int | None:
+        """Parts that the committee was asked about."""
+        return self._of_part(3)
+
+    def _of_part(self, place: int) -> Any:
+        part = self["verdict"].part
+        return None if part is None else part[place]
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -242,12 +271,18 @@ def explanations(
         found = predictions.probs[index : index + 1]
         held = None if sets is None else sets[index : index + 1]
         pieces = None if predictions.pieces is None else int(predictions.pieces[index])
+        part = predictions.part and (
+            float(predictions.part.probability[index]),
+            bool(predictions.part.minimal[index]),
+            bool(predictions.part.weak[index]),
+            int(predictions.part.questions[index]),
+        )
         explanation = Explanation(
             node_mask=kept_nodes[:, None],
             edge_mask=kept_edges,
             node_score=_part(predictions.node_scores, nodes, kept_nodes),
             edge_score=_part(predictions.edge_scores, edges, kept_edges),
-            verdict=_verdict(found, labels, held, pieces, task),
+            verdict=replace(_verdict(found, labels, held, task), pieces=pieces, part=part),
             target=TASKS[task].targets(found),
             **graphs.graph(index).to_dict(),
         )
@@ -263,7 +298,7 @@ def explanations(
 
 
 def _verdict(
-    found: Tensor, labels: tuple[Any, ...], held: Tensor | None, pieces: int | None, task: TaskName
+    found: Tensor, labels: tuple[Any, ...], held: Tensor | None, task: TaskName
 ) -> Verdict:
     row = TASKS[task]
     (predicted,), inside, ends = row.predicted(found, labels), None, None
@@ -271,7 +306,7 @@ def _verdict(
         (inside,) = row.in_sets(held, labels)
         ends = None if row.has_sets else (float(held[0, 0]), float(held[0, 1]))
     probs = found[0].numpy() if row.has_sets else np.empty(0, dtype=np.float32)
-    return Verdict(task, predicted, probs, inside, ends, pieces)
+    return Verdict(task, predicted, probs, inside, ends)
 
 
 def _part(scores: Tensor | None, items: slice, kept: Tensor) -> Tensor:

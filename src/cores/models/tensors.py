@@ -1,62 +1,86 @@
-"""A model as one function of plain tensors, so that it can be traced into a file."""
+"""Committee and policy as functions of plain tensors, so that they can be traced into files."""
 
-from typing import NamedTuple
+from abc import ABC, abstractmethod
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from cores.graphs.segments import pointers
-from cores.graphs.subgraphs import Subgraph
 from cores.models.classifier import Classifier
+from cores.models.committee import Committee
 from cores.models.sparse import SparseClassifier, keep_scores
 
 
-class Decision(NamedTuple):
-    """Prediction, kept parts and scores of a batch."""
+class Answer(NamedTuple):
+    """What a committee says of a batch."""
 
-    probs: Tensor  # [B, K]
+    log_probs: Tensor  # [B, K]
+
+
+class Proposal(NamedTuple):
+    """What a policy proposes to keep of a batch, and the order in which."""
+
     node_kept: Tensor  # [N] bool
     edge_kept: Tensor  # [E] bool
     node_score: Tensor  # [N] probability of being kept
     edge_score: Tensor  # [E]
 
 
-class TensorModel(nn.Module):
-    """Policy, removal and classifier: tensors in, tensors out, by the code that predicts.
+class TensorFunction(nn.Module, ABC):
+    """Tensors in, tensors out, by the code that predicts."""
 
-    Args:
-        model: A classifier, behind its policy or alone.
-    """
-
-    def __init__(self, model: Classifier | SparseClassifier) -> None:
-        super().__init__()
-        self.model = model
+    outputs: ClassVar[tuple[str, ...]]
 
     def forward(
         self, x: Tensor, edge_index: Tensor, batch: Tensor, edge_attr: Tensor | None = None
-    ) -> Decision:
-        """Decide on graphs whose nodes lie together, at least one of each graph."""
-        ptr = pointers(torch.bincount(batch))
+    ) -> tuple[Tensor, ...]:
+        """Take graphs whose nodes lie together, at least one of each graph."""
+        counts = torch.bincount(batch)
+        torch._check(counts.size(0) > 0)  # whoever traces this cannot know, and asks
+        ptr = pointers(counts)
         edges = {} if edge_attr is None else {"edge_attr": edge_attr}
-        graphs = Batch(x=x, edge_index=edge_index, batch=batch, ptr=ptr, **edges)
-        if isinstance(self.model, SparseClassifier):
-            return _sparse(self.model, graphs)
-        probs = self.model.logits(graphs).softmax(dim=-1)
-        certain = x.new_ones(1)
-        scores = certain.expand(x.size(0)), certain.expand(edge_index.size(1))
-        return _decision(probs, Subgraph.full(graphs), *scores)
+        return self.of_batch(Batch(x=x, edge_index=edge_index, batch=batch, ptr=ptr, **edges))
+
+    @abstractmethod
+    def of_batch(self, graphs: Batch) -> tuple[Tensor, ...]:
+        """Its outputs."""
 
 
-def _sparse(model: SparseClassifier, graphs: Batch) -> Decision:
-    choice = model.choose(graphs)
-    left = choice.subgraph.batch
-    # The mode leaves a node of every graph. Whoever traces this cannot know, and asks.
-    torch._check(left.x.size(0) > 0)
-    probs = model.classifier.logits(left).softmax(dim=-1)
-    scores = keep_scores(choice.elements, choice.keep_probability)
-    return _decision(probs, choice.subgraph, *scores)
+class CommitteeTensors(TensorFunction):
+    """Logarithms of a committee's probabilities, or of those of a single classifier.
+
+    Args:
+        classifier: Looks at graphs as they are.
+    """
+
+    outputs = Answer._fields
+
+    def __init__(self, classifier: Committee | Classifier) -> None:
+        super().__init__()
+        self.classifier = classifier
+
+    def of_batch(self, graphs: Batch) -> Answer:
+        """Logarithms of the probabilities."""
+        return Answer(self.classifier.logits(graphs).log_softmax(dim=-1))
 
 
-def _decision(probs: Tensor, subgraph: Subgraph, nodes: Tensor, edges: Tensor) -> Decision:
-    return Decision(probs, ~subgraph.removed_nodes, ~subgraph.removed_edges, nodes, edges)
+class PolicyTensors(TensorFunction):
+    """The part that a policy keeps, and its probabilities.
+
+    Args:
+        model: A committee behind its policy.
+    """
+
+    outputs = Proposal._fields
+
+    def __init__(self, model: SparseClassifier) -> None:
+        super().__init__()
+        self.model = model
+
+    def of_batch(self, graphs: Batch) -> Proposal:
+        """Kept nodes and edges, and scores."""
+        choice = self.model.choose(graphs)
+        kept = ~choice.subgraph.removed_nodes, ~choice.subgraph.removed_edges
+        return Proposal(*kept, *keep_scores(choice.elements, choice.keep_probability))

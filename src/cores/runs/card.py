@@ -132,6 +132,7 @@ def model_card(
         calibrated=_calibrated(config, metrics, facts),
         counted=task.counted,
         set_word=task.set_word,
+        numbers=not task.has_sets,
         judged=metrics.get(f"judge_{task.plain.metric}") is not None,
         names_data=names_data,
         settings=_settings(config),
@@ -157,9 +158,17 @@ def description(config: RunConfig, task: TaskName = "classification") -> str:
     if config.spec.removes is None:
         return f"A {kind}{layers} that sees full graphs."
     removed = removes[config.spec.removes]
-    if config.spec.has_policy:
+    if config.spec.has_policy and config.explanation.class_from == "part":
         return (
             f"A {kind}{layers} that removes {removed} and decides from the subgraph that is left."
+        )
+    if config.spec.has_policy:
+        members = config.committee.members
+        who = f"A committee of {members} {kind}s" if members > 1 else f"A {kind}"
+        return (
+            f"{who}{layers} that sees full graphs. With each prediction it shows a part of the "
+            f"graph from which it would predict the same: a search removes the {removed} that it "
+            "does not need, in an order that a policy proposes."
         )
     return f"A {kind}{layers} that leaves out a part of the {removed}."
 

@@ -1,10 +1,10 @@
-"""A run's model as one ONNX file, which decides as the model does."""
+"""A run's committee and policy as ONNX files, which say what the model says."""
 
 import json
 import logging
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -21,15 +21,15 @@ from cores.graphs.batches import undirected_pairs
 from cores.graphs.segments import pointers
 from cores.models.classifier import BlindClassifier, Classifier
 from cores.models.sparse import SparseClassifier
-from cores.models.tensors import Decision, TensorModel
+from cores.models.tensors import CommitteeTensors, PolicyTensors, TensorFunction
 from cores.runs.trained import TrainedModel
 
-FILE = "model.onnx"
-"""Beside the run's own files, unless told otherwise."""
+COMMITTEE, POLICY = "committee.onnx", "policy.onnx"
+"""Beside the run's own files, unless told otherwise; a model without a policy has the first."""
 TOLERANCE = 1e-5
-"""Most that a number of the file may differ from the model's."""
+"""Most that a number of a file may differ from the model's."""
 SIZES = ((5, 8), (1,), (12,), (1, 6, 1, 30), (3,) * 20)
-"""Nodes of the graphs in each batch that the file is checked on."""
+"""Nodes of the graphs in each batch that files are checked on."""
 _AXIS = {"x": 0, "edge_index": 1, "batch": 0, "edge_attr": 0}
 """The axis of every input that is as long as a batch has nodes or edges."""
 
@@ -46,16 +46,60 @@ class Exported:
     outputs: tuple[str, ...]
 
 
-def export_run(run: Path, out: Path | None = None) -> Exported:
-    """Write the model of a finished run as an ONNX file, checked against the model first."""
+def export_run(run: Path, out: Path | None = None) -> list[Exported]:
+    """Write committee and policy of a finished run as ONNX files, checked against them first.
+
+    Args:
+        run: The run folder.
+        out: Folder for the files; None: the run's.
+    """
     if any(find_spec(name) is None for name in ("onnx", "onnxscript", "onnxruntime")):
         raise UserError("exporting needs onnx: pip install 'cores-gnn[onnx]'")
     trained = TrainedModel.load(run)
     trained.need_classes("`cores export`")
-    model = tensor_model(trained)
     batches = [random_batch(trained, sizes, seed) for seed, sizes in enumerate(SIZES)]
+    found = {
+        name: _checked(run, trained, each, batches) for name, each in parts_of(trained).items()
+    }
+    folder = run if out is None else out
+    make_folder(folder)
+    exported = []
+    for name, (function, content, difference) in found.items():
+        write_atomically(folder / name, content)
+        told = tuple(batches[0]), function.outputs
+        exported.append(Exported(str(folder / name), len(content), difference, *told))
+    return exported
+
+
+def parts_of(trained: TrainedModel) -> dict[str, TensorFunction]:
+    """The functions of tensors by file; models that are not CORES or its GNN are refused."""
+    model = trained.model
+    if isinstance(model, SparseClassifier):
+        if model.policy.max_pieces:
+            raise UserError(
+                "a model whose kept part is connected (reward.max_pieces) is not exported"
+            )
+        found: dict[str, TensorFunction] = {COMMITTEE: CommitteeTensors(model.classifier)}
+        return {
+            name: each.eval() for name, each in (found | {POLICY: PolicyTensors(model)}).items()
+        }
+    if isinstance(model, BlindClassifier) or not isinstance(model, Classifier):
+        raise UserError(
+            f"the model {trained.config.model!r} cannot be exported; "
+            "cores-node, cores-edge, cores-both and gnn can"
+        )
+    return {COMMITTEE: CommitteeTensors(model).eval()}
+
+
+def _checked(
+    run: Path,
+    trained: TrainedModel,
+    function: TensorFunction,
+    batches: Sequence[dict[str, Tensor]],
+) -> tuple[TensorFunction, bytes, float]:
+    """A function as the content of a file, and the largest difference of the two."""
     try:
-        proto = traced(model, batches[0])
+        proto = traced(function, batches[0])
     except Exception as error:  # whatever a layer does that cannot be traced
         raise UserError(
             f"the conv {trained.config.conv!r} cannot be exported ({type(error).__name__}); "
@@ -64,40 +108,24 @@ def export_run(run: Path, out: Path | None = None) -> Exported:
     for name, value in metadata(trained).items():
         proto.metadata_props.add(key=name, value=value)
     content = proto.SerializeToString()
-    difference = max_difference(content, model, batches)
+    difference = max_difference(content, function, batches)
     if not difference <= TOLERANCE:
         raise ProgramError(
-            f"the exported model differs from that of {run} by {difference:.2g}, "
+            f"an exported file differs from the model of {run} by {difference:.2g}, "
             f"more than {TOLERANCE:g}; nothing was written"
         )
-    path = run / FILE if out is None else out
-    make_folder(path.parent)
-    write_atomically(path, content)
-    return Exported(str(path), len(content), difference, tuple(batches[0]), tuple(Decision._fields))
+    return function, content, difference
 
 
-def tensor_model(trained: TrainedModel) -> TensorModel:
-    """The model as a function of tensors; models that are not CORES or its GNN are refused."""
-    model = trained.model
-    if isinstance(model, SparseClassifier) and model.policy.max_pieces:
-        raise UserError("a model whose kept part is connected (reward.max_pieces) is not exported")
-    if isinstance(model, BlindClassifier) or not isinstance(model, Classifier | SparseClassifier):
-        raise UserError(
-            f"the model {trained.config.model!r} cannot be exported; "
-            "cores-node, cores-edge, cores-both and gnn can"
-        )
-    return TensorModel(model).eval()
-
-
-def traced(model: TensorModel, batch: dict[str, Tensor]) -> Any:
-    """The model as an ONNX graph for batches of any size; ``batch`` is an example."""
+def traced(function: TensorFunction, batch: dict[str, Tensor]) -> Any:
+    """A function as an ONNX graph for batches of any size; ``batch`` is an example."""
     dynamic = {name: {_AXIS[name]: torch.export.Dim.DYNAMIC} for name in batch}
     with _quiet(), torch.no_grad():
-        program = torch.export.export(model, (), batch, dynamic_shapes=dynamic, strict=False)
+        program = torch.export.export(function, (), batch, dynamic_shapes=dynamic, strict=False)
         exported = torch.onnx.export(
             program,
             input_names=list(batch),
-            output_names=list(Decision._fields),
+            output_names=list(function.outputs),
             verbose=False,
         )
     if exported is None:
@@ -106,9 +134,9 @@ def traced(model: TensorModel, batch: dict[str, Tensor]) -> Any:
 
 
 def metadata(trained: TrainedModel) -> dict[str, str]:
-    """Collect what a user of the file must know of the run, as JSON.
+    """Collect what a user of the files must know of the run, as JSON.
 
-    A prediction set at level ``alpha`` holds the classes with ``1 - probs <= q_hat``.
+    A prediction set at level ``alpha`` holds the classes with ``1 - exp(log_probs) <= q_hat``.
     """
     schema, config = trained.schema, trained.config
     known: dict[str, Any] = {
@@ -119,8 +147,12 @@ def metadata(trained: TrainedModel) -> dict[str, str]:
         "feature_names": schema.feature_names,
         "edge_feature_names": schema.edge_feature_names,
     }
-    if trained.lam is not None:
-        known["lam"] = trained.lam
+    if trained.has_committee:
+        known |= {
+            "removal": config.removal,
+            "sufficiency": config.explanation.sufficiency,
+            "class_from": config.explanation.class_from,
+        }
     if len(trained.calibration):
         lac = config.sets.changed("lac", None)
         q_hat = trained.calibration.q_hat(config.alpha, lac)
@@ -156,7 +188,9 @@ def random_batch(trained: TrainedModel, sizes: tuple[int, ...], seed: int) -> di
 
 
 @torch.no_grad()
-def max_difference(content: bytes, model: TensorModel, batches: list[dict[str, Tensor]]) -> float:
+def max_difference(
+    content: bytes, function: TensorFunction, batches: Sequence[dict[str, Tensor]]
+) -> float:
     """Largest difference in any output; infinite where shapes differ, NaN where a number is."""
     import onnxruntime
 
@@ -164,7 +198,7 @@ def max_difference(content: bytes, model: TensorModel, batches: list[dict[str, T
     largest = torch.zeros((), dtype=torch.float64)
     for batch in batches:
         outputs = session.run(None, {name: value.numpy() for name, value in batch.items()})
-        for expected, output in zip(model(**batch), map(torch.as_tensor, outputs), strict=True):
+        for expected, output in zip(function(**batch), map(torch.as_tensor, outputs), strict=True):
             if expected.shape != output.shape or expected.dtype != output.dtype:
                 return math.inf
             difference = (expected.double() - output.double()).abs().flatten()

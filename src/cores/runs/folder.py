@@ -22,7 +22,7 @@ from cores.files import LOCK, is_leftover, read_json, write_json
 CONFIG, MODEL, METRICS = "config.json", "model.safetensors", "metrics.json"
 CARD = "README.md"
 PROMISE = "promise.json"
-"""The promise under which the dial of a model was set."""
+"""The promise under which the sufficiency of a model was set."""
 FORMAT = 2
 """Format of run folders; others are refused."""
 
@@ -205,6 +205,9 @@ def _read(out: Path) -> dict[str, Any]:
         isinstance(identity.get(name), dict) for name in ("config", "schema")
     ):
         raise UserError(f"{out / CONFIG} is not a run's configuration")
+    settings = identity["config"]
+    if "ppo" in settings and "committee" not in settings and settings.get("preset") == "default":
+        raise UserError(f"the model in {out} was trained without a committee; train it again")
     return identity
 
 

@@ -29,7 +29,7 @@ OnUnknown = Literal["error", "ignore"]
 
 @dataclass(frozen=True)
 class PredictOptions:
-    """Options of predictions: prediction sets, the dial, and how an input is read."""
+    """Options of predictions: prediction sets, parts, and how an input is read."""
 
     alpha: float | None = None
     """Error rate of the prediction sets; None: the run's."""
@@ -37,8 +37,10 @@ class PredictOptions:
     """Conformal score; None: the run's."""
     per_class: bool | None = None
     """Whether every class is covered as often; None: the run's."""
-    lam: float | None = None
-    """Setting of the model's dial, where it has one; None: the run's."""
+    sufficiency: float | None = None
+    """tau, from which a part is sufficient; None: the run's."""
+    parts: str | None = None
+    """Which part is shown: minimal, cut or policy; None: the run's."""
     columns: ColumnNames = field(default_factory=ColumnNames)
     on_error: OnError = "skip"
     """Rows that are no graphs: ``skip`` gives them a record with an error, ``fail`` stops."""

@@ -51,9 +51,9 @@ class Run:
     def open(
         cls, folder: Path, options: PredictOptions | None = None, *, device: str = "auto"
     ) -> "Run":
-        """Open the folder of a finished run, with the sets and the setting that were asked for."""
+        """Open the folder of a finished run, with the sets and parts that were asked for."""
         chosen, options = choose_device(device), options or PredictOptions()
-        trained = TrainedModel.load(folder).at(options.lam)
+        trained = TrainedModel.load(folder).showing(options.sufficiency, options.parts)
         trained = trained.with_sets(options.alpha, options.score, options.per_class)
         trained.model.to(chosen)
         return cls(folder, Identity.read(folder), trained, chosen, options)
@@ -73,9 +73,10 @@ class Run:
         """Score and grouping of the prediction sets."""
         return self.config.sets
 
-    def at(self, alpha: float, lam: float | None = None) -> "Run":
-        """The same model with another error rate of its sets, or another setting of its dial."""
-        return replace(self, trained=self.trained.at(lam).with_sets(alpha, None, None))
+    def at(self, alpha: float, sufficiency: float | None = None) -> "Run":
+        """The same model with another error rate of its sets, or another sufficiency."""
+        shown = self.trained.showing(sufficiency)
+        return replace(self, trained=shown.with_sets(alpha, None, None))
 
     def dataset(self, data_root: Path | None = None) -> Dataset:
         """Read the data of the run again; refuse them where they have changed.
@@ -135,7 +136,7 @@ class Run:
     @property
     def fields(self) -> tuple[str, ...]:
         """Fields of its records."""
-        return record_fields(self.reads_molecules, self.trained.lam is not None, self.trained.task)
+        return record_fields(self.reads_molecules, self.trained.has_committee, self.trained.task)
 
     @property
     def promise(self) -> str:
@@ -207,8 +208,6 @@ class Run:
         records = self._records(graphs, predictions, ids, parts or bool(molecules))
         if molecules:
             add_molecules(records, molecules, graphs, predictions)
-        if self.trained.lam is not None:
-            records = [record | {"lam": self.trained.lam} for record in records]
         missing = unpredicted(predictions.probs).nonzero().flatten().tolist()
         rejected = [Rejected(positions[at], lines[at], ids[at], _UNPREDICTED) for at in missing]
         return PredictedGraphs(

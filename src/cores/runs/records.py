@@ -23,11 +23,14 @@ from cores.graphs.store import GraphStore
 from cores.tasks import TASKS
 
 Record = dict[str, Any]
+PART_FIELDS = ("part_probability", "minimal", "weak", "questions", "committee_std")
+"""What a committee says of the part that is shown."""
 FIELDS = (
     *("id", "prediction", "probability", "probabilities", "prediction_set", "p_values"),
     *("lower", "upper"),
     *("kept_nodes", "kept_edges", "node_ratio", "edge_ratio", "pieces"),
-    *("lam", "kept_smiles", "error"),
+    *PART_FIELDS,
+    *("kept_smiles", "error"),
 )
 """Fields of records, in this order."""
 DIGITS = 6
@@ -35,10 +38,10 @@ DIGITS = 6
 
 
 def record_fields(
-    molecules: bool, dial: bool = False, task: TaskName = "classification"
+    molecules: bool, committee: bool = False, task: TaskName = "classification"
 ) -> tuple[str, ...]:
-    """Fields of the records of molecules, or of other graphs, by a model with a dial or without."""
-    left_out = {"kept_smiles": not molecules, "lam": not dial}
+    """Fields of the records of molecules, or of other graphs, with a committee or without."""
+    left_out = {"kept_smiles": not molecules, **dict.fromkeys(PART_FIELDS, not committee)}
     left_out |= dict.fromkeys(TASKS[task].unset_fields, True)
     return tuple(field for field in FIELDS if not left_out.get(field))
 
@@ -82,6 +85,14 @@ def _kept_records(graphs: GraphStore, predictions: Predictions, parts: bool) -> 
         "edge_ratio": np.round(predictions.edge_ratio.double().numpy(), DIGITS).tolist(),
         "pieces": nothing if predictions.pieces is None else predictions.pieces.tolist(),
     }
+    if (part := predictions.part) is not None:
+        columns |= {
+            "part_probability": np.round(part.probability.double().numpy(), DIGITS).tolist(),
+            "minimal": part.minimal.tolist(),
+            "weak": part.weak.tolist(),
+            "questions": part.questions.tolist(),
+            "committee_std": np.round(part.std.double().numpy(), DIGITS).tolist(),
+        }
     return [
         dict(zip(columns, row, strict=True)) | {"error": None}
         for row in zip(*columns.values(), strict=True)
@@ -229,7 +240,11 @@ class RecordFormat:
             "node_ratio": pa.float64(),
             "edge_ratio": pa.float64(),
             "pieces": pa.int64(),
-            "lam": pa.float64(),
+            "part_probability": pa.float64(),
+            "minimal": pa.bool_(),
+            "weak": pa.bool_(),
+            "questions": pa.int64(),
+            "committee_std": pa.float64(),
             "kept_smiles": pa.string(),
             "error": pa.string(),
         }
@@ -258,7 +273,7 @@ class RecordFormat:
 def _csv_line(record: Record, fields: Sequence[str]) -> str:
     r"""A record as one row of a table.
 
-    >>> _csv_line({"id": "a\rb", "lam": 0.5}, ["id", "lam"])
+    >>> _csv_line({"id": "a\rb", "lower": 0.5}, ["id", "lower"])
     '"a\rb",0.5\n'
     """
     # The csv module quotes what its own line end holds: with "\n", a bare "\r" would stay as it is

@@ -67,7 +67,7 @@ MEANINGS = {
     "edge_iou": "kept and true edges, intersection over union",
     "effect_node_auc": "ROC-AUC of what nodes contribute, ground truth",
     "effect_edge_auc": "ROC-AUC of what edges contribute, ground truth",
-    "sufficiency": "probability lost if only the kept part is left",
+    "sufficiency_loss": "probability lost if only the kept part is left",
     "comprehensiveness": "probability lost if only the rest is left",
     "fidelity_minus": "labels changed if only the kept part is left",
     "fidelity_plus": "labels changed if only the rest is left",
@@ -79,9 +79,15 @@ MEANINGS = {
     "coverage": "share of prediction sets with the true label",
     "set_size": "mean number of labels per prediction set",
     "interval_width": "mean width of the prediction intervals",
-    "tolerance": "error that counted as none in training",
+    "tolerance": "error that counts as none",
     "alpha": "error rate of the prediction sets",
-    "lam": "setting of the dial: 0 keeps least, 1 most",
+    "sufficiency": "tau, from which a part is sufficient",
+    "weak": "share of graphs less sure than that from the start",
+    "minimal": "share of parts of which no single unit can go",
+    "questions": "mean number of questions for a part",
+    "members": "classifiers in the committee",
+    "committee_std": "mean deviation of their predictions",
+    "calibration_error": "mean gap of probability and accuracy",
     "test_graphs": "number of test graphs",
     "epochs": "epochs trained",
     "seconds": "training time",
@@ -137,14 +143,11 @@ def _is_json(value: Any) -> bool:
 
 
 def _is_promise(value: Any) -> bool:
-    """Tell whether a value is a promise of the dial's setting, or nothing."""
+    """Tell whether a value is a promise of a sufficiency, or nothing."""
+    names = ("sufficiency", "max_wrong", "observed_wrong", "answered", "graphs")
     return value is None or (
         isinstance(value, dict)
-        and value.get("loss") in ("excess", "disagreement", "accuracy")
-        and all(
-            _is_number(value.get(name)) and value.get(name) is not None
-            for name in ("lam", "max_loss", "graphs")
-        )
+        and all(_is_number(value.get(name)) and value.get(name) is not None for name in names)
         and _is_number(value.get("confidence"))
         and isinstance(value.get("per_class"), bool)
     )

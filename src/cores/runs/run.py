@@ -161,7 +161,7 @@ def evaluate_run(
 
     Args:
         folder: The run folder.
-        options: Prediction sets, the setting of a dial, and how another dataset is read.
+        options: Prediction sets, parts, and how another dataset is read.
         dataset: The name or path of another dataset; its graphs get the model's own columns.
         data_root: Folder of the named datasets.
         device: Where to compute.
@@ -179,10 +179,12 @@ def evaluate_run(
     sample = sample or config.samples
     sampler = _with_policy(run, "sample") if sample else None
     if sampler is not None:
+        _check_sampled(trained)
         sampler.sampling = True
         trained = trained.without_calibration()
     chooser = _with_policy(run, "explanations") if explanations else None
-    compared = [other.at(options.lam) for other in _others(run, others)] if others else []
+    shown = options.sufficiency, options.parts
+    compared = [other.showing(*shown) for other in _others(run, others)] if others else []
     if dataset is None:
         data = run.dataset(data_root)
     else:
@@ -241,6 +243,13 @@ def _with_policy(run: Run, asked: str) -> SparseClassifier:
         kind = run.config.model
         raise UserError(f"`{asked}` needs a model with a policy; {run.folder} holds a {kind}")
     return run.trained.model
+
+
+def _check_sampled(trained: TrainedModel) -> None:
+    """Refuse to draw from a policy whose part is neither seen nor shown."""
+    shown = trained.config.explanation
+    if trained.has_committee and shown.class_from == "whole" and shown.parts != "policy":
+        raise UserError('no sample of the policy is seen or shown; add parts="policy"')
 
 
 def _others(run: Run, others: Sequence[Path]) -> list[TrainedModel]:

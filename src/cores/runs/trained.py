@@ -111,6 +111,12 @@ class TrainedModel:
             return None
         return self.model.classifier.head.known_tolerance
 
+    @property
+    def has_committee(self) -> bool:
+        """Whether a committee can be asked about parts."""
+        model = self.model
+        return isinstance(model, SparseClassifier) and isinstance(model.classifier, Committee)
+
     def sentences(self, metrics: Mapping[str, Any]) -> list[str]:
         """Say in sentences what metrics mean, as ``metrics.json`` holds them."""
         counts = self.calibration.class_counts
@@ -124,21 +130,29 @@ class TrainedModel:
         """Refuse what is made for prediction sets alone."""
         TASKS[self.task].need_sets(what, "this model predicts")
 
+    def need_committee(self, remedy: str) -> None:
+        """Refuse what asks a committee about parts."""
+        if not isinstance(self.model, SparseClassifier):
+            raise UserError(f"{self.config.model} shows no parts; {remedy}")
+        if not isinstance(self.model.classifier, Committee):
+            raise UserError(
+                f"the preset {self.config.preset} shows what its policy keeps, at no "
+                f"`sufficiency`; {remedy}"
+            )
+
     def showing(self, sufficiency: float | None = None, parts: str | None = None) -> "TrainedModel":
         """Return the model with other parts; None: as it is configured."""
+        if sufficiency is not None and self.task == "regression":
+            raise UserError(
+                "a part of this model is sufficient within the tolerance of its training "
+                "(reward.tolerance); leave `sufficiency` out"
+            )
         given = {"sufficiency": sufficiency, "parts": parts}
         changes = {name: value for name, value in given.items() if value is not None}
         if not changes:
             return self
-        if not isinstance(self.model, SparseClassifier):
-            raise UserError(
-                f"{self.config.model} shows no parts; leave {' and '.join(changes)} out"
-            )
-        if not isinstance(self.model.classifier, Committee):
-            raise UserError(
-                f"the preset {self.config.preset} shows what its policy keeps, at no "
-                "`sufficiency`; train with the default preset for other parts"
-            )
+        self.need_committee(f"leave {' and '.join(f'`{name}`' for name in changes)} out")
+        assert isinstance(self.model, SparseClassifier)
         shown = from_dict(
             ExplanationConfig, {**to_dict(self.config.explanation), **changes}, "explanation"
         )
@@ -160,18 +174,14 @@ class TrainedModel:
 
     def save(self, out: Path) -> None:
         """Write the weights into a run folder."""
-        save_state(
-            out / MODEL,
-            {
-                "model": self.model.state_dict(),
-                "calibration": {
-                    "probs": self.calibration.probs,
-                    "labels": self.calibration.labels,
-                },
-                "parts": {"test": self.test},
-                "shown": {"sufficiency": torch.tensor(self.config.explanation.sufficiency)},
-            },
-        )
+        state = {
+            "model": self.model.state_dict(),
+            "calibration": {"probs": self.calibration.probs, "labels": self.calibration.labels},
+            "parts": {"test": self.test},
+        }
+        if self.has_committee:  # `cores tune` may have set it
+            state["shown"] = {"sufficiency": torch.tensor(self.config.explanation.sufficiency)}
+        save_state(out / MODEL, state)
 
     @classmethod
     def load(cls, out: Path) -> "TrainedModel":
@@ -195,7 +205,10 @@ class TrainedModel:
             model.load_state_dict(state["model"])
             calibration = _calibration(state["calibration"], dims)
             test = _positions(state["parts"]["test"])
-            sufficiency = round(float(state["shown"]["sufficiency"]), 6)
+            trained = cls(config, schema, model.eval(), calibration, test)
+            sufficiency = config.explanation.sufficiency
+            if trained.has_committee:
+                sufficiency = round(float(state["shown"]["sufficiency"]), 6)
         except UserError:
             raise
         except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
@@ -203,7 +216,6 @@ class TrainedModel:
             raise UserError(f"{out / MODEL} does not fit {CONFIG} ({reason})") from None
         if not all(bool(weights.isfinite().all()) for weights in model.parameters()):
             raise UserError(f"{out / MODEL} is damaged: its weights are NaN or infinite")
-        trained = cls(config, schema, model.eval(), calibration, test)
         if sufficiency == config.explanation.sufficiency:
             return trained
         return trained.showing(sufficiency=sufficiency)  # as it was tuned
