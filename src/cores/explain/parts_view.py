@@ -126,9 +126,10 @@ class PartsView:
     @classmethod
     def of(cls, predictor: Run, survey: Survey, words: PartWords) -> "PartsView | None":
         """Ask about the graphs that are shown; None where the model has no sufficiency."""
-        if not survey.data or not TASKS[predictor.trained.task].has_sets:
+        trained = predictor.trained
+        if not (trained.has_committee and TASKS[trained.task].has_sets):
             return None
-        own = predictor.trained.config.explanation.sufficiency
+        own = trained.config.explanation.sufficiency
         values = tuple(sorted({*SUFFICIENCIES, own}))
         graphs: list[list[dict[str, Any]] | None] = []
         sums, left = np.zeros((len(values), 2)), MOST_BYTES

@@ -249,7 +249,7 @@ class Survey:
             found.first_errors = [*found.first_errors, *map(str, chunk.rejected)][:SHOWN]
             for graph in explained_graphs(chunk, trained, atoms):
                 found._add(graph, choice)
-            if chunk.predictions is not None and chunk.predictions.part is not None:
+            if trained.has_committee:
                 found._hold(chunk)
         found._check(choice)
         return found

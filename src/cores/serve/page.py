@@ -60,7 +60,7 @@ def explorer_page(explorer: Explorer) -> str:
     """Make the page of a run."""
     predictor, run = explorer.predictor, explorer.run
     config, task = predictor.trained.config, TASKS[predictor.trained.task]
-    asked = "part_probability" in predictor.fields
+    asked = predictor.trained.has_committee
     metrics = read_metrics(run / METRICS) if (run / METRICS).exists() else {}
     packed = [
         f"{kind}.gz" for kind in explorer.kinds if KINDS[kind].streamed and kind != ".parquet"
@@ -102,7 +102,7 @@ def answer(
     Drawing some graphs takes a second each: those that come after the deadline have none.
     """
     words = replace(words, shown=found.predictor.config.explanation)
-    asked = "part_probability" in found.predictor.fields
+    asked = found.predictor.trained.has_committee
     return {
         "alpha": found.predictor.alpha,
         "sufficiency": words.shown.sufficiency if asked else None,

@@ -7,7 +7,7 @@ const cards = [...document.querySelectorAll(".card")];
 const form = document.getElementById("filters");
 const count = document.getElementById("count");
 
-// Details of a card; the slider's script puts those of its sufficiency in their place.
+// Details of a card; the script of the slider puts those of another part in their place.
 let detailsOf = (card) => details[Number(card.dataset.at)];
 
 function filter() {
