@@ -58,16 +58,10 @@ def _tune(options: Namespace) -> dict[str, Any]:
     if tuned.unmeasured is not None:
         display.print_note(f"the metrics are still those of before: {tuned.unmeasured}")
     if not options.json:
-        display.print_lines(_sentences(tuned.promise))
+        found = tuned.promise
+        wrong = f"{found['observed_wrong']:.1%} of them got a wrong class without being weak."
+        display.print_lines([promise_sentence(found), wrong])
     return {**tuned.promise, "measured_again": tuned.metrics is not None and not tuned.unmeasured}
-
-
-def _sentences(found: dict[str, Any]) -> list[str]:
-    return [
-        promise_sentence(found),
-        f"Of these, {found['observed_wrong']:.1%} got a wrong class without being weak, and "
-        f"{found['answered']:.1%} were not weak.",
-    ]
 
 
 TUNE = Command("tune", "set a model's sufficiency, with a promise", _parser, _tune)

@@ -37,6 +37,8 @@ class PartWords:
     edges: str
     unit: str
     """Name of what goes or stays as a whole."""
+    most_pieces: int = 0
+    """Most connected pieces of a part; 0: any number."""
 
     @classmethod
     def of(cls, trained: TrainedModel, *, molecules: bool) -> "PartWords":
@@ -45,7 +47,8 @@ class PartWords:
         removes = trained.config.spec.removes
         unit = {"node": node, "edge": edge}.get(str(removes), f"{node} or {edge}")
         shown, task = trained.config.explanation, TASKS[trained.task]
-        return cls(shown, task, graph, f"{node}s", f"{edge}s", unit)
+        most_pieces = trained.config.reward.max_pieces
+        return cls(shown, task, graph, f"{node}s", f"{edge}s", unit, most_pieces)
 
     def at(self, sufficiency: float) -> "PartWords":
         """Words for parts at another sufficiency."""
@@ -64,7 +67,9 @@ class PartWords:
     @property
     def start(self) -> str:
         """What the search begins with."""
-        return "policy's part" if self.shown.parts == "policy" else self.seen
+        if self.shown.parts == "policy" or self.shown.class_from == "part":
+            return "policy's part"
+        return f"connected part of the {self.graph}" if self.most_pieces else self.seen
 
     @property
     def wanted(self) -> str:
@@ -91,7 +96,7 @@ class PartWords:
 
     def _alone(self, found: float) -> str:
         if not self.task.has_sets:
-            return f"{found:.3g} from the predicted number"
+            return f"{found:.4g}"
         return f"probability {found:.2f}" if self.task.has_classes else f"{found:.2f} or more each"
 
     def _check(self, record: Mapping[str, Any]) -> str:
