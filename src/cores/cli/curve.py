@@ -35,7 +35,6 @@ def _curve(options: Namespace) -> dict[str, Any]:
     from cores.explain.curve import curve_figure
     from cores.files import make_folder
     from cores.runs.curve import LEGEND, curve_lines, full_line, sufficiency_curve
-    from cores.tasks import TASKS
 
     run = options.run
     out = options.out or run
@@ -54,9 +53,7 @@ def _curve(options: Namespace) -> dict[str, Any]:
     title = f"{curve.model} ({curve.conv}) on {curve.dataset}"
     pictures = [str(path) for path in curve_figure(curve, title, out / FILE)]
     if not options.json:
-        plain = TASKS[curve.task].plain
-        unit = "percent" if plain.unit == "percent" else "percent; errors in their unit"
-        caption = f"{title}: {curve.test_graphs} test graphs, {unit}"
+        caption = f"{title}: {curve.test_graphs} test graphs, percent"
         display.print_columns(caption, *curve_lines(curve))
         display.print_lines([*LEGEND, full_line(curve), f"Picture: {pictures[0]}"])
     return {"run": str(run), **asdict(curve), "pictures": pictures}

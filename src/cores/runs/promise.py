@@ -60,7 +60,7 @@ def tuned_model(trained: TrainedModel, promise: Promise) -> tuple[TrainedModel, 
         The model; and what is promised, with what the calibration part says of it.
     """
     trained.need_classes("`cores tune`")
-    trained.showing(sufficiency=SUFFICIENCIES[0])  # refused where parts are not asked
+    trained.need_committee("train cores-node with the default preset")
     _check_start(trained)
     probs, labels = trained.calibration.probs, trained.calibration.labels
     classes = trained.model.num_classes

@@ -122,21 +122,24 @@ class TrainedModel:
         """Refuse what is made for prediction sets alone."""
         TASKS[self.task].need_sets(what, "this model predicts")
 
+    def need_committee(self, remedy: str) -> None:
+        """Refuse what asks a committee about parts."""
+        if not isinstance(self.model, SparseClassifier):
+            raise UserError(f"{self.config.model} shows no parts; {remedy}")
+        if not isinstance(self.model.classifier, Committee):
+            raise UserError(
+                f"the preset {self.config.preset} shows what its policy keeps, at no "
+                f"`sufficiency`; {remedy}"
+            )
+
     def showing(self, sufficiency: float | None = None, parts: str | None = None) -> "TrainedModel":
         """Return the model with other parts; None: as it is configured."""
         given = {"sufficiency": sufficiency, "parts": parts}
         changes = {name: value for name, value in given.items() if value is not None}
         if not changes:
             return self
-        if not isinstance(self.model, SparseClassifier):
-            raise UserError(
-                f"{self.config.model} shows no parts; leave {' and '.join(changes)} out"
-            )
-        if not isinstance(self.model.classifier, Committee):
-            raise UserError(
-                f"the preset {self.config.preset} shows what its policy keeps, at no "
-                "`sufficiency`; train with the default preset for other parts"
-            )
+        self.need_committee(f"leave {' and '.join(f'`{name}`' for name in changes)} out")
+        assert isinstance(self.model, SparseClassifier)
         shown = from_dict(
             ExplanationConfig, {**to_dict(self.config.explanation), **changes}, "explanation"
         )
