@@ -181,8 +181,7 @@ CHECKS: list[tuple[PartWords, bool, bool, str, str]] = [
     (
         words(parts="policy"),
         *(True, False, "probability 0.91"),
-        "weak: on the policy's part, the model is less sure than 0.8; "
-        "a smaller part may be enough",
+        "weak: on the policy's part, the model is less sure than 0.8; a smaller part may be enough",
     ),
     (
         replace(words(), most_pieces=1),

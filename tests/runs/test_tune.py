@@ -5,6 +5,7 @@ import math
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +91,7 @@ def test_the_least_sufficiency_that_keeps_the_promise_is_taken(trained: TrainedM
     assert found["graphs"] == 400
     weak = (model.calibration.probs.amax(dim=-1) < found["sufficiency"]).double().mean()
     assert found["answered"] == pytest.approx(1 - float(weak))
-    lower = dict(zip(SUFFICIENCIES, SUFFICIENCIES[1:], strict=False))[found["sufficiency"]]
+    lower = dict(pairwise(SUFFICIENCIES))[found["sufficiency"]]
     wrong = wrong_answers(*predicted(400, seed=1), torch.tensor([lower])).sum()
     assert (int(wrong) + 1) / 401 > 0.1, "a lower one does not"
     looser, surer = (
@@ -194,8 +195,12 @@ def test_the_sufficiency_is_saved_with_the_run_and_its_metrics_are_measured_agai
     assert said not in (run[0] / "README.md").read_text()
 
     (out / "metrics.json").unlink()
-    train_run(RunConfig.from_settings(json.loads((out / "config.json").read_text())["config"]), out,
-              device="cpu", resume=True)
+    train_run(
+        RunConfig.from_settings(json.loads((out / "config.json").read_text())["config"]),
+        out,
+        device="cpu",
+        resume=True,
+    )
     assert not (out / "promise.json").exists(), "no promise outlives its training"
 
 

@@ -37,9 +37,9 @@ ICON = (
 
 
 PARTS = {
-    "minimal": "as small as the search finds",
-    "cut": "shorter ones of the policy's order, found faster",
-    "policy": "those of the policy, without a search",
+    "minimal": "no single one can go",
+    "cut": "faster, larger",
+    "policy": "without a search",
 }
 """Kinds of parts, in words."""
 
@@ -94,9 +94,7 @@ def explorer_page(explorer: Explorer) -> str:
     )
 
 
-def answer(
-    found: Found, words: PartWords, deadline: Deadline, *, drawings: bool
-) -> dict[str, Any]:
+def answer(found: Found, words: PartWords, deadline: Deadline, *, drawings: bool) -> dict[str, Any]:
     """Tell all that was found; without drawings where only the sets may have changed.
 
     Drawing some graphs takes a second each: those that come after the deadline have none.
