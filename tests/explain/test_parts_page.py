@@ -233,8 +233,9 @@ SHOWN = """() => [...document.querySelectorAll(".card")].map((card) => {
 TABLES = """() => [...document.querySelectorAll("dialog tbody tr")].map(
   (row) => [...row.cells].map((cell) => cell.textContent))"""
 """Rows of the details that are open."""
-PREDICTED = """() => [...document.querySelectorAll(".card")].map((card) => [...card.querySelectorAll(
-  "dt")].filter((name) => ["predicted", "true", "set"].includes(name.textContent)).map(
+PREDICTED = """() => [...document.querySelectorAll(".card")].map((card) => [
+  ...card.querySelectorAll("dt")].filter((name) =>
+  ["predicted", "true", "set"].includes(name.textContent)).map(
   (name) => name.nextElementSibling.textContent))"""
 """Class and set of every card."""
 
