@@ -1,16 +1,17 @@
-"""Which settings of a dial lose no more than promised: risk control on held-out graphs.
+"""Which settings err no more often than promised: risk control on held-out graphs.
 
-A model has a dial: its densest setting keeps the whole graph, others keep less. For every held-out
-graph and every setting there is a loss. Two promises can be made of settings chosen by them:
+A setting, such as a sufficiency, goes wrong on some graphs and not on others. Two promises can be
+made of settings that are chosen by held-out graphs:
 
 * in expectation, :func:`risk_controlled` (conformal risk control, Angelopoulos et al. 2024):
-  the loss of a new graph is at most epsilon, on average over held-out and new graphs;
+  the probability that a new graph is lost is at most epsilon, on average over held-out and new
+  graphs;
 * with confidence, :func:`learn_then_test` (Angelopoulos et al. 2021): with probability 1 - delta
   over the held-out graphs, the risk of this very model at the chosen setting is at most epsilon.
 
-Columns of losses are settings, fixed beforehand, the densest first. Losses are at most 1. Both
-functions tell which settings are controlled, always the first few; any of them may be used, and
-:func:`sparsest` picks one. Where none is, nothing can be promised but the whole graph.
+Columns of losses are settings, fixed beforehand, the safest first. Both functions tell which
+settings are controlled, always the first few; any of them may be used. Where none is, nothing can
+be promised.
 
 Pure functions of tensors; nothing here knows of models or data. Leading dimensions, where they are
 allowed, are independent draws of held-out graphs.
@@ -26,100 +27,41 @@ from torch import Tensor
 
 from cores.errors import UserError
 
-Losses = Bool[Tensor, "*draws graphs settings"] | Float[Tensor, "*draws graphs settings"]
-"""Bool where a graph is lost or not, float where losses have sizes."""
-
+Losses = Bool[Tensor, "*draws graphs settings"]
+"""Whether a graph is lost at a setting."""
 Controlled = Bool[Tensor, "*draws settings"]
-PValues = Float[Tensor, "*draws settings"]
-
-LARGEST_BET = 0.9
-"""Of what a bet could be before a single loss of 1 takes all of the capital."""
-
-
-def excess_errors(
-    whole: Int[Tensor, " graphs"],
-    parts: Int[Tensor, "graphs settings"],
-    labels: Int[Tensor, " graphs"],
-) -> Bool[Tensor, "graphs settings"]:
-    """Right on the whole graph, wrong on the part that a setting keeps.
-
-    Args:
-        whole: Classes predicted from whole graphs.
-        parts: Classes predicted at every setting.
-        labels: True classes.
-
-    >>> whole, labels = torch.tensor([1, 1]), torch.tensor([1, 0])
-    >>> excess_errors(whole, torch.tensor([[1, 0], [1, 0]]), labels)
-    tensor([[False,  True],
-            [False, False]])
-    """
-    return (whole == labels)[:, None] & (parts != labels[:, None])
-
-
-def disagreements(
-    whole: Int[Tensor, " graphs"], parts: Int[Tensor, "graphs settings"]
-) -> Bool[Tensor, "graphs settings"]:
-    """Not the class that is predicted from the whole graph; needs no labels.
-
-    >>> disagreements(torch.tensor([1, 1]), torch.tensor([[1, 0], [1, 0]]))
-    tensor([[False,  True],
-            [False,  True]])
-    """
-    return parts != whole[:, None]
-
-
-def accuracy_losses(
-    whole: Int[Tensor, " graphs"],
-    parts: Int[Tensor, "graphs settings"],
-    labels: Int[Tensor, " graphs"],
-) -> Float[Tensor, "graphs settings"]:
-    """1 where an answer turns wrong, -1 where it turns right: their mean is the accuracy lost.
-
-    >>> whole, labels = torch.tensor([1, 1]), torch.tensor([1, 0])
-    >>> accuracy_losses(whole, torch.tensor([[1, 0], [1, 0]]), labels)
-    tensor([[ 0.,  1.],
-            [ 0., -1.]])
-    """
-    return (whole == labels).float()[:, None] - (parts == labels[:, None]).float()
 
 
 def risk_controlled(losses: Losses, epsilon: float) -> Controlled:
     """Conformal risk control: settings with (n R + 1) / (n + 1) <= epsilon.
 
     Theorem 1 of Angelopoulos, Bates, Fisch, Lei and Schuster (2024): if losses never fall from a
-    setting to a sparser one, then at the sparsest of these settings, and so at all of them, the
-    expected loss of a new graph is at most epsilon.
+    setting to the next, then at the last of these settings, and so at all of them, the expected
+    loss of a new graph is at most epsilon.
 
     Losses that do fall are replaced by their envelope, per graph the largest loss at this or any
-    denser setting. Only this direction will do: it bounds the loss from above, and never falls
-    from a setting to a sparser one (the largest over sparser settings never rises). So the promise
-    holds for the envelope and all the more for the loss; it costs power where a graph that was
-    lost once is not lost at sparser settings. The largest of the *mean* losses over denser settings
-    would cost less, but is valid only as n grows.
-
-    An answer that turns right makes up for nothing here: the whole graph's loss is 0, so the
-    envelope is never below 0, and :func:`accuracy_losses` are controlled as
-    :func:`excess_errors` are. Only :func:`learn_then_test` counts them.
+    earlier setting. It bounds the loss from above and never falls, so the promise holds for the
+    envelope and all the more for the loss. The largest of the *mean* losses would cost less, but is
+    valid only as n grows.
 
     >>> losses = torch.zeros(19, 3, dtype=torch.bool)
     >>> losses[:4, 2] = True
     >>> risk_controlled(losses, epsilon=0.1)
     tensor([ True,  True, False])
     """
-    _check(losses, epsilon)
-    # Summed as integers where losses are, so that equality is not decided by rounding.
-    total = losses.cummax(dim=-1).values.double().sum(dim=-2)
+    _check_share("epsilon", epsilon)
+    # Exact, so that equality is not decided by rounding.
+    total = losses.cummax(dim=-1).values.sum(dim=-2)
     return total <= float((losses.size(-2) + 1) * Fraction(str(epsilon)) - 1)
 
 
 def learn_then_test(losses: Losses, epsilon: float, delta: float) -> Controlled:
     """Learn then test: with probability 1 - delta the risks of all these settings are <= epsilon.
 
-    Fixed-sequence testing (Angelopoulos, Bates, Candès, Jordan and Lei 2021): from the densest
-    setting to sparser ones, each is tested at level delta, until the first whose risk may exceed
-    epsilon. A wrong setting passes only if the first wrong one in this order did, so that no
-    correction for many settings is due. Losses may rise and fall as they like. The test is the
-    exact one for losses that are bool, and :func:`betting_p_value` for others.
+    Fixed-sequence testing (Angelopoulos, Bates, Candès, Jordan and Lei 2021): from the first
+    setting on, each is tested at level delta, until the first whose risk may exceed epsilon. A
+    wrong setting passes only if the first wrong one in this order did, so that no correction for
+    many settings is due. Losses may rise and fall as they like.
 
     Args:
         losses: Of independent graphs.
@@ -131,13 +73,9 @@ def learn_then_test(losses: Losses, epsilon: float, delta: float) -> Controlled:
     >>> learn_then_test(losses, epsilon=0.1, delta=0.1)
     tensor([ True,  True, False])
     """
-    _check(losses, epsilon)
+    _check_share("epsilon", epsilon)
     _check_share("delta", delta)
-    if losses.dtype == torch.bool:
-        values = binomial_p_value(losses, epsilon)
-    else:
-        values = betting_p_value(losses, epsilon, delta)
-    return (values <= delta).cummin(dim=-1).values
+    return (binomial_p_value(losses, epsilon) <= delta).cummin(dim=-1).values
 
 
 def in_every_class(
@@ -152,7 +90,7 @@ def in_every_class(
     however frequent a class is or becomes. Nothing need be divided among the classes. With
     confidence: a setting is wrong if it is in *some* class, and passes only if the test of that
     class fails, which has probability delta (an intersection-union test). In expectation: the
-    setting is at least as dense as the one that the new graph's class alone would allow. The price
+    setting is at least as safe as the one that the new graph's class alone would allow. The price
     is that each class needs :func:`graphs_needed` graphs of its own.
 
     Args:
@@ -171,63 +109,14 @@ def in_every_class(
     return torch.stack(classes).all(dim=0)
 
 
-def sparsest(
-    controlled: Bool[Tensor, " settings"], kept_ratio: Float[Tensor, " settings"]
-) -> int | None:
-    """The controlled setting that keeps the smallest share; None where none is controlled.
-
-    >>> sparsest(torch.tensor([True, True, False]), torch.tensor([1.0, 0.6, 0.3]))
-    1
-    """
-    if not controlled.any():
-        return None
-    return int(kept_ratio.masked_fill(~controlled, torch.inf).argmin())
-
-
-def binomial_p_value(losses: Bool[Tensor, "*draws graphs settings"], epsilon: float) -> PValues:
-    """P(Bin(n, epsilon) <= graphs lost): exact for losses of 0 and 1.
+def binomial_p_value(losses: Losses, epsilon: float) -> Float[Tensor, "*draws settings"]:
+    """P(Bin(n, epsilon) <= graphs lost).
 
     >>> binomial_p_value(torch.zeros(22, 1, dtype=torch.bool), epsilon=0.1)
     tensor([0.0985], dtype=torch.float64)
     """
     tail = _binomial_tail(losses.size(-2), epsilon).to(losses.device)
     return tail[losses.sum(dim=-2)]
-
-
-def betting_p_value(
-    losses: Float[Tensor, "*draws graphs settings"], epsilon: float, delta: float
-) -> PValues:
-    """One over the largest capital of a gambler who bets, graph by graph, on a risk below epsilon.
-
-    Waudby-Smith and Ramdas (2024): the capital is the product of 1 + b_t (epsilon - L_t), where the
-    bet b_t knows only the graphs before t. If the risk exceeds epsilon, the capital shrinks on
-    average and reaches 1 / p with a probability of at most p (Ville). Bets are larger where
-    losses have varied less, which makes this test the strongest of those that were compared for
-    losses of many sizes and for those in [-1, 1] (results/promise.md).
-
-    Graphs are bet on in one order, drawn with a fixed seed, since they may come sorted by class.
-
-    Args:
-        losses: At most 1; they may be negative.
-        epsilon: The risk that is tested.
-        delta: The level at which bets are the strongest; the p-value is valid at any.
-
-    >>> betting_p_value(torch.zeros(40, 1), epsilon=0.1, delta=0.1)
-    tensor([0.0228], dtype=torch.float64)
-    """
-    n = losses.size(-2)
-    if n == 0:
-        return losses.new_ones(losses.sum(dim=-2).shape, dtype=torch.float64)
-    order = torch.randperm(n, generator=torch.Generator().manual_seed(0)).to(losses.device)
-    bet_on = losses[..., order, :].double()
-    count = torch.arange(2, n + 2, device=losses.device)[:, None]  # [n, 1] graphs seen, plus one
-    mean = bet_on.cumsum(dim=-2) / count
-    variance = (0.25 + (bet_on - mean).square().cumsum(dim=-2)) / count
-    start = torch.full_like(variance[..., :1, :], 0.25)
-    past = torch.cat([start, variance[..., :-1, :]], dim=-2)
-    bets = (2 * math.log(1 / delta) / (n * past)).sqrt().clamp(max=LARGEST_BET / (1 - epsilon))
-    capital = (bets * (epsilon - bet_on)).log1p().cumsum(dim=-2)  # logarithms
-    return (-capital.amax(dim=-2)).exp().clamp(max=1)
 
 
 def smallest_risk(n: int, delta: float | None = None) -> float:
@@ -248,9 +137,6 @@ def smallest_risk(n: int, delta: float | None = None) -> float:
 def graphs_needed(epsilon: float, delta: float | None = None) -> int:
     """The smallest number of graphs that can support ``epsilon``, if none of them is lost.
 
-    For losses that are 0 or 1. With confidence, losses of other sizes need about an eighth more
-    (:func:`betting_p_value`).
-
     >>> graphs_needed(0.05), graphs_needed(0.05, delta=0.1)
     (19, 45)
     """
@@ -261,44 +147,12 @@ def graphs_needed(epsilon: float, delta: float | None = None) -> int:
     return math.ceil(math.log(delta) / math.log1p(-epsilon))
 
 
-def halves(
-    n: int, epsilon: float, delta: float | None = None, seed: int = 0
-) -> tuple[Int[Tensor, " choosing"], Int[Tensor, " calibrating"]]:
-    """Which of ``n`` graphs choose the setting, and which calibrate prediction sets at it.
-
-    Sets are calibrated at the chosen setting. The graphs that chose it lose less there than new
-    graphs do, so their quantile is too small for new ones; graphs that had no say are
-    exchangeable with new ones at whatever setting was chosen, and coverage is exact. Two random
-    halves, then. Where a half is too small to promise ``epsilon``, no graph chooses, and all
-    calibrate. That is decided by the number of graphs alone: to divide them, find no setting, and
-    then calibrate with all would let their losses decide again.
-
-    For a promise in every class, divide each class.
-
-    >>> [part.tolist() for part in halves(9, epsilon=0.2)]
-    [[8, 0, 2, 3, 7], [1, 4, 5, 6]]
-    >>> [len(part) for part in halves(20, epsilon=0.05)]
-    [0, 20]
-    """
-    order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
-    choosing = (n + 1) // 2
-    if choosing < graphs_needed(epsilon, delta):
-        choosing = 0
-    return order[:choosing], order[choosing:]
-
-
 def _binomial_tail(n: int, epsilon: float) -> Float[Tensor, " counts"]:
     """P(Bin(n, epsilon) <= k) for k = 0 ... n, summed in logarithms."""
     k = torch.arange(n + 1, dtype=torch.float64)
     choices = math.lgamma(n + 1) - torch.lgamma(k + 1) - torch.lgamma(n - k + 1)
     log_mass = choices + k * math.log(epsilon) + (n - k) * math.log1p(-epsilon)
     return log_mass.logcumsumexp(dim=0).exp().clamp(max=1)
-
-
-def _check(losses: Tensor, epsilon: float) -> None:
-    _check_share("epsilon", epsilon)
-    if losses.dtype != torch.bool and not bool((losses <= 1).all()):
-        raise UserError("losses must be numbers of at most 1: divide them by the largest possible")
 
 
 def _check_share(name: str, value: float) -> None:

@@ -175,27 +175,43 @@ def test_hostile_names_are_escaped_in_drawings(molecules: Client, asked: Ask) ->
     assert graph["name"] == "<script>alert(1)</script>\\u202e"
 
 
-def test_a_model_with_a_dial_is_asked_at_any_setting(
-    served: Callable[[Path], Client], dial_run: Path, molecules: Client
+def test_a_model_is_asked_at_any_sufficiency(
+    served: Callable[[Path], Client], drawn_run: Path
 ) -> None:
-    client = served(dial_run)
+    client = served(drawn_run)
     page = client.get("/").text
-    assert 'id="lam" min="0" max="1" step="0.05" value="0.5"' in page
-    assert 'id="lam"' not in molecules.get("/").text
-    kept = {}
-    for lam in (0.0, 0.5, 1.0):
-        query = {"count": 8, "lam": lam, "drawings": False}
+    assert 'id="sufficiency" min="0.5" max="0.99" step="0.01" value="0.8"' in page
+    assert '<option value="minimal" selected>' in page
+    kept, told = {}, set()
+    for value in (0.5, 0.8, 0.95):
+        query = {"count": 8, "sufficiency": value, "drawings": False}
         answer = client.get("/api/test", params=query).json()
-        assert answer["lam"] == lam
-        kept[lam] = sum(graph["node_ratio"] for graph in answer["graphs"])
-    assert kept[0.0] < kept[0.5] < kept[1.0]
+        assert answer["sufficiency"] == value
+        kept[value] = sum(graph["node_ratio"] for graph in answer["graphs"])
+        told.add(json.dumps([[each["classes"], each["set"]] for each in answer["graphs"]]))
+        check = answer["graphs"][0]["part"]["check"]
+        assert check.endswith("no single node can go")
+        assert f"{value:g}" in check
+    assert kept[0.5] < kept[0.8] < kept[0.95]
+    assert len(told) == 1, "classes and sets stay as they are"
     usual = client.get("/api/test", params={"count": 8, "drawings": False}).json()
-    assert usual["lam"] == 0.5
-    lines = client.get("/api/test", params={"format": "jsonl", "count": 2, "lam": 0.2}).text
-    assert [json.loads(line)["lam"] for line in lines.splitlines()] == [0.2, 0.2]
-    refused = client.get("/api/test", params={"lam": 0.33})
-    assert refused.status_code == 422
-    assert "in steps of 0.05, got 0.33" in refused.json()["error"]
-    one = molecules.post("/api/graphs", params={"name": "a.smi", "lam": 0.3}, content=b"CCO")
+    assert (usual["sufficiency"], usual["parts"]) == (0.8, "minimal")
+    query = {"format": "jsonl", "count": 8, "sufficiency": 0.6, "parts": "cut"}
+    lines = client.get("/api/test", params=query).text.splitlines()
+    assert not all(json.loads(line)["minimal"] for line in lines)
+    for wrong in ({"sufficiency": 0.3}, {"sufficiency": 1.0}, {"parts": "some"}):
+        refused = client.get("/api/test", params=wrong)
+        assert refused.status_code == 422
+        assert refused.json()["error"].startswith(next(iter(wrong)))
+
+
+def test_a_model_that_keeps_all_has_no_parts_to_ask_for(
+    served: Callable[[Path], Client], train_tiny: Callable[..., Path], molecule_file: Path
+) -> None:
+    client = served(train_tiny(molecule_file, "gnn"))
+    assert "ufficien" not in client.get("/").text
+    one = client.post("/api/graphs", params={"name": "a.smi", "sufficiency": 0.7}, content=b"CCO")
     assert one.status_code == 422
-    assert one.json() == {"error": "this model was trained for one lambda; train with reward.dial"}
+    assert one.json()["error"].startswith("gnn shows no parts; leave ")
+    (graph,) = client.post("/api/graphs", params={"name": "a.smi"}, content=b"CCO").json()["graphs"]
+    assert graph["part"] == {}

@@ -60,27 +60,35 @@ def test_the_error_rate_changes_the_sets(opened: Callable[..., Any]) -> None:
     tab.check_quiet()
 
 
-def test_the_dial_changes_what_is_kept(opened: Callable[..., Any], dial_run: Path) -> None:
+def test_sufficiency_and_parts_change_what_is_kept(
+    opened: Callable[..., Any], drawn_run: Path
+) -> None:
     lines = []
     for at in range(2):
         graph = load_dataset("motifs").graphs.graph(at)
         edges = graph.edge_index[:, graph.edge_index[0] < graph.edge_index[1]].T.tolist()
         lines.append(json.dumps({"nodes": graph.x.tolist(), "edges": edges}))
-    tab = opened(dial_run)
+    tab = opened(drawn_run)
     page = tab.page
     tab.paste("\n".join(lines), cards=2)
-    slider = page.get_by_label("How much the model keeps")
-    assert slider.input_value() == "0.5"
-    before = page.locator(".card .answer").first.inner_text()
+    slider = page.get_by_label("Sufficiency")
+    assert slider.input_value() == "0.8"
+    answer = page.locator(".card .answer").first
+    assert "on the whole graph" in answer.inner_text()
+    assert "sufficient at 0.8" in answer.inner_text() or "less sure than 0.8" in answer.inner_text()
+    before = answer.inner_text()
     slider.focus()
-    with page.expect_response(lambda answer: "lam=0.55" in answer.url):
+    with page.expect_response(lambda answer: "sufficiency=0.81" in answer.url):
         page.keyboard.press("ArrowRight")
-    assert page.locator("#lam-value").inner_text() == "0.55"
-    with page.expect_response(lambda answer: "lam=0&" in answer.url):
+    assert page.locator("#sufficiency-value").inner_text() == "0.81"
+    with page.expect_response(lambda answer: "sufficiency=0.5&" in answer.url):
         page.keyboard.press("Home")
     page.wait_for_function(
         "before => document.querySelector('.card .answer')?.innerText !== before", arg=before
     )
+    with page.expect_response(lambda answer: "parts=policy" in answer.url):
+        page.get_by_label("Parts").select_option("policy")
+    page.locator(".card dd", has_text="a smaller part may be enough").first.wait_for()
     tab.check_quiet()
 
 

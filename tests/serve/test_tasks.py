@@ -5,7 +5,6 @@ import io
 import json
 import shutil
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +34,8 @@ def trained(table: Path, columns: ColumnNames, reward: dict[str, Any]) -> Path:
             "training": {"epochs": 6, "learning_rate": 0.01},
             "network": {"hidden_dim": 8, "num_layers": 1},
             "ppo": {"env_steps": 8, "samples": 2},
-            "reward": {"dial": True, "referees": 2, **reward},
+            "committee": {"members": 2},
+            "reward": reward,
         }
     )
     train_run(config, table.parent / "run", device="cpu", columns=columns)
@@ -133,19 +133,25 @@ def test_the_test_graphs_have_what_is_known_of_them(
     assert sum(right) / len(right) == pytest.approx(metrics[1]["accuracy"])
 
 
-@pytest.mark.parametrize("kind", ["numbers", "labels"])
-def test_the_dial_is_turned(
-    served: Callable[[Path], Client], number_run: Path, label_run: Path, kind: str
+def test_parts_of_labels_are_asked_at_any_sufficiency_and_those_of_numbers_by_their_kind(
+    served: Callable[[Path], Client], number_run: Path, label_run: Path
 ) -> None:
-    client = served({"numbers": number_run, "labels": label_run}[kind])
-    assert 'id="lam"' in client.get("/").text
+    client = served(label_run)
+    assert 'id="sufficiency"' in client.get("/").text
     kept = []
-    for lam in (0.0, 0.5, 1.0):
-        answer = client.get("/api/test", params={"lam": lam, "drawings": False}).json()
-        assert answer["lam"] == lam
+    for value in (0.5, 0.7, 0.95):
+        query = {"sufficiency": value, "drawings": False}
+        answer = client.get("/api/test", params=query).json()
         kept.append(sum(graph["node_ratio"] for graph in answer["graphs"]))
-    assert all(less <= more for less, more in pairwise(kept))
-    assert client.get("/api/test", params={"lam": 0.33}).status_code == 422
+        assert answer["graphs"][0]["part"]["part alone"].endswith(" or more each")
+    assert kept == sorted(kept)
+    client = served(number_run)
+    page = client.get("/").text
+    assert 'id="sufficiency"' not in page
+    assert 'id="parts"' in page
+    query = {"parts": "cut", "drawings": False}
+    graphs = client.get("/api/test", params=query).json()["graphs"]
+    assert all("the tolerance" in graph["part"]["check"] for graph in graphs)
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
@@ -163,8 +169,8 @@ def test_the_records_are_those_of_predict(
     (tmp_path / "new.csv").write_text(table)
     out = tmp_path / f"out.{kind}"
     arguments = ("predict", run, tmp_path / "new.csv", "--out", out, "--alpha", "0.25")
-    assert main([*map(str, arguments), "--lam", "0.4", "--device", "cpu"]) == 0
-    query = {"name": "new.csv", "alpha": "0.25", "lam": "0.4", "format": kind}
+    assert main([*map(str, arguments), "--parts", "cut", "--device", "cpu"]) == 0
+    query = {"name": "new.csv", "alpha": "0.25", "parts": "cut", "format": kind}
     answer = served(run).post("/api/graphs", content=table, params=query)
     assert answer.status_code == 200
 
@@ -199,8 +205,8 @@ def test_the_page_shows_a_number_with_its_interval(
     page.get_by_label("Error rate, number").fill("0.4")
     page.locator("#promise", has_text="error rate 0.4").wait_for()
     assert interval.inner_text() != before
-    with page.expect_response(lambda answer: "lam=1&" in answer.url):
-        page.get_by_label("How much the model keeps").press("End")
+    with page.expect_response(lambda answer: "parts=cut&" in answer.url):
+        page.get_by_label("Parts").select_option("cut")
     page.get_by_role("button", name="Show the run’s test graphs").click()
     page.locator(".card dt", has_text="true").first.wait_for()
     assert hard_to_read(page) == []

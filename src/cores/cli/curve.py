@@ -1,4 +1,4 @@
-"""`cores curve`: a model with a dial, measured at several settings."""
+"""`cores curve`: the parts of a model at several sufficiencies."""
 
 from argparse import Namespace
 from dataclasses import asdict
@@ -14,18 +14,12 @@ FILE = "curve"
 
 def _parser() -> CommandParser:
     parser = CommandParser(
-        "Measure a model that was trained with reward.dial on its test graphs, at several "
-        "settings of its dial: accuracy, kept share, an independent classifier (the judge) on "
-        "the kept subgraphs and on random ones as small, and prediction sets. A picture shows "
-        "accuracy over kept share.",
+        "Measure the parts that a trained model shows of its test graphs, at several "
+        "sufficiencies and the run's own: how much is kept, how many graphs are weak, and how "
+        "good an independent classifier (the judge) is on these parts and on random ones as "
+        "small. A picture shows accuracy over kept share.",
     )
     add_run(parser)
-    parser.add_count(
-        "--settings",
-        "How many, evenly spaced: 2, 3, 5, 6, 11 or 21 (default: 11); the run's own is "
-        "always among them.",
-        default=11,
-    )
     parser.add_path(
         "--plain", "RUN", "Run of a plain network (gnn) on the same split, to compare with."
     )
@@ -38,16 +32,15 @@ def _parser() -> CommandParser:
 
 
 def _curve(options: Namespace) -> dict[str, Any]:
+    from cores.explain.curve import curve_figure
     from cores.files import make_folder
-    from cores.runs.curve import LEGEND, curve_lines, dial_curve, full_line
-    from cores.tasks import TASKS
+    from cores.runs.curve import LEGEND, curve_lines, full_line, sufficiency_curve
 
     run = options.run
     out = options.out or run
-    with display.rows_progress("settings", None) as advance:
-        curve = dial_curve(
+    with display.rows_progress("sufficiencies", None) as advance:
+        curve = sufficiency_curve(
             run,
-            points=options.settings,
             plain=options.plain,
             data_root=options.data_root,
             device=options.device,
@@ -58,14 +51,12 @@ def _curve(options: Namespace) -> dict[str, Any]:
         )
     make_folder(out)
     title = f"{curve.model} ({curve.conv}) on {curve.dataset}"
-    pictures = [str(path) for path in dial_figure(curve, title, out / FILE)]
+    pictures = [str(path) for path in curve_figure(curve, title, out / FILE)]
     if not options.json:
-        plain = TASKS[curve.task].plain
-        unit = "percent" if plain.unit == "percent" else "percent; errors in their unit"
-        caption = f"{title}: {curve.test_graphs} test graphs, {unit}"
+        caption = f"{title}: {curve.test_graphs} test graphs, percent"
         display.print_columns(caption, *curve_lines(curve))
         display.print_lines([*LEGEND, full_line(curve), f"Picture: {pictures[0]}"])
     return {"run": str(run), **asdict(curve), "pictures": pictures}
 
 
-CURVE = Command("curve", "a model at several settings of its dial", _parser, _curve)
+CURVE = Command("curve", "the parts of a model at several sufficiencies", _parser, _curve)

@@ -1,4 +1,4 @@
-"""`cores tune`: the sparsest setting of a run's dial that keeps a promise."""
+"""`cores tune`: the least sufficiency of a run at which a promise holds."""
 
 from argparse import BooleanOptionalAction, Namespace
 from typing import Any
@@ -11,14 +11,18 @@ from cores.verdict import promise_sentence
 
 def _parser() -> CommandParser:
     parser = CommandParser(
-        "Set the dial of a trained model (reward.dial) where it keeps least and a promise holds: "
-        "that no more is lost than --max-loss against the full graphs. Half of the calibration "
-        "part decides, the other half calibrates the prediction sets. Setting and promise are "
-        "saved with the run, and its test graphs are measured again."
+        "Set the sufficiency of a trained model as low as a promise allows: that at most "
+        "--max-wrong of the graphs get a wrong class without being weak. The calibration part "
+        "decides. Sufficiency and promise are saved with the run, and its test graphs are "
+        "measured again."
     )
     add_run(parser)
     parser.add_argument(
-        "--max-loss", type=float, required=True, metavar="X", help="The largest loss, a share."
+        "--max-wrong",
+        type=float,
+        required=True,
+        metavar="X",
+        help="Largest share of graphs with a wrong class that are not weak.",
     )
     parser.add_argument(
         "--confidence",
@@ -28,17 +32,10 @@ def _parser() -> CommandParser:
         "calibration parts).",
     )
     parser.add_argument(
-        "--loss",
-        choices=("excess", "disagreement", "accuracy"),
-        default="excess",
-        help="What is lost: right on the full graph and wrong on the kept part (default), another "
-        "class than on the full graph, or accuracy.",
-    )
-    parser.add_argument(
         "--per-class",
         action=BooleanOptionalAction,
-        default=True,
-        help="Promise it for every class instead of for all graphs together (default: yes).",
+        default=False,
+        help="Promise it for every class instead of for all graphs together (default: no).",
     )
     add_data_root(parser)
     return parser
@@ -49,7 +46,7 @@ def _tune(options: Namespace) -> dict[str, Any]:
     from cores.runs.tune import tune_run
     from cores.training.judge import EPOCHS
 
-    promise = Promise(options.max_loss, options.loss, options.confidence, options.per_class)
+    promise = Promise(options.max_wrong, options.confidence, options.per_class)
     with display.rows_progress("epochs of the judge", EPOCHS) as advance:
         tuned = tune_run(
             options.run,
@@ -61,17 +58,10 @@ def _tune(options: Namespace) -> dict[str, Any]:
     if tuned.unmeasured is not None:
         display.print_note(f"the metrics are still those of before: {tuned.unmeasured}")
     if not options.json:
-        display.print_lines(_sentences(tuned.promise))
+        found = tuned.promise
+        wrong = f"{found['observed_wrong']:.1%} of them got a wrong class without being weak."
+        display.print_lines([promise_sentence(found), wrong])
     return {**tuned.promise, "measured_again": tuned.metrics is not None and not tuned.unmeasured}
 
 
-def _sentences(found: dict[str, Any]) -> list[str]:
-    return [
-        promise_sentence(found),
-        f"{found['kept_ratio']:.1%} is kept, {found['observed_loss']:.1%} is lost on the "
-        f"{found['graphs']:,} graphs that decided; the other {found['calibration_graphs']:,} "
-        "calibrate the prediction sets.",
-    ]
-
-
-TUNE = Command("tune", "set a model's dial, with a promise", _parser, _tune)
+TUNE = Command("tune", "set a model's sufficiency, with a promise", _parser, _tune)

@@ -6,20 +6,20 @@ from typing import Any
 
 from cores.explain.plotting import COLOURS, save_over_kept_share
 from cores.runs.curve import Curve, Point
-from cores.tasks import TASKS
 
 _LINES: dict[str, tuple[str, dict[str, Any]]] = {
-    "": ("model", {"color": COLOURS[0], "marker": "o", "zorder": 4}),
-    "judge_": ("judge", {"color": COLOURS[1], "marker": "s"}),
-    "judge_random_": (
+    "accuracy": ("model", {"color": COLOURS[0], "marker": "o", "zorder": 4}),
+    "judge_accuracy": ("judge", {"color": COLOURS[1], "marker": "s"}),
+    "judge_random_accuracy": (
         "judge, random parts",
         {"color": COLOURS[7], "marker": "^", "linestyle": ":"},
     ),
 }
-"""Name in the legend and style of what is drawn over the kept share, by the metric's prefix."""
+"""Name in the legend and style of each metric that is drawn over the kept share."""
 _LEVELS: dict[str, tuple[str, dict[str, Any]]] = {
-    "full_": ("model, full graphs", {"color": COLOURS[0], "linestyle": "--"}),
-    "plain_": ("plain network", {"color": COLOURS[2], "linestyle": "-."}),
+    "full_accuracy": ("model, full graphs", {"color": COLOURS[0], "linestyle": "--"}),
+    "plain_accuracy": ("plain network", {"color": COLOURS[2], "linestyle": "-."}),
+    "majority_rate": ("largest class", {"color": "0.45", "linestyle": "--"}),
 }
 """The same of what does not depend on sufficiency."""
 _APART = 6.0
@@ -40,23 +40,13 @@ def curve_figure(curve: Curve, title: str, stem: Path) -> list[Path]:
     from matplotlib.figure import Figure
 
     axis = Figure(figsize=(6.4, 4.8), layout="constrained").subplots()
-    task = TASKS[curve.task]
-    shown, (level, name_of_level) = task.plain, task.level
-    lines = {f"{of}{shown.metric}": found for of, found in _LINES.items()}
-    levels = {f"{of}{shown.metric}": found for of, found in _LEVELS.items()}
-    levels[level] = (name_of_level, {"color": "0.45", "linestyle": "--"})
-    percent = shown.unit == "percent"
-    unit = 100 if percent else 1
-    named = [
-        _line(axis, curve.points, name, label, style, unit)
-        for name, (label, style) in lines.items()
-    ]
+    named = [_line(axis, curve.points, name, *drawn) for name, drawn in _LINES.items()]
     named = [line for line in named if line is not None]
-    for name, (label, style) in levels.items():
+    for name, (label, style) in _LEVELS.items():
         if (level := getattr(curve, name)) is not None:
-            named.append(axis.axhline(unit * level, label=label, linewidth=1, **style))
+            named.append(axis.axhline(100 * level, label=label, linewidth=1, **style))
     (own,) = (point for point in curve.points if point["sufficiency"] == curve.sufficiency)
-    named.append(_marked(axis, own, next(iter(lines)), unit))
+    named.append(_marked(axis, own))
     _name_points(axis, curve.points, own)
     return save_over_kept_share(
         axis,
@@ -66,28 +56,25 @@ def curve_figure(curve: Curve, title: str, stem: Path) -> list[Path]:
         right=104,
         named=named,
         columns=3,
-        measured=f"{shown.title}, %" if percent else shown.title,
-        percent=percent,
     )
 
 
 def _line(
-    axis: Any, points: Sequence[Point], name: str, label: str, style: dict[str, Any], unit: int
+    axis: Any, points: Sequence[Point], name: str, label: str, style: dict[str, Any]
 ) -> Any | None:
     """Draw a metric over the kept share; None where nobody has measured it."""
-    found = [(_percent(point, "kept_ratio"), point[name]) for point in points]
-    if any(value is None for _, value in found):
+    if any(point[name] is None for point in points):
         return None
-    kept, values = [share for share, _ in found], [unit * (value or 0) for _, value in found]
+    kept, values = ([_percent(point, each) for point in points] for each in ("kept_ratio", name))
     (line,) = axis.plot(kept, values, label=label, markersize=4.5, linewidth=1.4, **style)
     return line
 
 
-def _marked(axis: Any, own: Point, name: str, unit: int) -> Any:
+def _marked(axis: Any, own: Point) -> Any:
     """Draw a ring around the run's own sufficiency."""
     return axis.scatter(
         [_percent(own, "kept_ratio")],
-        [unit * (own[name] or 0.0)],
+        [_percent(own, "accuracy")],
         s=150,
         facecolors="none",
         edgecolors="black",

@@ -175,7 +175,7 @@ def draw_graphs(
         if not all(all(drawing.kept_nodes) for drawing in drawings):
             entries["node without a kept edge"] = "gn"
     else:
-        entries = {"kept: all that the classifier sees": "kn", "removed": "gn"}
+        entries = {"kept": "kn", "removed": "gn"}
     if any(drawing.truth is not None for drawing in drawings):
         entries["truly decides the class"] = "tr"
     figure.set_layout_engine("constrained", h_pad=0.1)

@@ -12,13 +12,11 @@ from typing import Any
 from uuid import uuid4
 
 from cores import __version__
-from cores.config.policy import SETTINGS
 from cores.errors import UserError
-from cores.explain.dial_chart import dial_charts
-from cores.explain.dial_view import DialView, add_settings
 from cores.explain.drawing import STYLE, GraphSvg, graph_svg
 from cores.explain.explained import ExplainedGraph
 from cores.explain.learning import training_charts
+from cores.explain.parts_view import PartsView, PartWords, add_parts
 from cores.explain.plotting import COLOURS, PAGE_WIDTH, Chart, page_chart
 from cores.explain.survey import BINS, ClassCounts, Conditions, Survey
 from cores.files import make_folder, write_atomically
@@ -73,14 +71,15 @@ def report_page(run: Path, predictor: Run, survey: Survey, choice: Conditions, s
     """Make the page of an input called ``source``; nothing in it asks for another file."""
     trained = predictor.trained
     metrics = read_metrics(run / METRICS) if (run / METRICS).exists() else {}
-    dial = DialView.of(predictor, survey)
-    scripts = ("details.js", "report.js", *(() if dial is None else ("dial.js",)))
+    molecules, removes_edges = survey.chemistry is not None, trained.config.spec.removes != "node"
+    words = PartWords.of(trained, molecules=molecules)
+    view = PartsView.of(predictor, survey, words)
+    scripts = ("details.js", "report.js", *(() if view is None else ("parts.js",)))
     script = "".join(map(template_text, scripts))
-    what = "edges" if survey.removes_edges else "nodes"
-    drawn = [(graph, graph_svg(graph, apart=dial is not None)) for graph in survey.shown]
+    drawn = [(graph, graph_svg(graph, apart=view is not None)) for graph in survey.shown]
     details = [graph_details(*each) for each in drawn]
-    if dial is not None:
-        add_settings(details, drawn, dial)
+    if view is not None:
+        add_parts(details, drawn, view, removes_edges=removes_edges)
     page = environment(TEMPLATES).get_template("report.html.j2")
     return page.render(
         version=__version__,
@@ -89,14 +88,15 @@ def report_page(run: Path, predictor: Run, survey: Survey, choice: Conditions, s
         metrics=metrics,
         shown_metrics=shown_metrics(metrics),
         charts=training_charts(run, trained.config),
-        shares=shares_chart(survey.classes, what),
+        shares=shares_chart(survey.classes, words.edges if survey.removes_edges else words.nodes),
         survey=survey,
         choice=choice,
         source=source,
         alpha=f"{predictor.alpha:g}",
-        lam=None if trained.lam is None else f"{trained.lam:g}",
-        molecules=survey.chemistry is not None,
-        atoms="atoms" if survey.chemistry is not None else "nodes",
+        sufficiency=f"{trained.config.explanation.sufficiency:g}",
+        molecules=molecules,
+        part=words,
+        asked=trained.has_committee,
         task=TASKS[trained.task],
         calibrated=bool(len(trained.calibration)) and TASKS[trained.task].has_sets,
         intervals=bool(len(trained.calibration)) and not TASKS[trained.task].has_sets,
@@ -105,10 +105,8 @@ def report_page(run: Path, predictor: Run, survey: Survey, choice: Conditions, s
         effects=trained.effects is not None,
         cards=[(graph, drawing, drawing.inline()) for graph, drawing in drawn],
         details=b64encode(gzip.compress(html_json(details).encode(), mtime=0)).decode(),
-        follows=["dial" in each for each in details],
-        dial=dial,
-        dial_charts=[] if dial is None else dial_charts(dial),
-        dial_data=None if dial is None else html_json(_dial_data(dial, survey)),
+        view=view,
+        view_data=None if view is None else html_json(_view_data(view, words, survey)),
         style=page_style(),
         script=script,
         script_hash=b64encode(hashlib.sha256(script.encode()).digest()).decode(),
@@ -142,18 +140,15 @@ def shares_chart(classes: Mapping[str, ClassCounts], what: str) -> Chart:
     return page_chart(axis.figure, title, f"{title}, by predicted class")
 
 
-def _dial_data(dial: DialView, survey: Survey) -> dict[str, Any]:
-    """Collect what the script must know of the dial, beside what is kept of each graph."""
+def _view_data(view: PartsView, words: PartWords, survey: Survey) -> dict[str, Any]:
+    """Collect what the script must know of the slider, beside the parts of each graph."""
+    nodes = words.edges if survey.removes_edges else words.nodes
     return {
-        "own": dial.own,
-        "classes": list(survey.classes),
-        "atoms": "nodes" if survey.chemistry is None else "atoms",
+        "own": view.own,
         "edgesAlone": survey.removes_edges,
-        "settings": [f"{lam:g}" for lam in SETTINGS],
-        "figures": [
-            f"accuracy {100 * each.accuracy:.1f} %, kept {100 * each.kept_ratio:.1f} %, "
-            f"{each.set_size:.2f} labels in a set"
-            for each in dial.figures
+        "told": [
+            f"At {value:g}: {100 * kept:.0f} % of {nodes} kept, {100 * weak:.0f} % of graphs weak"
+            for value, (kept, weak) in zip(view.values, view.figures, strict=True)
         ],
     }
 

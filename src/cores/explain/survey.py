@@ -106,6 +106,7 @@ class ClassCounts:
     wrong: int = 0
     sure: int = 0
     unsure: int = 0
+    weak: int = 0
     node_share: float = 0.0
     """Sum of the shares of nodes that are kept."""
     edge_share: float = 0.0
@@ -218,7 +219,7 @@ class Survey:
     shown: list[ExplainedGraph] = field(default_factory=list)
     """Graphs that were chosen, as many as asked for."""
     data: dict[int, Data] = field(default_factory=dict)
-    """The same by position, where the model has a dial: it is asked about them again."""
+    """The same by position, where the model is asked about parts: it is asked again."""
     graphs: int = 0
     chosen: int = 0
     """Graphs that meet the conditions."""
@@ -248,7 +249,7 @@ class Survey:
             found.first_errors = [*found.first_errors, *map(str, chunk.rejected)][:SHOWN]
             for graph in explained_graphs(chunk, trained, atoms):
                 found._add(graph, choice)
-            if trained.lam is not None:
+            if trained.has_committee:
                 found._hold(chunk)
         found._check(choice)
         return found
@@ -274,6 +275,7 @@ class Survey:
         counts.wrong += graph.correct is False
         counts.sure += graph.sure is True
         counts.unsure += graph.sure is False
+        counts.weak += graph.record.get("weak") is True
         counts.node_share += graph.record["node_ratio"]
         counts.edge_share += graph.record["edge_ratio"]
         share = self._share(graph)

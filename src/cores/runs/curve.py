@@ -37,7 +37,7 @@ class Curve:
     points: list[Point]
     """In the order of sufficiency."""
     full_accuracy: float | None
-    """Of the model's classifier on the full graphs; None where numbers are predicted."""
+    """Of the model's classifier on the full graphs; None where several labels are predicted."""
     majority_rate: float | None
     plain_accuracy: float | None
     """Of a model that removes nothing, on the same graphs."""
@@ -45,10 +45,6 @@ class Curve:
     """Error rate of the prediction sets."""
     test_graphs: int
     task: TaskName = "classification"
-    full_mae: float | None = None
-    """Mean error on the full graphs, where numbers are predicted."""
-    constant_mae: float | None = None
-    plain_mae: float | None = None
 
 
 @tuned_cpu()
@@ -86,12 +82,10 @@ def sufficiency_curve(
     for value in values:
         measured.append(_measured(trained.showing(sufficiency=value), graphs, judge))
         advance(1)
-    task = TASKS[trained.task]
-    plain_metrics: dict[str, Any] = {}
+    task, plain_accuracy = TASKS[trained.task], None
     if compared is not None:
         found = predict(compared.model.to(opened.device), graphs).probs
-        name = task.plain.metric
-        plain_metrics[name] = task.quality[name](found, graphs.y)
+        plain_accuracy = task.quality["accuracy"](found, graphs.y)
     return Curve(
         dataset=data.name,
         model=config.model,
@@ -100,25 +94,19 @@ def sufficiency_curve(
         points=[{name: found[name] for name in (*COLUMNS, *task.curve)} for found in measured],
         full_accuracy=measured[0].get("full_accuracy"),
         majority_rate=measured[0].get("majority_rate"),
-        plain_accuracy=plain_metrics.get("accuracy"),
+        plain_accuracy=plain_accuracy,
         alpha=config.alpha,
         test_graphs=len(graphs),
         task=trained.task,
-        full_mae=measured[0].get("full_mae"),
-        constant_mae=measured[0].get("constant_mae"),
-        plain_mae=plain_metrics.get("mae"),
     )
 
 
 def sufficiencies_of(trained: TrainedModel) -> list[float]:
     """List the sufficiencies that are measured; refuses a model that has none."""
-    own = trained.config.explanation.sufficiency
-    if trained.task == "regression":
-        raise UserError(
-            "a part of this model is sufficient within the tolerance; there is no curve"
-        )
-    trained.showing(sufficiency=own)
-    return sorted({*SUFFICIENCIES, own})
+    trained.need_committee("train cores-node with the default preset")
+    if not TASKS[trained.task].curve:
+        raise UserError("a part of this model is sufficient within reward.tolerance; no curve")
+    return sorted({*SUFFICIENCIES, trained.config.explanation.sufficiency})
 
 
 def _measured(trained: TrainedModel, graphs: GraphStore, judge: Judge | None) -> dict[str, Any]:
@@ -145,14 +133,14 @@ def _plain(folder: Path, run: Run) -> TrainedModel:
 COLUMNS = "sufficiency", "kept_ratio", "weak", "minimal"
 """Metrics of every point, before those of the task."""
 LEGEND = (
-    "*: what the model uses; kept: share of the units; weak: graphs not as sure from the start",
+    "*: the run's own; weak: share of graphs less sure than that from the start",
     "judge: an independent classifier on the kept subgraphs; random: on random ones",
 )
 """What the columns are, in lines for a terminal."""
 
 
 def curve_lines(curve: Curve) -> tuple[tuple[str, ...], list[list[str]]]:
-    """The points in percent, with the names of their columns; errors and widths are in their unit.
+    """The points in percent, with the names of their columns.
 
     Balanced accuracy has a column where it differs from accuracy.
     """
@@ -173,22 +161,15 @@ def _line(point: Point, own: float, names: Sequence[str]) -> list[str]:
     return [f"{point['sufficiency']:.2f} {mark}", *(_shown(point, name) for name in names)]
 
 
-IN_UNIT = ("mae", "judge_mae", "judge_random_mae", "interval_width")
-"""Metrics in the unit of the targets."""
-
-
 def _shown(point: Point, name: str) -> str:
     value = point[name]
     if value is None:
         return "–"
-    if name in IN_UNIT:
-        return f"{value:.4g}"
     return f"{value:.2f}" if name == "set_size" else f"{100 * value:.1f}"
 
 
 def full_line(curve: Curve) -> str:
     """What the model reaches on full graphs, and a plain network, in a line for a terminal."""
-    shown = TASKS[curve.task].plain
-    full, plain = (getattr(curve, f"{of}_{shown.metric}") for of in ("full", "plain"))
-    told = "" if plain is None else f"; the plain network: {shown.told(plain)}"
-    return f"the model's classifier on full graphs: {shown.told(full or 0)}{told}"
+    plain = curve.plain_accuracy
+    told = "" if plain is None else f"; the plain network: {100 * plain:.1f}"
+    return f"the model on full graphs: {100 * (curve.full_accuracy or 0):.1f}{told}"

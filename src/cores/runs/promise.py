@@ -1,6 +1,6 @@
 """The least sufficiency at which few graphs are told a wrong class without being weak."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -60,7 +60,8 @@ def tuned_model(trained: TrainedModel, promise: Promise) -> tuple[TrainedModel, 
         The model; and what is promised, with what the calibration part says of it.
     """
     trained.need_classes("`cores tune`")
-    trained.showing(sufficiency=SUFFICIENCIES[0])  # refused where parts are not asked
+    trained.need_committee("train cores-node with the default preset")
+    _check_start(trained)
     probs, labels = trained.calibration.probs, trained.calibration.labels
     classes = trained.model.num_classes
     values = torch.tensor(SUFFICIENCIES, dtype=probs.dtype)
@@ -85,8 +86,7 @@ def tuned_model(trained: TrainedModel, promise: Promise) -> tuple[TrainedModel, 
         )
     place = int(mask.sum()) - 1
     weak = probs.amax(dim=-1) < values[place] - TIE
-    tuned = replace(trained.showing(sufficiency=SUFFICIENCIES[place]))
-    return tuned, {
+    return trained.showing(sufficiency=SUFFICIENCIES[place]), {
         "sufficiency": SUFFICIENCIES[place],
         "max_wrong": promise.max_wrong,
         "confidence": promise.confidence,
@@ -95,6 +95,23 @@ def tuned_model(trained: TrainedModel, promise: Promise) -> tuple[TrainedModel, 
         "answered": 1 - float(weak.double().mean()),
         "graphs": len(labels),
     }
+
+
+def _check_start(trained: TrainedModel) -> None:
+    """Refuse a model whose weak graphs do not follow from the probabilities that tell the class."""
+    shown = trained.config.explanation
+    if shown.class_from == "part":
+        return
+    if shown.parts == "policy":
+        raise UserError(
+            "this model tells the class from the whole graph and is weak where the policy's part "
+            "is; `cores tune` needs other `parts`"
+        )
+    if trained.config.reward.max_pieces:
+        raise UserError(
+            "this model tells the class from the whole graph and is weak where its connected part "
+            "is; `cores tune` needs a model that was trained with reward.max_pieces=0"
+        )
 
 
 def _check_graphs(graphs: int, promise: Promise, delta: float | None) -> None:

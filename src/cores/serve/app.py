@@ -17,8 +17,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from cores.errors import UserError, out_of_memory
+from cores.explain.parts_view import PartWords
 from cores.files.escape import brief, json_text
-from cores.serve.explorer import Explorer, Found, safe_name
+from cores.serve.explorer import Asked, Explorer, Found, safe_name
 from cores.serve.limits import (
     BODY_SECONDS,
     MOST_GRAPHS,
@@ -33,7 +34,8 @@ from cores.serve.page import answer, explorer_page, page_files
 BODY = "application/octet-stream"
 """The kind of every body: a form of a foreign page cannot send it."""
 Alpha = Annotated[float | None, Query(gt=0, lt=1, allow_inf_nan=False)]
-Lam = Annotated[float | None, Query(ge=0, le=1, allow_inf_nan=False)]
+Sufficiency = Annotated[float | None, Query(ge=0.5, lt=1, allow_inf_nan=False)]
+Parts = Literal["minimal", "cut", "policy"] | None
 First = Annotated[int, Query(ge=0, le=10**9)]
 Count = Annotated[int, Query(ge=1, le=MOST_GRAPHS)]
 Format = Literal["json", "jsonl", "csv"]
@@ -150,13 +152,14 @@ def _add_questions(app: FastAPI, desk: Desk) -> None:
         request: Request,
         name: str,
         alpha: Alpha = None,
-        lam: Lam = None,
+        sufficiency: Sufficiency = None,
+        parts: Parts = None,
         format: Format = "json",
         drawings: bool = True,
     ) -> Response:
         def work(path: Path, deadline: Deadline) -> Response:
-            found = explorer.of_file(path, deadline, alpha, lam)
-            return _told(found, deadline, format, drawings=drawings)
+            found = explorer.of_file(path, deadline, Asked(alpha, sufficiency, parts))
+            return _told(found, explorer.words, deadline, format, drawings=drawings)
 
         return await desk.does_with_file(request, name, work)
 
@@ -165,13 +168,14 @@ def _add_questions(app: FastAPI, desk: Desk) -> None:
         first: First = 0,
         count: Count = MOST_GRAPHS,
         alpha: Alpha = None,
-        lam: Lam = None,
+        sufficiency: Sufficiency = None,
+        parts: Parts = None,
         format: Format = "json",
         drawings: bool = True,
     ) -> Response:
         def work(deadline: Deadline) -> Response:
-            found = explorer.of_test_part(first, count, alpha, lam)
-            return _told(found, deadline, format, drawings=drawings)
+            found = explorer.of_test_part(first, count, Asked(alpha, sufficiency, parts))
+            return _told(found, explorer.words, deadline, format, drawings=drawings)
 
         return await desk.does(work)
 
@@ -227,10 +231,12 @@ async def _receive(request: Request, path: Path) -> None:
         raise HTTPException(400, "the body was not sent to its end") from None
 
 
-def _told(found: Found, deadline: Deadline, kind: Format, *, drawings: bool) -> Response:
+def _told(
+    found: Found, words: PartWords, deadline: Deadline, kind: Format, *, drawings: bool
+) -> Response:
     """Answer with what the page shows, or with a file, as `cores predict --out` writes it."""
     if kind == "json":
-        told = answer(found, deadline, drawings=drawings)
+        told = answer(found, words, deadline, drawings=drawings)
         text = json.dumps(told, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         return Response(json_text(text), media_type="application/json")
     name = Path(f"predictions.{kind}")

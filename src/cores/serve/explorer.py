@@ -4,7 +4,7 @@ import gzip
 import re
 import zlib
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from cores.data.raw import Parsed
 from cores.errors import UserError
 from cores.explain.atoms import AtomMap, atom_map
 from cores.explain.explained import ExplainedGraph, explained_graphs
+from cores.explain.parts_view import PartWords
 from cores.explain.run import held_out_graphs
 from cores.files import limits
 from cores.runs.inputs import PredictOptions, check_kind
@@ -35,12 +36,21 @@ GRAPHS = tuple(
 """Endings of files of graphs; those of PyG's are pickles, and not taken from a page."""
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What a request asks of the model; None: as the server was started."""
+
+    alpha: float | None = None
+    sufficiency: float | None = None
+    parts: str | None = None
+
+
 @dataclass
 class Found:
     """Explained graphs and unusable rows of an input."""
 
     predictor: Run
-    """The model at the error rate and setting that were asked for."""
+    """The model with the sets and parts that were asked for."""
     graphs: list[ExplainedGraph] = field(default_factory=list)
     failed: dict[int, Record] = field(default_factory=dict)
     """Records of rows that could not be used, by position."""
@@ -84,11 +94,9 @@ class Explorer:
         """True where its graphs are drawn as molecules."""
         return self.predictor.reads_molecules or self._atoms is not None
 
-    def of_file(
-        self, path: Path, deadline: Deadline, alpha: float | None = None, lam: float | None = None
-    ) -> Found:
+    def of_file(self, path: Path, deadline: Deadline, asked: Asked) -> Found:
         """Explain the first graphs of a file."""
-        found = Found(self._predictor(alpha, lam))
+        found = Found(self._predictor(asked))
         with limits.MEMORY.by_default(MEMORY), limits.LINE.by_default(LINE):
             parts = list(self._parsed(_unpacked(path), deadline))
             if not parts:
@@ -105,11 +113,9 @@ class Explorer:
             raise UserError(f"no row of {path.name} can be used: {first['id']}: {first['error']}")
         return found
 
-    def of_test_part(
-        self, first: int, count: int, alpha: float | None = None, lam: float | None = None
-    ) -> Found:
+    def of_test_part(self, first: int, count: int, asked: Asked) -> Found:
         """Explain some of the run's test graphs."""
-        found = Found(self._predictor(alpha, lam), first=first, total=0)
+        found = Found(self._predictor(asked), first=first, total=0)
         wanted = range(first, first + count)
         for chunk in self._test_part:
             chosen = [at for at, position in enumerate(chunk.positions) if position in wanted]
@@ -120,8 +126,14 @@ class Explorer:
             raise UserError(f"there is no test graph {first}; there are {found.total}")
         return found
 
-    def _predictor(self, alpha: float | None, lam: float | None) -> Run:
-        return self.predictor.at(alpha or self.predictor.alpha, lam)
+    @property
+    def words(self) -> PartWords:
+        """Words for the parts of its model."""
+        return PartWords.of(self.predictor.trained, molecules=self.draws_molecules)
+
+    def _predictor(self, asked: Asked) -> Run:
+        shown = self.predictor.trained.showing(asked.sufficiency, asked.parts)
+        return replace(self.predictor, trained=shown.with_sets(asked.alpha, None, None))
 
     @cached_property
     def _test_part(self) -> list[PredictedGraphs]:
@@ -176,7 +188,7 @@ def _together(parts: Sequence[Parsed]) -> Iterator[Parsed]:
 
 
 def _again(predictor: Run, chunk: PredictedGraphs, chosen: Sequence[int]) -> PredictedGraphs:
-    """Predict some graphs again, with another error rate or setting."""
+    """Predict some graphs again, with other sets or parts."""
     positions = [chunk.positions[at] for at in chosen]
     return predictor.predicted_graphs(
         chunk.graphs.subset(torch.tensor(chosen, dtype=torch.int64)),

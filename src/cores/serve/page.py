@@ -3,14 +3,15 @@
 All files are the server's own. Graphs are plain data, and every text can be shown as it is.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from cores import __version__
-from cores.config.policy import SETTINGS
 from cores.data.inputs.sources import KINDS
 from cores.explain.drawing import graph_svg
 from cores.explain.explained import ExplainedGraph
+from cores.explain.parts_view import PartWords
 from cores.explain.report import (
     TEMPLATES,
     environment,
@@ -35,6 +36,14 @@ ICON = (
 )
 
 
+PARTS = {
+    "minimal": "no single one can go",
+    "cut": "faster, larger",
+    "policy": "without a search",
+}
+"""Kinds of parts, in words."""
+
+
 def page_files() -> dict[str, tuple[str, str]]:
     """Return kind and content of every file of the page, by name."""
     own = {path.name: path.read_text(encoding="utf-8") for path in OWN.iterdir()}
@@ -50,7 +59,8 @@ def page_files() -> dict[str, tuple[str, str]]:
 def explorer_page(explorer: Explorer) -> str:
     """Make the page of a run."""
     predictor, run = explorer.predictor, explorer.run
-    config = predictor.trained.config
+    config, task = predictor.trained.config, TASKS[predictor.trained.task]
+    asked = predictor.trained.has_committee
     metrics = read_metrics(run / METRICS) if (run / METRICS).exists() else {}
     packed = [
         f"{kind}.gz" for kind in explorer.kinds if KINDS[kind].streamed and kind != ".parquet"
@@ -62,7 +72,9 @@ def explorer_page(explorer: Explorer) -> str:
             version=__version__,
             run=run.absolute().name,
             description=description(config, predictor.trained.task),
-            words=TASKS[predictor.trained.task].words,
+            task=task,
+            part=explorer.words,
+            asked=asked,
             verdicts=metrics.get("verdicts", []),
             molecules=explorer.draws_molecules,
             smiles=predictor.reads_molecules,
@@ -71,8 +83,8 @@ def explorer_page(explorer: Explorer) -> str:
             kinds=explorer.kinds,
             accepted=",".join((*explorer.kinds, *packed)),
             alpha=f"{predictor.alpha:g}",
-            lam=None if predictor.trained.lam is None else f"{predictor.trained.lam:g}",
-            lam_step=f"{SETTINGS[1]:g}",
+            sufficiency=f"{config.explanation.sufficiency:g}" if asked and task.has_sets else None,
+            kinds_of_parts=PARTS if asked else {},
             calibrated=bool(len(predictor.trained.calibration)),
             promise=predictor.promise,
             most=MOST_GRAPHS,
@@ -82,26 +94,30 @@ def explorer_page(explorer: Explorer) -> str:
     )
 
 
-def answer(found: Found, deadline: Deadline, *, drawings: bool) -> dict[str, Any]:
+def answer(found: Found, words: PartWords, deadline: Deadline, *, drawings: bool) -> dict[str, Any]:
     """Tell all that was found; without drawings where only the sets may have changed.
 
     Drawing some graphs takes a second each: those that come after the deadline have none.
     """
+    words = replace(words, shown=found.predictor.config.explanation)
+    asked = found.predictor.trained.has_committee
     return {
         "alpha": found.predictor.alpha,
-        "lam": found.predictor.trained.lam,
+        "sufficiency": words.shown.sufficiency if asked else None,
+        "parts": words.shown.parts if asked else None,
         "promise": found.predictor.promise,
         "first": found.first,
         "total": found.total,
         "most": MOST_GRAPHS,
         "graphs": [
-            _card(graph) | (_drawing(graph, deadline) if drawings else {}) for graph in found.graphs
+            _card(graph, words) | (_drawing(graph, deadline) if drawings else {})
+            for graph in found.graphs
         ],
         "failed": [brief(f"{record['id']}: {record['error']}") for record in found.failed.values()],
     }
 
 
-def _card(graph: ExplainedGraph) -> dict[str, Any]:
+def _card(graph: ExplainedGraph, words: PartWords) -> dict[str, Any]:
     record = graph.record
     return {
         "position": graph.position,
@@ -115,6 +131,7 @@ def _card(graph: ExplainedGraph) -> dict[str, Any]:
         "nodes": len(graph.nodes),
         "edges": len(graph.edges),
         "truth": graph.truth is not None,
+        "part": words.facts(record),
         "kept_smiles": brief(record["kept_smiles"]) if record.get("kept_smiles") else None,
     }
 

@@ -150,14 +150,12 @@ class Task(ABC):
     beside: ClassVar[ShownMetric]
     """Second metric of tables."""
     plain: ClassVar[ShownMetric] = ShownMetric("accuracy", "accuracy")
-    """Metric of a dial's curve: of predictions, of full graphs, and of the judge."""
+    """Metric of predictions, of full graphs, and of the judge."""
     baseline: ClassVar[tuple[str, str] | None]
     """The leading metric of a prediction that sees no graph, and its name; None: not measured."""
-    level: ClassVar[tuple[str, str]] = "majority_rate", "largest class"
-    """Baseline of the curve's metric."""
-    curve: ClassVar[tuple[str, ...]]
-    """Metrics of every point of a dial's curve."""
-    curve_columns: ClassVar[Mapping[str, str]]
+    curve: ClassVar[tuple[str, ...]] = ()
+    """Metrics of every point of a curve over sufficiency; none without one."""
+    curve_columns: ClassVar[Mapping[str, str]] = {}
     """Columns of its table, each with its metric."""
     quality: ClassVar[Mapping[str, Callable[[Outputs, Labels], Metric]]]
     """Metrics of predictions, by name."""

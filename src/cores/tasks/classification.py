@@ -124,6 +124,7 @@ class Classification(Task):
         "accuracy": "accuracy",
         "balanced": "balanced_accuracy",
         "kept": "kept_ratio",
+        "weak": "weak",
         "judge": "judge_accuracy",
         "random": "judge_random_accuracy",
         "set size": "set_size",

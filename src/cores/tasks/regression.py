@@ -200,19 +200,7 @@ class Regression(Task):
     leading = ShownMetric("mae", "MAE", unit="target", higher_is_better=False)
     beside = ShownMetric("r2", "R2", unit="plain")
     plain = ShownMetric("mae", "mean error", unit="target", higher_is_better=False)
-    baseline = level = "constant_mae", "best constant"
-    curve = (
-        *("mae", "rmse", "node_ratio", "edge_ratio", "judge_mae", "judge_random_mae"),
-        *("coverage", "interval_width"),
-    )
-    curve_columns = {  # noqa: RUF012
-        "mean error": "mae",
-        "kept": "kept_ratio",
-        "judge": "judge_mae",
-        "random": "judge_random_mae",
-        "width": "interval_width",
-        "coverage": "coverage",
-    }
+    baseline = "constant_mae", "best constant"
     quality = {  # noqa: RUF012
         "mae": measures.mean_absolute_error,
         "rmse": measures.root_mean_squared_error,

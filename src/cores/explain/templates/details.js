@@ -82,8 +82,9 @@ for (const button of document.querySelectorAll("[data-zoom]")) {
 
 const shortly = (value, digits) => (value === null ? "–" : Number(value.toPrecision(digits)));
 
-// Shows a graph in the dialog: its drawing with the nodes' numbers, and what each node is.
-function openDetails(title, drawing, found) {
+// Shows the graph of a card in the dialog: its drawing with the nodes' numbers, and what each node is.
+function openDetails(card, found) {
+  const drawing = card.querySelector("svg").cloneNode(true);
   found.points.forEach((point, at) => {
     if (!point) return;
     const label = document.createElementNS(drawing.namespaceURI, "text");
@@ -104,7 +105,7 @@ function openDetails(title, drawing, found) {
     });
     drawing.append(label, hit);
   });
-  document.getElementById("dialog-title").textContent = title;
+  document.getElementById("dialog-title").textContent = card.querySelector("h3").textContent;
   const listed = (caption, first, second, rows, names) => {
     const effects = rows.length > 0 && rows[0].effect !== null; // where the model has learnt them
     return table(caption, [first, second, "keep-probability", ...(effects ? ["effect"] : []), "kept"], rows.map((row) => [
@@ -115,7 +116,7 @@ function openDetails(title, drawing, found) {
   picture.replaceChildren(drawing);
   view = new View(drawing);
   told.textContent = hint;
-  document.getElementById("dialog-tables").replaceChildren(...made);
+  document.getElementById("dialog-tables").replaceChildren(card.querySelector("dl").cloneNode(true), ...made);
   dialog.showModal();
 }
 

@@ -7,7 +7,7 @@ const cards = [...document.querySelectorAll(".card")];
 const form = document.getElementById("filters");
 const count = document.getElementById("count");
 
-// Of a card; a script of the dial puts those of its setting in their place.
+// Details of a card; the script of the slider puts those of another part in their place.
 let detailsOf = (card) => details[Number(card.dataset.at)];
 
 function filter() {
@@ -28,10 +28,7 @@ function filter() {
 form.addEventListener("input", filter);
 form.addEventListener("submit", (event) => event.preventDefault());
 for (const card of cards) {
-  card.querySelector("button").addEventListener("click", () => {
-    const found = detailsOf(card);
-    openDetails(card.querySelector("h3").textContent, card.querySelector("svg").cloneNode(true), found);
-  });
+  card.querySelector("button").addEventListener("click", () => openDetails(card, detailsOf(card)));
 }
 form.hidden = false;
 filter();

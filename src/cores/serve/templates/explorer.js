@@ -21,8 +21,7 @@ async function request(parameters) {
   const query = new URLSearchParams(parameters);
   const alpha = by("alpha");
   if (alpha) query.set("alpha", alpha.value);
-  const lam = by("lam");
-  if (lam) query.set("lam", lam.value);
+  for (const name of ["sufficiency", "parts"]) if (by(name)) query.set(name, by(name).value);
   let answer;
   try {
     if (source.file) {
@@ -113,7 +112,8 @@ function factsOf(graph) {
     list.append(element("dt", name), value);
   };
   if (graph.classes) {
-    add("predicted", `${graph.prediction}, probability ${graph.probability.toFixed(2)}`);
+    const from = facts.seen ? ` on the ${facts.seen}` : "";
+    add("predicted", `${graph.prediction}, probability ${graph.probability.toFixed(2)}${from}`);
     if (graph.label !== null) add("true", `${graph.label} `, mark(graph.correct));
     if (graph.set !== null) add("set", inBraces(graph.set), `: ${graph.promise}`);
   } else if (!graph.labels) { // a number
@@ -122,8 +122,9 @@ function factsOf(graph) {
     if (graph.interval) add("interval", graph.interval.join(" to "));
   }
   add("kept", `${percent(graph.node_ratio)} of ${graph.nodes} ${facts.atoms}, `
-    + `${percent(graph.edge_ratio)} of ${graph.edges} edges`);
+    + `${percent(graph.edge_ratio)} of ${graph.edges} ${facts.bonds}`);
   if (graph.kept_smiles) add("SMILES", element("code", graph.kept_smiles));
+  for (const [name, text] of Object.entries(graph.part)) add(name, text);
   return list;
 }
 
@@ -146,9 +147,7 @@ function cardOf(graph) {
   if (graph.details) {
     const button = element("button", "Details", { type: "button" });
     button.setAttribute("aria-label", `Details of ${graph.name}`);
-    button.addEventListener("click", () => {
-      openDetails(graph.name, card.querySelector("svg").cloneNode(true), graph.details);
-    });
+    button.addEventListener("click", () => openDetails(card, graph.details));
     card.append(button);
   }
   return card;
@@ -272,10 +271,10 @@ if (by("alpha")) {
   changed(by("alpha-range"), by("alpha"));
   changed(by("alpha"), by("alpha-range"));
 }
-if (by("lam")) {
+for (const name of ["sufficiency", "parts"]) {
   let timer;
-  by("lam").addEventListener("input", () => {
-    by("lam-value").textContent = by("lam").value;
+  by(name)?.addEventListener("input", ({ target }) => {
+    if (name === "sufficiency") by("sufficiency-value").textContent = target.value;
     clearTimeout(timer);
     timer = setTimeout(() => ask(true), 150); // other parts are kept: they are drawn anew
   });
