@@ -17,8 +17,8 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE, PAPER = ROOT / "src" / "cores", ROOT / "src" / "cores_paper"
 ORDER = (
     *("errors", "plugins", "files", "conformal", "risk", "reward", "ranks", "config", "verdict"),
-    *("graphs", "parts", "tasks", "data", "models", "ppo", "algorithm1", "evaluation", "training"),
-    *("runs", "explain", "serve", "estimator", "cli"),
+    *("graphs", "tasks", "data", "models", "ppo", "algorithm1", "evaluation", "training", "runs"),
+    *("explain", "serve", "estimator", "cli"),
 )
 """A module imports only from its left, or from its own package."""
 
