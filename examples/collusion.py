@@ -1,9 +1,10 @@
 """Collusion: a classifier trained on the policy's subgraphs, and one trained on random masks.
 
 In Algorithm 1 as published the classifier is trained on the policy's subgraphs and rewards it: the
-two can agree on a private code. By default it is trained on random masks, and others reward the
-policy. Both rows are measured on the same test graphs, whose motif is known; docs/honesty.md says
-how to read them.
+two can agree on a private code. By default a committee is trained on random masks, each member
+rewards the policy on graphs it does not know, and a search asks the committee about parts. Both
+rows are measured on the same test graphs, whose motif is known; docs/honesty.md says how to read
+them.
 
     python examples/collusion.py            # some ten minutes on one core
     python examples/collusion.py --quick    # a minute, too short to convince anybody
@@ -14,7 +15,7 @@ from typing import Any
 
 import cores
 from cores.config import merged
-from cores_paper.presets import UNREAD, PaperConfig, paper_settings
+from cores_paper.presets import PaperConfig, fixed_settings, paper_settings
 
 COLUMNS = {
     "accuracy": "accuracy",
@@ -52,7 +53,7 @@ cores.register_preset(
     group="paper",
     own=PaperConfig,
     train="cores_paper.training.algorithm:train",
-    fixed=UNREAD,
+    fixed=fixed_settings(),
 )
 
 

@@ -8,13 +8,14 @@ import sys
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
 from cores import load_dataset
 from cores.cli.command import parse
 from cores.cli.commands import all_commands
+from cores.config import ExplanationConfig
 from cores.config.models import CONVS, MODELS
 from cores.data.catalogue import REGISTERED
 from cores.data.inputs import columns
@@ -23,7 +24,7 @@ from cores.data.molecules import ATOM_COLUMNS, BOND_COLUMNS, VERSION
 from cores.data.splits import GIVEN
 from cores.plugins import load_plugins
 from cores.risk import smallest_risk
-from cores.runs import scripts
+from cores.runs import curve, promise, scripts
 from cores.runs.records import FIELDS
 from cores.verdict import Kind
 
@@ -212,6 +213,18 @@ def test_every_field_of_a_record_has_a_line() -> None:
 def test_every_verdict_has_a_line() -> None:
     for kind in get_args(Kind):
         assert f"\n| {kind} |" in page("honesty")
+
+
+def test_the_sufficiencies_on_the_pages_are_those_of_the_code() -> None:
+    text = " ".join(page("honesty").split())
+    assert f"τ = {', '.join(f'{value:g}' for value in curve.SUFFICIENCIES)} and at" in text
+    assert f"from {min(promise.SUFFICIENCIES):.2f} to {max(promise.SUFFICIENCIES):.2f}" in text
+    assert f"(`--sufficiency`, {ExplanationConfig().sufficiency:g})" in text
+
+
+def test_every_kind_of_part_has_a_line() -> None:
+    kinds = get_args(get_type_hints(ExplanationConfig)["parts"])
+    assert re.findall(r"^\| `--parts (\w+)` ", page("predict"), re.MULTILINE) == [*kinds]
 
 
 def test_the_smallest_risks_on_the_page_are_those_of_the_code() -> None:

@@ -17,6 +17,9 @@ from cores.tasks import Head
 class Committee(GraphModel):
     """The mean probability of classifiers that were trained on different graphs.
 
+    Deviation D26: the paper has one classifier. Several err less, and the temperature makes their
+    probability mean the same on every dataset, so that a part can be asked to reach a threshold.
+
     Its logits are the logarithm of that mean, divided by one temperature; of a number, they are the
     mean itself.
 

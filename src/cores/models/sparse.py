@@ -102,7 +102,11 @@ class SparseClassifier(GraphModel):
         return Elements.of(batch, self.policy.removal)
 
     def logits(self, batch: Batch) -> Float[Tensor, "graphs classes"]:
-        """Logits that tell the class: from whole graphs, or from the policy's mode."""
+        """Logits that tell the class.
+
+        Deviation D27: from whole graphs, of which a part is searched that says the same alone; in
+        the paper from what the policy keeps, its mode.
+        """
         if self.shown.class_from == "whole":
             return self.classifier.logits(batch)
         elements = self._elements(batch)
