@@ -28,6 +28,7 @@ from cores.config.presets import preset_config
 from cores.data.datasets import load_dataset
 from cores.evaluation.predictions import predict
 from cores.graphs.masks import drawn_once, smoothed
+from cores.models.sparse import SparseClassifier
 from cores.runs.device import choose_device
 from cores.runs.fit import PreparedData, fit_model, measure
 from cores.runs.workers import shared_gpu
@@ -101,7 +102,9 @@ def of_lambda(job: Job, lam: float, folder: Path) -> list[dict[str, Any]]:
     judge = train_judge(dataset, judge_parts(dataset, config), config, device)
     graphs = data.part("calibration")
     rows = []
-    model, effects = fitted.model, fitted.model.effects  # type: ignore[union-attr]
+    model = fitted.model
+    assert isinstance(model, SparseClassifier)
+    effects, temperature = model.effects, model.classifier.get_buffer("temperature")
     for choice in choices(lam == job.lams[0]):
         proposer = choice.get("proposer", "policy")
         model.effects = RandomOrder() if proposer == "random" else effects  # type: ignore[assignment]
@@ -110,7 +113,7 @@ def of_lambda(job: Job, lam: float, folder: Path) -> list[dict[str, Any]]:
         trained = replace(
             fitted,
             config=replace(config, explanation=shown),
-            model=fitted.model.showing(shown),  # type: ignore[attr-defined]
+            model=model.showing(shown),
         )
         begun = time.perf_counter()
         found = predict(trained.model, graphs)
@@ -129,7 +132,7 @@ def of_lambda(job: Job, lam: float, folder: Path) -> list[dict[str, Any]]:
             "one_unit": float((kept.cpu() * elements < 1.5).double().mean()),
             "seconds": seconds,
             "train_seconds": train_seconds,
-            "temperature": float(fitted.model.classifier.temperature),  # type: ignore[union-attr]
+            "temperature": float(temperature),
             "proposer": proposer,
             "class_from": shown.class_from,
             "parts": shown.parts,

@@ -271,12 +271,14 @@ def explanations(
         found = predictions.probs[index : index + 1]
         held = None if sets is None else sets[index : index + 1]
         pieces = None if predictions.pieces is None else int(predictions.pieces[index])
-        part = predictions.part and (
-            float(predictions.part.probability[index]),
-            bool(predictions.part.minimal[index]),
-            bool(predictions.part.weak[index]),
-            int(predictions.part.questions[index]),
-        )
+        known, part = predictions.part, None
+        if known is not None:
+            part = (
+                float(known.probability[index]),
+                bool(known.minimal[index]),
+                bool(known.weak[index]),
+                int(known.questions[index]),
+            )
         explanation = Explanation(
             node_mask=kept_nodes[:, None],
             edge_mask=kept_edges,

@@ -18,6 +18,7 @@ from cores.runs.inputs import PredictOptions
 from cores.runs.opened import Run
 from cores.runs.trained import TrainedModel
 from cores.tasks import TASKS
+from cores.tasks.metrics import accuracy
 from cores.training.judge import Judge
 
 SUFFICIENCIES = 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99
@@ -85,7 +86,7 @@ def sufficiency_curve(
     task, plain_accuracy = TASKS[trained.task], None
     if compared is not None:
         found = predict(compared.model.to(opened.device), graphs).probs
-        plain_accuracy = task.quality["accuracy"](found, graphs.y)
+        plain_accuracy = accuracy(found, graphs.y)
     return Curve(
         dataset=data.name,
         model=config.model,
