@@ -37,7 +37,7 @@ MUCH = 0.2
 """A gap of this size between chosen and random subgraphs is called large."""
 DENSE = 0.9
 """A part that keeps more than this share was not chosen."""
-MANY_WEAK = 0.25
+MANY_WEAK = 0.5
 """Where more of the graphs are weak, the sufficiency is too high for the model."""
 ENOUGH_POLICY_EPOCHS = 30
 """What the policy has by default; with fewer, a dense policy has hardly begun, and nothing is wrong

@@ -67,6 +67,7 @@ SHORT = {
         Short("parts", "explanation.parts", "Part shown: minimal, cut or policy", metavar="KIND"),
         Short("class_from", "explanation.class_from", "Class from: whole or part", metavar="VIEW"),
         Short("proposer", "explanation.proposer", "Order: policy or effects", metavar="NAME"),
+        Short("units", "explanation.units", "Rings whole: auto, elements or rings", metavar="KIND"),
         Short("tolerance", "reward.tolerance", "Regression: error that counts as none"),
         Short("connected", "reward.max_pieces", "Keep C connected pieces", alone=1),
         Short("score", "sets.score", "lac, aps, raps or randomised-aps", metavar="NAME"),

@@ -32,7 +32,7 @@ class ExplanationConfig:
     parts: Literal["minimal", "cut", "policy"] = "minimal"
     """minimal: no single unit can go, found by elimination inside the cut; cut: the smallest
     sufficient prefix of the proposed order; policy: what the policy keeps (the paper)."""
-    sufficiency: float = 0.7
+    sufficiency: float = 0.8
     """tau: a part is sufficient if the committee gives the predicted class at least this
     probability from the part alone, and no other class a larger one."""
     class_from: Literal["whole", "part"] = "whole"
