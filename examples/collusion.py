@@ -14,7 +14,7 @@ from typing import Any
 
 import cores
 from cores.config import merged
-from cores_paper.presets import UNREAD, PaperConfig, paper_settings
+from cores_paper.presets import PaperConfig, fixed_settings, paper_settings
 
 COLUMNS = {
     "accuracy": "accuracy",
@@ -52,7 +52,7 @@ cores.register_preset(
     group="paper",
     own=PaperConfig,
     train="cores_paper.training.algorithm:train",
-    fixed=UNREAD,
+    fixed=fixed_settings(),
 )
 
 

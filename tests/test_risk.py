@@ -19,7 +19,6 @@ from cores.risk import (
     excess_errors,
     graphs_needed,
     halves,
-    hoeffding_bentkus_p_value,
     in_every_class,
     learn_then_test,
     risk_controlled,
@@ -48,19 +47,6 @@ def test_the_binomial_p_value_is_that_of_scipy(n: int, epsilon: float, data: st.
     losses = (torch.arange(n) < lost)[:, None]
     expected = scipy.stats.binom.cdf(lost, n, epsilon)
     assert float(binomial_p_value(losses, epsilon)) == pytest.approx(expected, rel=1e-9, abs=1e-200)
-
-
-@given(st.integers(1, 300), st.floats(0.01, 0.9), st.integers(0, 99))
-@settings(max_examples=50, deadline=None)
-def test_the_hoeffding_bentkus_p_value_is_its_formula(n: int, epsilon: float, seed: int) -> None:
-    generator = torch.Generator().manual_seed(seed)
-    losses = torch.rand(n, 1, generator=generator, dtype=torch.float64) ** 6
-    mean = float(losses.mean())
-    low = min(mean, epsilon)
-    divergence = low * math.log(low / epsilon) + (1 - low) * math.log((1 - low) / (1 - epsilon))
-    bentkus = math.e * scipy.stats.binom.cdf(math.ceil(mean * n), n, epsilon)
-    expected = min(math.exp(-n * divergence), bentkus)
-    assert float(hoeffding_bentkus_p_value(losses, epsilon)) == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize("largest_loss", [1.0, 0.01])
@@ -95,7 +81,6 @@ def test_p_values_are_valid_where_the_risk_is_at_the_limit(n: int, least: int) -
     for delta in (0.05, 0.1, 0.2):
         values = [betting_p_value(losses, epsilon, delta)]
         if least == 0:
-            values += [hoeffding_bentkus_p_value(losses, epsilon)]
             values += [binomial_p_value(losses > 0, epsilon)]
         for value in values:
             assert within(float((value <= delta).double().mean()), delta, draws)
@@ -272,9 +257,3 @@ def test_losses_above_one_are_refused(loss: float) -> None:
         risk_controlled(losses, 0.1)
     with pytest.raises(UserError, match="at most 1"):
         learn_then_test(losses, 0.1, 0.1)
-
-
-def test_negative_losses_are_refused_where_the_test_is_not_for_them() -> None:
-    losses = torch.full((10, 1), -0.5)
-    with pytest.raises(UserError, match="at least 0"):
-        learn_then_test(losses, 0.1, 0.1, p_value=hoeffding_bentkus_p_value)
