@@ -19,6 +19,6 @@ class NodeCount(GraphModel):
 
 register_model("node-count", NodeCount, title="Node count")
 if __name__ == "__main__":  # worker processes import this file, too
-    short = {"training": {"epochs": 12}}
+    short = {"training": {"epochs": 6}}
     rows = compare("motifs", ["gnn", "node-count"], Path("runs"), splits=(1, 2), settings=short)
     print(comparison_table(rows))
