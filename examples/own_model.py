@@ -5,7 +5,7 @@ from pathlib import Path
 from torch import nn
 
 from cores import GraphModel, register_model
-from cores.runs import compare, rows
+from cores.runs.compare import compare, comparison_table
 
 
 class NodeCount(GraphModel):
@@ -19,6 +19,6 @@ class NodeCount(GraphModel):
 
 register_model("node-count", NodeCount, title="Node count")
 if __name__ == "__main__":  # worker processes import this file, too
-    short = {"training": {"epochs": 12}}
-    found = compare.compare("motifs", ["gnn", "node-count"], Path("runs"), settings=short)
-    print(rows.markdown_table(compare.comparison_columns(), compare.comparison_lines(found)))
+    short = {"training": {"epochs": 6}}
+    rows = compare("motifs", ["gnn", "node-count"], Path("runs"), splits=(1, 2), settings=short)
+    print(comparison_table(rows))

@@ -21,7 +21,7 @@ RISE = 0.3 * STEPS**2
 """The risk of each setting, in most of the worlds."""
 AT_ONCE = 5_000_000
 """Losses that are held in memory."""
-DRAWS = 2000
+DRAWS = 1000
 
 
 @dataclass(frozen=True)

@@ -124,7 +124,7 @@ def test_a_worker_that_is_still_starting_is_ended() -> None:
 
 def test_a_killed_worker_loses_nothing(tmp_path: Path) -> None:
     """SIGKILL one of two workers in mid-run: its run goes on from the checkpoint."""
-    configs = [config(1, epochs=60), config(2, epochs=60)]
+    configs = [config(1, epochs=40), config(2, epochs=40)]
     with ThreadPoolExecutor(1) as thread:
         result = thread.submit(run_all, configs, tmp_path, workers=2, device="cpu")
         wait_for(run_folder(tmp_path, configs[0]) / "history.jsonl")

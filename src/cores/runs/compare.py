@@ -17,6 +17,7 @@ from cores.runs.rows import (
     Row,
     Spread,
     kept_metric,
+    markdown_table,
     matching,
     run_row,
     spread,
@@ -109,6 +110,11 @@ def comparison_legend(rows: Sequence[Row], task: Task = CLASSIFICATION) -> list[
         f"judge: {leading.title} of an independent model on the kept subgraphs;",
         "random: on random ones as small",
     ]
+
+
+def comparison_table(rows: Sequence[Row], task: Task = CLASSIFICATION) -> str:
+    """A comparison as a Markdown table."""
+    return markdown_table(comparison_columns(task), comparison_lines(rows, task))
 
 
 def comparison_lines(rows: Sequence[Row], task: Task = CLASSIFICATION) -> list[list[str]]:
