@@ -88,7 +88,7 @@ def test_a_page_shows_every_graph_and_asks_for_nothing(
     assert "connect-src" not in text
     assert "default-src 'none'" in text
     assert len(page.details) == 12
-    for word in ("What is kept of the molecules", "All metrics", "Share of the nodes that is kept"):
+    for word in ("What is kept of the molecules", "All metrics", "Share of the atoms that is kept"):
         assert word in text
     assert text.count('class="drawing"') >= 12
 
@@ -332,9 +332,9 @@ def test_names_and_labels_stay_text(
     out = tmp_path / "report.html"
     assert ask("explain", run, tmp_path / "new.csv", "--out", out, *CPU)[0] == 0
     page = Page(out.read_text())
-    assert len(page.scripts) == 2
+    assert len(page.scripts) == 3
     assert len(page.details) == 3
-    assert "alert" not in page.scripts[1]
+    assert "alert" not in page.scripts[-1]
     shown = [*HOSTILE[:2], r"\x1b[31mred"]
     assert [card["data-id"] for card in page.cards] == shown
     assert "\x1b" not in out.read_text()

@@ -70,9 +70,9 @@ KEYS = {
     "sugar": "d6a384891e33",
     "gpool": "665e07ef8be0",
     "random": "b2a696958683",
-    "cores-node": "370ec5f5c2ec",
-    "cores-edge": "a2fcd395c939",
-    "cores-both": "7ffc912b7ab7",
+    "cores-node": "609bc7fd2ab3",
+    "cores-edge": "6e174464a285",
+    "cores-both": "33a92d66de14",
 }
 """Of every model at its defaults: a change of defaults alone changes them."""
 

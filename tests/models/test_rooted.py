@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch_geometric.data import Batch, Data
 from torch_geometric.utils import k_hop_subgraph
 
-from cores.config import Reach, Removal, RunConfig
+from cores.config import ExplanationConfig, Reach, Removal, RunConfig
 from cores.data.dataset import Dataset
 from cores.data.nodes import NodeGraph, from_nodes
 from cores.evaluation.effects import element_effects
@@ -19,6 +19,7 @@ from cores.graphs.components import subgraph_pieces
 from cores.graphs.masks import random_ratios, smooth_masks
 from cores.graphs.subgraphs import Elements, roots_of
 from cores.models.build import build_effects, build_model
+from cores.models.committee import Committee
 from cores.models.sparse import SparseClassifier
 from cores.ppo import collect
 from cores.training.effects import random_masks
@@ -55,7 +56,7 @@ def network(dataset: Dataset, removal: Removal, max_pieces: int = 0) -> SparseCl
         if name.endswith("_head"):
             torch.nn.init.normal_(head.weight)
             torch.nn.init.constant_(head.bias, 3.0)  # it wants to remove nearly everything
-    return model.eval()
+    return model.eval().showing(ExplanationConfig(parts="policy", class_from="part"))
 
 
 @pytest.mark.parametrize("removal", ["node", "both"])
@@ -131,7 +132,8 @@ def test_the_random_control_keeps_the_root(dataset: Dataset) -> None:
 
 def test_the_readout_is_the_embedding_of_the_root(dataset: Dataset) -> None:
     model, batch = network(dataset, "node"), everything(dataset)
-    classifier = model.classifier
+    assert isinstance(model.classifier, Committee)
+    classifier = model.classifier.members[0]
     h = classifier.embed(classifier.encoder, batch)
     expected = classifier.head(h[batch.ptr[:-1]])
     torch.testing.assert_close(classifier.logits(batch), expected)

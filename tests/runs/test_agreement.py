@@ -7,6 +7,7 @@ import pytest
 
 from cores.config.presets import preset_config
 from cores.errors import UserError
+from cores.runs.inputs import PredictOptions
 from cores.runs.run import evaluate_run, train_run
 
 pytestmark = pytest.mark.usefixtures("short_judge", "unchecked")
@@ -38,8 +39,10 @@ def test_runs_of_other_seeds_are_compared_on_the_same_test_graphs(
     assert 0 < told["run_overlap"] <= 1
     back = evaluate_run(two, device="cpu", others=[one])
     assert back["run_overlap"] == pytest.approx(told["run_overlap"])
-    drawn = evaluate_run(one, device="cpu", others=[two], sample=True)
-    assert drawn["run_overlap"] == told["run_overlap"], "of the modes"
+    policys = PredictOptions(parts="policy")
+    modes = evaluate_run(one, policys, device="cpu", others=[two])
+    drawn = evaluate_run(one, policys, device="cpu", others=[two], sample=True)
+    assert drawn["run_overlap"] == modes["run_overlap"], "of the modes"
     for others, message in (
         ([split], "another test part; compare runs of one split"),
         ([edges], "holds a cores-edge, .* a cores-node; runs are compared that remove the same"),

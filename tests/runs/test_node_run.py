@@ -20,7 +20,7 @@ from cores.runs.inputs import PredictOptions
 from cores.runs.predict import predict_records
 from cores.runs.run import evaluate_run, train_run
 from cores.runs.runner import Outcome
-from cores.serve.explorer import Explorer
+from cores.serve.explorer import Asked, Explorer
 from cores.serve.limits import Deadline
 
 SMALL = {
@@ -159,14 +159,14 @@ def test_a_page_shows_the_nodes_of_the_test_part_and_takes_no_files(
     run: Path, tmp_path: Path
 ) -> None:
     explorer = Explorer(run, PredictOptions(), "cpu")
-    found = explorer.of_test_part(0, 3, alpha=0.1)
+    found = explorer.of_test_part(0, 3, Asked(alpha=0.1))
     assert found.total == 6
     assert len(found.graphs) == 3
     for record in found.records:
         assert int(record["id"]) in record["kept_nodes"]
     (tmp_path / "graph.jsonl").write_text('{"nodes": [[1.0], [1.0]], "edges": [[0, 1]]}\n')
     with pytest.raises(UserError, match="the model classifies nodes of one graph, these are whole"):
-        explorer.of_file(tmp_path / "graph.jsonl", Deadline(Event()))
+        explorer.of_file(tmp_path / "graph.jsonl", Deadline(Event()), Asked())
 
 
 @pytest.mark.parametrize("task", ["regression", "multilabel"])

@@ -18,7 +18,6 @@ from cores.runs.inputs import PredictOptions
 from cores.runs.opened import Run
 from cores.runs.trained import TrainedModel
 from cores.tasks import TASKS
-from cores.tasks.metrics import accuracy
 from cores.training.judge import Judge
 
 SUFFICIENCIES = 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99
@@ -86,7 +85,8 @@ def sufficiency_curve(
     task, plain_accuracy = TASKS[trained.task], None
     if compared is not None:
         found = predict(compared.model.to(opened.device), graphs).probs
-        plain_accuracy = accuracy(found, graphs.y)
+        measured_plain = task.quality["accuracy"](found, graphs.y)
+        plain_accuracy = measured_plain if isinstance(measured_plain, float) else None
     return Curve(
         dataset=data.name,
         model=config.model,
@@ -134,7 +134,7 @@ def _plain(folder: Path, run: Run) -> TrainedModel:
 COLUMNS = "sufficiency", "kept_ratio", "weak", "minimal"
 """Metrics of every point, before those of the task."""
 LEGEND = (
-    "*: the run's own; weak: share of graphs less sure than that from the start",
+    "*: the run's own; weak: share of graphs not as sure to begin with",
     "judge: an independent classifier on the kept subgraphs; random: on random ones",
 )
 """What the columns are, in lines for a terminal."""

@@ -82,7 +82,7 @@ MEANINGS = {
     "tolerance": "error that counts as none",
     "alpha": "error rate of the prediction sets",
     "sufficiency": "tau, from which a part is sufficient",
-    "weak": "share of graphs less sure than that from the start",
+    "weak": "share of graphs not as sure to begin with",
     "minimal": "share of parts of which no single unit can go",
     "questions": "mean number of questions for a part",
     "members": "classifiers in the committee",
