@@ -142,7 +142,7 @@ class TrainedModel:
 
     def showing(self, sufficiency: float | None = None, parts: str | None = None) -> "TrainedModel":
         """Return the model with other parts; None: as it is configured."""
-        if sufficiency is not None and self.task == "regression":
+        if sufficiency is not None and not TASKS[self.task].has_sets:
             raise UserError(
                 "a part of this model is sufficient within the tolerance of its training "
                 "(reward.tolerance); leave `sufficiency` out"

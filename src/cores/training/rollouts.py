@@ -28,7 +28,7 @@ from cores.training.state import RandomState
 
 @dataclass(frozen=True)
 class Outcome:
-    """Referees' predictions from the subgraphs of a rollout."""
+    """The members' predictions from the subgraphs of a rollout."""
 
     rollout: Rollout
     labels: Num[Tensor, "graphs *labels"]
