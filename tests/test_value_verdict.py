@@ -43,7 +43,7 @@ def test_a_good_model_has_a_headline_alone() -> None:
     ("changes", "start"),
     [
         ({"node_ratio": 0.97}, "Keeps 97 % of the nodes: "),
-        ({"weak": 0.3}, "30 % of the graphs are weak, "),
+        ({"weak": 0.6}, "60 % of the graphs are weak, "),
     ],
 )
 def test_parts_that_keep_too_much_or_say_too_little_are_told(
