@@ -54,7 +54,7 @@ SHORT = {
         ),
         Short("model", "model", "What to train"),
         Short("conv", "conv", "Message-passing layer"),
-        Short("preset", "preset", "Other settings"),
+        Short("preset", "preset", "Preset"),
         Short("task", "task", "One class, a number, or labels"),
         Short("split", "split", "Number of the split, from 1"),
         Short("seed", "seed", "Random seed"),

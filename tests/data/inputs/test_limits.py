@@ -162,7 +162,7 @@ def test_rows_that_are_read_for_training_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line = '{"nodes": 500, "edges": [], "label": %d}\n'
-    (tmp_path / "a.jsonl").write_text("".join(line % (number % 2) for number in range(3000)))
+    (tmp_path / "a.jsonl").write_text("".join(line % (number % 2) for number in range(2049)))
     monkeypatch.setenv("CORES_MAX_MEMORY", "40M")
     assert len(rows(tmp_path / "a.jsonl")) == 3  # each of them is small enough
     with pytest.raises(UserError, match=r"a.jsonl unpacks to 62.5 MiB or more, more than 40M"):
